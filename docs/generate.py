@@ -20,6 +20,7 @@ from measure import programs_page, quick_rows, row_heads
 from notebook_page import executed
 from paper_page import cells_of, paper_page, quick_cells, targets_page
 from screenshots import take_screenshots
+from sweep_pictures import figure_svg
 from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
 from training_page import host_cells, quick_patterns, training_page
 
@@ -52,6 +53,7 @@ WITH_COMMANDS = (
     "allocation.md",
     "pass.md",
     "gradients.md",
+    "sweeps.md",
 )
 TRAINING = ("parallel.md", "train-then-infer.md")
 """Pages whose commands train for some seconds."""
@@ -213,6 +215,7 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
     with as_typed(text_of("gradients.md")):
         for name, stem in {"tiny": "tiny", "digits": "04_digits_mlp"}.items():
             yield f"{name}-step", Path("build", stem, "train.svg").read_text("utf-8")
+    yield "figure-11", figure_svg()
     yield "float-bits", bits_svg()
     yield "halving", halving_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]

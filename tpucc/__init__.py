@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tpucc.runtime.judge import Verdict
     from tpucc.schedule.allocate import TooLarge
     from tpucc.stages import Stages
+    from tpucc.swept import Sweep, sweep
     from tpucc.target import Target, load_target
 
 _HOMES = {
@@ -71,6 +72,7 @@ _HOMES = {
     "tpucc.runtime.judge": ("Verdict",),
     "tpucc.schedule.allocate": ("TooLarge",),
     "tpucc.stages": ("Stages",),
+    "tpucc.swept": ("Sweep", "sweep"),
     "tpucc.target": ("Target", "load_target"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -101,6 +103,7 @@ __all__ = [
     "Source",
     "Span",
     "Stages",
+    "Sweep",
     "Target",
     "TooLarge",
     "Training",
@@ -119,6 +122,7 @@ __all__ = [
     "load",
     "load_target",
     "resume",
+    "sweep",
     "train",
 ]
 

@@ -204,6 +204,10 @@ class Error(Exception):
         self.source = source
         super().__init__(self.render())
 
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        """For other processes."""
+        return type(self), (self.diagnostics, self.source)
+
     def render(self) -> str:
         return "\n\n".join(d.render(self.source) for d in self.diagnostics)
 

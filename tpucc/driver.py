@@ -147,6 +147,13 @@ def require_stage(name: str, options: Options) -> None:
 
 def _front(state: State, folder: Path, recorder: Recorder) -> None:
     """Runs every stage up to the last pass; each leaves its result in `state` before the recorder may stop."""
+    read_model(state, folder, recorder)
+    assert state.graph is not None
+    run_passes(state, state.graph, recorder)
+
+
+def read_model(state: State, folder: Path, recorder: Recorder) -> None:
+    """Parses, elaborates and binds the weights, and reads the calibration inputs. The machine has no part in it."""
     options = state.options
     module = parse(state.source)
     recorder.done("parse", state.source)
@@ -164,7 +171,6 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    run_passes(state, state.graph, recorder)
 
 
 def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> None:

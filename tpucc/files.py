@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from tpucc.diagnostics import Diagnostic, LimitError, UsageError, did_you_mean, reason
 
@@ -114,8 +115,26 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         else:
             _make_folder(folder, contents)
     except (OSError, ValueError) as error:
-        help = _ROOM if getattr(error, "errno", None) in _FULL else "name another place, with -o or --output where the command has it"
-        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}", help=(help,))) from None
+        raise _unwritable(error, folder) from None
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """A stream into a file that gets its name at the end, in one step: an error before leaves what was there. Raises as `write_files`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _move(path.parent)
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent, ignore_cleanup_errors=True) as fresh:
+            with (Path(fresh) / path.name).open("wb") as stream:
+                yield stream
+            (Path(fresh) / path.name).replace(path)
+    except (OSError, ValueError) as error:
+        raise _unwritable(error, path.parent) from None
+
+
+def _unwritable(error: OSError | ValueError, folder: Path) -> UsageError:
+    help = _ROOM if getattr(error, "errno", None) in _FULL else "name another place, with -o or --output where the command has it"
+    return UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}", help=(help,)))
 
 
 def _require_regular(path: Path, mode: int) -> None:

@@ -124,7 +124,7 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
         raise UsageError(Diagnostic("E0518", f"plugin_timeout is a number of seconds above 0, found {seconds}"))
     return Options(
         target=load_target(machine, overrides) if isinstance(machine, str) else with_overrides(machine, overrides),
-        params={name: _static(value) for name, value in (asked.get("params") or {}).items()},
+        params={name: static_text(value) for name, value in (asked.get("params") or {}).items()},
         weights=None if weights is None else Path(weights),
         calibration=None if calibration is None else Path(calibration),
         level=asked.get("level", 2),
@@ -200,11 +200,11 @@ def _on_host(keep: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(keep)
 
 
-def _static(value: object) -> str:
+def static_text(value: object) -> str:
     """A Python value as the language writes it."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return '"' + escaped.replace("{", "{{").replace("}", "}}") + '"'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_static, value))}]"
+        return f"[{', '.join(map(static_text, value))}]"
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -209,7 +209,7 @@ def with_overrides(target: Target, overrides: Mapping[str, object]) -> Target:
     Its name says what was changed: `tpu_v1 (weight_bandwidth=136e9)`. Raises `UsageError` E0531 for an unknown name, or for a value that is
     impossible.
     """
-    values = {field: _number(field, value) for field, value in overrides.items()}
+    values = {field: number_of(field, value) for field, value in overrides.items()}
     changed = {field: values[field] for field in number_fields() if field in values and values[field] != getattr(target, field)}
     if not changed:
         return target
@@ -339,8 +339,17 @@ def _near(name: str) -> str:
     return f"did you mean {listed(usable or begun, 'or')}?" if begun else did_you_mean(name, target_names())
 
 
-def _number(field: str, value: object) -> int | float:
-    """The value of an override in the field's type: `4096`, `4e3` where an integer is meant, `136e9`."""
+def number_in_range(field: str, value: object) -> int | float:
+    """`number_of` a value that some machine has. Raises `UsageError` E0531."""
+    number = number_of(field, value)
+    low, high, _ = RANGES[field]
+    if not low <= number <= high:
+        raise UsageError(Diagnostic("E0531", f"{field} must be {_meant(field)}, and is {_cut(value)}"))
+    return number
+
+
+def number_of(field: str, value: object) -> int | float:
+    """The value of an override in the field's type: `4096`, `4e3` where an integer is meant, `136e9`. Raises `UsageError` E0531."""
     known = number_fields()
     if field not in known:
         near = did_you_mean(field, known)

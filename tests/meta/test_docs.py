@@ -137,3 +137,22 @@ def test_nothing_is_tied_to_one_machine() -> None:
     ]
     found = [str(path) for path in texts if path.exists() and re.search(r"/(home|root|Users)/\w", path.read_text("utf-8"))]
     assert found == []
+
+
+def test_figure_11_is_drawn_from_its_table_and_agrees_with_the_papers_page() -> None:
+    spec = importlib.util.spec_from_file_location("sweep_pictures", ROOT / "docs" / "sweep_pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert (ROOT / "docs/pictures/figure-11.svg").read_text("utf-8") == made.figure_svg()
+    chapter, paper = ((ROOT / "docs" / page).read_text("utf-8") for page in ("sweeps.md", "reference/paper.md"))
+    means, speedups = made.weighted_means(), made.speedups()
+    for curve, (words, *_) in made.CURVES.items():
+        assert f"| {words} | {' | '.join(f'{means[curve, factor]:.2f}' for factor in made.FACTORS)} |" in chapter
+    columns = (("memory", 4.0), ("clock", 4.0), ("matrix", 0.5), ("matrix", 2.0))
+    for name in {name for name, _, _ in speedups}:
+        assert f"| {name.upper()} | {' | '.join(f'{speedups[name, curve, factor]:.2f}' for curve, factor in columns)} |" in chapter
+    for title, curve, factor in (("weight memory ×4", "memory", 4.0), ("clock ×4", "clock", 4.0), ("512×512 unit", "matrix", 2.0)):
+        cells = [cell.strip() for line in re.findall(rf"^\| {title} \|.*$", paper, re.MULTILINE) for cell in line.split("|")]
+        assert {f"{speedups[name, curve, factor]:.2f}" for name, _, _ in speedups} <= set(cells)

@@ -42,6 +42,7 @@ WITHOUT_EXAMPLE = {
     "E0903": "a built-in pass that makes a wrong graph: no graph is known that makes one do so",
     "E0904": "lowering's own check of what the layers' verifier has let through: no layer graph is known that gets there",
     "E0553": "a copy without a solution, which `tpucc lab pack` makes",
+    "E0562": "a cluster, or an extra that is missing: what runs and what is installed is no input",
     "E1020": "a library that is missing: what is installed is no input",
     "E1023": "more than two gigabytes of weights",
     "E0552": "a machine that can't isolate a submission: what a machine has is no input",

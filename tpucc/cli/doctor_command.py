@@ -13,7 +13,12 @@ from tpucc.labs.grading import isolation
 from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
-EXTRAS = {"pygraphviz": "draws diagrams where there is no system Graphviz", "onnxruntime": "an outside judge, and faster products"}
+EXTRAS = {
+    "pygraphviz": "draws diagrams where there is no system Graphviz",
+    "onnxruntime": "an outside judge, and faster products",
+    "distributed": "sweeps on a Dask cluster",
+    "pyarrow": "tables of sweeps in Parquet",
+}
 
 
 @click.command("doctor")

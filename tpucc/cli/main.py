@@ -25,6 +25,7 @@ COMMANDS = {
     "train": "Train a model; write its weights, its state and its history.",
     "judge": "One verdict: are the values right, is the program valid, how fast is it.",
     "compare": "Two compiles side by side: how many cycles more, where, and why.",
+    "sweep": "Every combination of values: a table and a page.",
     "debug": "The machine step by step: forwards, back, breakpoints, memories.",
     "profile": "Where the cycles go, per layer and in all, without executing.",
     "viz": "Draw one picture.",

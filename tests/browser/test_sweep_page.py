@@ -1,0 +1,91 @@
+"""The page of a sweep in a browser: a point is chosen in pictures and rows, its command can be copied, and everything can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.command_line import SMALL
+from tests.support.legibility import legibility
+from tpucc.cli.main import main
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+BATCHES = ",".join(map(str, range(1, 31)))
+COMMAND = "--set weight_memory_bytes=1000000 --set mxu=16 -D batch=1"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of 120 points, of which half can't be compiled."""
+    folder = tmp_path_factory.mktemp("sweep")
+    source, table = folder / "small.tpu", folder / "small.csv"
+    source.write_text(SMALL)
+    axes = ("--set", "weight_memory_bytes=100,1000000", "--set", "mxu=16,32", "-D", f"batch={BATCHES}")
+    assert main(["sweep", str(source), *axes, "-o", str(table), "--jobs", "1", "--quiet"]) == 0
+    return table.with_suffix(".html")
+
+
+def test_a_point_is_chosen_in_the_table_and_shows_its_command(swept: Path, open_page: OpenPage) -> None:
+    page = open_page(swept)
+    page.fill("#find", "weight_memory_bytes=1e6, mxu=16")
+    assert page.locator("#count").inner_text() == "1 to 30 of 30"
+    page.locator("#row-60 a").click()
+    assert page.locator("#chosen strong").inner_text() == "point 60"
+    assert COMMAND in page.locator("#chosen code").inner_text()
+    assert page.locator("#row-60.here").count() == 1
+
+
+def test_a_point_is_chosen_in_a_picture(swept: Path, open_page: OpenPage) -> None:
+    page = open_page(swept)
+    mark = page.locator("#fronts a circle").first
+    point = mark.get_attribute("data-point")
+    mark.click()
+    assert page.locator("#chosen strong").inner_text() == f"point {point}"
+    assert page.locator(f".chosen[data-point='{point}']").count() >= 1
+    cell = page.locator("#maps [data-point]").last
+    cell.click()
+    assert page.locator("#chosen strong").inner_text() == f"point {cell.get_attribute('data-point')}"
+
+
+def test_the_command_is_copied(swept: Path, open_page: OpenPage) -> None:
+    page = open_page(swept, "point=60")
+    button = page.locator("#chosen button")
+    button.click()
+    page.wait_for_function("document.querySelector('#chosen button').textContent !== 'copy'")
+    assert button.inner_text() in ("copied", "press Ctrl-C")
+    if button.inner_text() == "press Ctrl-C":
+        assert COMMAND in page.evaluate("getSelection().toString()")
+
+
+def test_rows_are_sorted_searched_and_turned(swept: Path, open_page: OpenPage) -> None:
+    page = open_page(swept)
+    assert page.locator("#count").inner_text() == "1 to 100 of 120"
+    page.locator("#later").click()
+    assert page.locator("#count").inner_text() == "101 to 120 of 120"
+    page.get_by_role("button", name="cycles").click()
+    assert page.locator("th[aria-sort='ascending'] button").inner_text() == "cycles ▴"
+    cycles = [int(text.replace(",", "")) for text in page.locator("#rows tr[id] td:nth-child(5)").all_inner_texts() if text]
+    assert cycles == sorted(cycles)
+    assert len(cycles) == 60
+    page.fill("#find", "E0622")
+    assert page.locator("#count").inner_text() == "1 to 60 of 60"
+    page.fill("#find", "nothing of the kind")
+    assert page.locator("#count").inner_text() == "none"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(scheme: str, width: int, swept: Path, open_page: OpenPage) -> None:
+    page = open_page(swept, "point=0")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    found = legibility(page)
+    assert found.count > 100
+    assert found.faults == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

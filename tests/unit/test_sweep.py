@@ -1,0 +1,362 @@
+"""Sweeps: the same table however it is computed, nothing lost and nothing twice, what is shared gives what a compile alone gives."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.command_line import SMALL, run
+from tpucc.interop.programs import folder
+from tpucc.options import options_of
+from tpucc.sim.timing import time_program
+from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of
+from tpucc.sweeps.journal import Journal, journal_of
+from tpucc.sweeps.plan import Plan
+from tpucc.sweeps.points import run as compute
+from tpucc.sweeps.rows import Row, measured
+from tpucc.sweeps.shared import Compiler
+from tpucc.target import RANGES, load_target
+
+AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
+HOSTED = """
+weights random(seed=1)
+model hosted(x: f32[8, 40] in [-1.0, 1.0]):
+    weight w: f32[40, 48]
+    weight v: f32[48, 8]
+    h = softmax(relu(x @ w))
+    return h @ v
+"""
+"""A model with a step of the host in its middle."""
+
+
+def plan_of(*axes: str, model: str = "small.tpu", given: Mapping[str, Any] | None = None) -> Plan:
+    """The plan of axes like `mxu=16,32`, those with a `-` in front of params."""
+    made = []
+    for text in axes:
+        name, _, values = text.removeprefix("-").partition("=")
+        made.append(axis_of_text("param" if text.startswith("-") else "set", name, values))
+    return Plan((model,), tuple(made), given or {})
+
+
+def refused(*arguments: str) -> str:
+    """What a sweep of the small model says when it is refused."""
+    with pytest.raises(tpucc.UsageError) as caught:
+        plan_of(*arguments).require(100)
+    return caught.value.render().strip()
+
+
+MESSAGES: Mapping[tuple[str, ...], str] = {
+    ("mxu=",): "error E0560: value 1 of --set mxu is empty\nhelp: values have commas between them, as in 128,256",
+    ("mxu=16,,32",): "error E0560: value 2 of --set mxu is empty\nhelp: values have commas between them, as in 128,256",
+    ("mxu=16,16",): "error E0560: --set mxu has the value 16 twice",
+    ("weight_bandwidth=34e9,34000000000",): "error E0560: --set weight_bandwidth has the value 34e9 twice",
+    ("mxu=16", "mxu=32"): "error E0560: --set mxu is given twice\nhelp: one --set has all of its values",
+    ("-batch=4", "-batch=8"): "error E0560: -D batch is given twice\nhelp: one -D has all of its values",
+    ("mux=16",): "error E0531: a target has no number mux\nhelp: did you mean mxu?",
+    ("mxu=wide",): "error E0531: mxu of a target is an integer, not wide",
+    ("weight_bandwidth=34GB",): "error E0531: weight_bandwidth of a target is a number, not 34GB",
+    ("mxu=0",): "error E0531: mxu must be an integer from 1 to 1,024, and is 0",
+    ("mxu:cores=16",): "error E0560: --set mxu:cores has 2 names, and 16 has 1 value",
+    ("mxu:mxu=16:16",): "error E0560: --set mxu:mxu doesn't name one or several different things\nhelp: write --set NAME=A,B,…",
+    (
+        "-batch=1,2,3,4,5,6,7,8,9,10,11",
+        "mxu=1,2,3,4,5,6,7,8,9,10",
+    ): "error E0560: the sweep has 110 points (1 × 11 × 10), and at most 100 are computed\nhelp: --most 110 allows them",
+}
+
+
+@pytest.mark.parametrize("axes", MESSAGES)
+def test_axes_that_are_refused(axes: tuple[str, ...]) -> None:
+    assert refused(*axes) == MESSAGES[axes]
+
+
+def test_values_with_brackets_and_texts_are_not_cut() -> None:
+    assert split('[1, 2],"a,b",(3,4),5', ",") == ["[1, 2]", '"a,b"', "(3,4)", "5"]
+    assert axis_of_text("param", "sizes", "[1, 2],[3]").values == (("[1, 2]",), ("[3]",))
+
+
+def test_axes_of_python_values_are_those_of_the_command_line() -> None:
+    assert axis_of_values("set", "weight_bandwidth", [34e9, 68e9]) == axis_of_text("set", "weight_bandwidth", "34e9,68000000000")
+    assert axis_of_values("set", "mxu", np.array([16, 32])) == axis_of_text("set", "mxu", "16,32")
+    assert axis_of_values("param", "batch", 8) == axis_of_text("param", "batch", "8")
+    linked = axis_of_values("set", ("mxu", "accumulator_rows"), [(16, 64), (32, 32)])
+    assert linked == axis_of_text("set", "mxu:accumulator_rows", "16:64, 32:32")
+    assert axis_of_values("param", "name", "a,b").values == (('"a,b"',),)
+
+
+@pytest.mark.parametrize("program", ["02_iris", "hosted", pytest.param("05_digits_cnn", marks=pytest.mark.soak)])
+def test_what_points_share_gives_the_program_of_a_compile_alone(program: str, tmp_path: Path) -> None:
+    """For each number of the machine, halved and doubled, after each other, so that each finds what those before have made."""
+    path, compiler, base = folder() / f"{program}.tpu", Compiler(), load_target("tpu_v1")
+    if program == "hosted":
+        path = tmp_path / "hosted.tpu"
+        path.write_text(HOSTED)
+    changes = [(name, getattr(base, name) * factor) for name in RANGES for factor in (0.5, 2) if name not in ("cores", "matrix_units")]
+    for name, value in [*changes, ("clock_hz", base.clock_hz)]:
+        options = options_of(overrides={name: value})
+        program_of = compiler.program(path, options)
+        alone = tpucc.compile(path, overrides={name: value}).runtime
+        assert program_of == alone.program, (name, value)
+        assert time_program(program_of).makespan == alone.stats["cycles"]
+    assert compiler.made["models"] == 1
+    assert compiler.made["programs"] < len(changes) + 1
+
+
+def test_what_changes_only_time_is_compiled_once(tmp_path: Path) -> None:
+    (tmp_path / "hosted.tpu").write_text(HOSTED)
+    compiler = Compiler()
+    cycles = set()
+    for step in (1e-6, 10e-6, 50e-6):
+        cycles.add(
+            time_program(compiler.program(tmp_path / "hosted.tpu", options_of(level=0, overrides={"host_step_seconds": step}))).makespan
+        )
+    assert len(cycles) == 3
+    assert compiler.made == {"models": 1, "graphs": 1, "programs": 1}
+
+
+def test_the_model_is_read_once_for_each_of_its_params(small: Path) -> None:
+    compiler, plan = Compiler(), plan_of("mxu=16,32", "-batch=4,8", "clock_hz=700e6,800e6", model=str(small))
+    for point in plan.order(range(plan.count)):
+        compiler.program(small, plan.options(point))
+    assert compiler.made["models"] == 2
+
+
+def test_code_of_the_users_is_run_for_each_point(small: Path) -> None:
+    """It may look at a target in ways that nobody sees."""
+    source = "class Mine:\n    name = 'mine'\n    summary = 'nothing'\n    def run(self, graph, context):\n        return graph\n"
+    small.with_name("mine.py").write_text(source)
+    plan, compiler = plan_of("host_step_seconds=1e-6,2e-6", model=str(small), given={"passes": ("mine.py",)}), Compiler()
+    for point in range(2):
+        compiler.program(small, plan.options(point))
+    assert compiler.made == {"models": 1, "graphs": 2, "programs": 2}
+
+
+def table_bytes(*arguments: str, output: str) -> bytes:
+    assert run("sweep", "small.tpu", *AXES, "-o", output, "--quiet", *arguments) == 0
+    return Path(output).read_bytes()
+
+
+def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = table_bytes("--jobs", "1", output="one.csv")
+    assert table_bytes("--jobs", "2", output="two.csv") == one
+    lines = Path("one.points.jsonl").read_bytes().splitlines(keepends=True)
+    torn = b"".join([lines[0], lines[5], lines[2], lines[5], lines[9][:40]])
+    Path("rest.points.jsonl").write_bytes(torn)
+    assert table_bytes("--jobs", "1", output="rest.csv") == one
+    rest = Path("rest.points.jsonl").read_bytes()
+    assert rest.startswith(b"".join([lines[0], lines[5], lines[2], lines[5]]))
+    assert len(rest.splitlines()) == len(lines) + 1, "the one that was there twice; the torn line is gone, nothing else is computed again"
+    assert Path("two.html").read_bytes() == Path("one.html").read_bytes()
+    monkeypatch.setattr("tpucc.sweeps.points.measured", None)
+    assert table_bytes("--jobs", "1", output="rest.csv") == one, "all are done: nothing is computed"
+
+
+def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = table_bytes("--jobs", "1", output="one.csv")
+
+    def interrupted(compiler: Compiler, plan: Plan, point: int) -> Row:
+        if point == plan.count - 1:
+            raise KeyboardInterrupt
+        return measured(compiler, plan, point)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tpucc.sweeps.points.measured", interrupted)
+        assert run("sweep", "small.tpu", *AXES, "-o", "two.csv", "--jobs", "1") == 130
+    assert "note: 11 of 12 points are done; the same command goes on from there" in capsys.readouterr().err
+    assert not Path("two.csv").exists()
+    assert table_bytes("--jobs", "1", output="two.csv") == alone
+
+
+def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table_bytes("--jobs", "1", output="one.csv")
+    rows = list(csv.DictReader(Path("one.csv").read_text("utf-8").splitlines()))
+    assert [(row["mxu"], float(row["weight_bandwidth"]), row["batch"]) for row in rows] == [
+        (mxu, bandwidth, batch) for mxu in ("16", "32") for bandwidth in (34e9, 68e9, 136e9) for batch in ("4", "8")
+    ]
+    assert run(*rows[7]["command"].split()[1:], "--json") == 0
+    stats = json.loads(capsys.readouterr().out)
+    assert stats["cycles"] == int(rows[7]["cycles"])
+    assert stats["explanation"] == rows[7]["explanation"]
+    assert stats["breakdown"]["useful_macs"] == float(rows[7]["useful_macs"])
+    assert stats["ub_peak_bytes"] == int(rows[7]["ub_peak_bytes"])
+
+
+OTHERS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "axes": (("--set", "mxu=16"), "its axes are --set mxu 16,32, not --set mxu 16"),
+    "options": (("--set", "mxu=16,32", "-O0"), "its options are none, not -O0"),
+    "source": (("--set", "mxu=16,32"), "small.tpu or a file that it names has changed"),
+    "version": (("--set", "mxu=16,32"), "it was made by tpucc 0, not"),
+    "none": (("--set", "mxu=16,32"), "isn't the points of a sweep"),
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_the_points_of_another_sweep_are_refused(change: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, "--set", "mxu=16,32", "-o", "a.csv", "--quiet", "--jobs", "1") == 0
+    kept = Path("a.points.jsonl")
+    if change == "source":
+        small.write_text(SMALL + "# more\n")
+    if change == "version":
+        kept.write_text(kept.read_text().replace(f'"tpucc":"{tpucc.__version__}"', '"tpucc":"0"'))
+    if change == "none":
+        kept.write_text("a,b\n")
+    before, (arguments, words) = kept.read_bytes(), OTHERS[change]
+    capsys.readouterr()
+    assert run("sweep", small, *arguments, "-o", "a.csv", "--quiet") == 2
+    told = capsys.readouterr().err
+    assert "error E0561: a.points.jsonl" in told
+    assert words in told
+    assert kept.read_bytes() == before
+
+
+def test_two_commands_cant_write_one_table(small: Path) -> None:
+    pytest.importorskip("fcntl")
+    plan = plan_of("mxu=16,32", model=str(small))
+    with Journal(journal_of(Path("a.csv")), plan.identity, 2), pytest.raises(tpucc.UsageError, match="written by another command"):
+        Journal(journal_of(Path("a.csv")), plan.identity, 2)
+
+
+def test_a_point_that_cant_be_compiled_is_a_row(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, "--set", "weight_memory_bytes=100,1000000", "-o", "a.json", "--jobs", "1") == 0
+    assert "2 points, 1 compiled; not compiled: E0622 1" in capsys.readouterr().out
+    first, second = json.loads(Path("a.json").read_text())
+    assert first["cycles"] is None
+    assert first["error"] == "E0622"
+    assert "weight memory" in first["reason"]
+    assert (second["error"], second["reason"]) == (None, None)
+
+
+def test_a_sweep_of_which_nothing_compiles_fails(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, "-D", "bach=4,8", "-o", "a.csv", "--jobs", "1") == 1
+    assert "2 points, 0 compiled" in capsys.readouterr().out
+
+
+def test_a_source_that_is_wrong_stops_the_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small.write_text("model small(\n")
+    assert run("sweep", small, "--set", "mxu=16,32") == 1
+    assert "error E01" in capsys.readouterr().err
+    assert not Path("build").exists()
+
+
+def test_a_process_that_ends_is_replaced(small: Path) -> None:
+    """A pass ends its process: once at a batch of 4, always at 8. Nothing is lost, and nothing is there twice."""
+    Path("mine.py").write_text(
+        "import os, pathlib\n"
+        "class Mine:\n    name = 'mine'\n    summary = 'ends its process'\n    def run(self, graph, context):\n"
+        "        rows = graph.inputs[0].type.shape[0]\n"
+        "        once = pathlib.Path('once')\n"
+        "        if rows == 8 or (rows == 4 and not once.exists()):\n            once.touch()\n            os._exit(7)\n"
+        "        return graph\n"
+    )
+    assert run("sweep", small, "-D", "batch=1,2,3,4,5,6,7,8,9", "--pass", "mine.py", "--jobs", "2", "-o", "a.json", "--quiet") == 0
+    rows = json.loads(Path("a.json").read_text())
+    assert [row["batch"] for row in rows if row["error"]] == [8]
+    assert (rows[7]["error"], rows[7]["reason"]) == ("E0613", "the process that computed it ended: status 7")
+    assert len(Path("a.points.jsonl").read_text().splitlines()) == 10
+
+
+def test_from_python(small: Path) -> None:
+    done: list[int] = []
+    found = tpucc.sweep(small, overrides={"mxu": [16, 32]}, params={"batch": [4, 8]}, jobs=1, told=done.append)
+    assert done == [0, 1, 2, 3, 4]
+    assert [(row["mxu"], row["batch"]) for row in found] == [(16, 4), (16, 8), (32, 4), (32, 8)]
+    assert found[2]["cycles"] == tpucc.compile(small, overrides={"mxu": 32}, params={"batch": 4}).stats["cycles"]
+    found.save("a.csv")
+    assert run("sweep", "small.tpu", "--set", "mxu=16,32", "-D", "batch=4,8", "-o", "b.csv", "--quiet", "--jobs", "1") == 0
+    assert Path("a.csv").read_text() == Path("b.csv").read_text().replace("small.tpu", str(small))
+    assert all(a["tops"] < b["tops"] for a, b in zip(found.front(), found.front()[1:], strict=False))
+    with pytest.raises(tpucc.UsageError, match="front takes a cost"):
+        found.front("cycles")
+    with pytest.raises(tpucc.UsageError, match="compiling has no keyword levl"):
+        tpucc.sweep(small, levl=1)
+
+
+def test_another_machine_of_the_same_name_is_another_sweep(small: Path) -> None:
+    machine = load_target("tpu_v1")
+    tpucc.sweep(small, target=machine, table="a.csv", jobs=1)
+    with pytest.raises(tpucc.UsageError, match="has the points of another sweep"):
+        tpucc.sweep(small, target=msgspec.structs.replace(machine, mxu=32), table="a.csv", jobs=1)
+
+
+def test_a_front_has_the_points_that_no_other_one_beats() -> None:
+    """Of two equal ones the cheaper, and of two that are equal in both the first; a point that can't be compiled has no numbers."""
+    costs, cycles = np.array([1.0, 1, 2, 3, 3, np.nan, 1]), np.array([5.0, 4, 4, 3, 6, np.nan, 4])
+    columns = {name: np.full(7, np.nan) for name in (*MEASURES, "macs", *COSTS)} | {"mxu": costs, "cycles": cycles, "macs": np.ones(7)}
+    figures = Figures(plan_of(), columns, ("nothing",) * 7, ("",) * 5 + ("E0622", ""))
+    assert (figures.measure, figures.costs, figures.best()) == ("cycles", ("mxu",), 3)
+    assert figures.front("mxu") == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("axes", "measure"), [((), "cycles"), (("clock_hz=1e8,7e8",), "seconds"), (("-batch=4,8", "clock_hz=1e8,7e8"), "tops")]
+)
+def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], measure: str, small: Path) -> None:
+    plan = plan_of("mxu=16,32", *axes, model=str(small))
+    with Journal(Path("a.points.jsonl"), plan.identity, plan.count) as journal:
+        figures = figures_of(compute(plan, journal, jobs=1))
+    assert figures.measure == measure
+    best = figures.best()
+    assert best is not None
+    assert figures.values[best] == (max if measure == "tops" else min)(figures.values)
+
+
+def test_several_models_are_an_axis(small: Path) -> None:
+    (small.parent / "wide.tpu").write_text(SMALL.replace("units = 8", "units = 80").replace("model small", "model wide"))
+    found = tpucc.sweep(["small.tpu", "wide.tpu"], overrides={"mxu": [16, 32]}, jobs=1)
+    assert [row["model"] for row in found] == ["small.tpu", "small.tpu", "wide.tpu", "wide.tpu"]
+    assert found[3]["macs"] == 10 * found[0]["macs"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-o", "a.xlsx"), "error E0563: a table of a sweep is .csv, .json or .parquet, not a.xlsx"),
+        (("--scheduler", "tcp://h:1", "--jobs", "2"), "--jobs is of this machine; a cluster has the workers that it has"),
+        (("--set", "mxu"), "'mxu' is not NAME=A,B,…, as in --set mxu=128,256"),
+        (("--omit", "nothing"), "error E0509: no pass is named nothing"),
+        (("--target", "tpu_v2"), "error E0530: tpu_v2 multiplies bfloat16"),
+        (("--most", "1", "-D", "batch=4,8"), "error E0560: the sweep has 2 points (1 × 2), and at most 1 are computed"),
+    ],
+)
+def test_a_command_that_is_refused(arguments: tuple[str, ...], words: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_programs_have_one_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", "small.tpub") == 2
+    assert "small.tpub is compiled already, for one machine" in capsys.readouterr().err
+    assert run("sweep") == 2
+    assert "a sweep needs at least one model" in capsys.readouterr().err
+
+
+def test_a_table_in_parquet(small: Path) -> None:
+    why = "pyarrow is not installed; it comes with the extra: pip install -e '.[dev,parquet]'"
+    parquet = pytest.importorskip("pyarrow.parquet", reason=why)
+    found = tpucc.sweep("small.tpu", overrides={"mxu": [16, 32], "weight_memory_bytes": [100, 10**6]}, table="a.parquet", jobs=1)
+    assert parquet.read_table("a.parquet").to_pylist() == list(found)
+
+
+def test_json_has_counts_and_fronts(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, "--set", "mxu=16,32", "-o", "a.csv", "--jobs", "1", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["points"], told["compiled"], told["measure"]) == (2, 2, "cycles")
+    assert told["fronts"]["mxu"][0]["mxu"] == 16
+
+
+def test_a_cluster_needs_an_extra(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
+    told = capsys.readouterr().err
+    assert "error E0562: --scheduler needs a package that isn't installed: distributed" in told
+    assert "help: python -m pip install 'tpucc[dask]' installs it; without --scheduler this machine computes the points" in told

@@ -1,0 +1,53 @@
+"""Sweeps on a Dask cluster: the table is that of one process, also when a worker is lost. Needs the extra `dask`; `pytest -m dask` runs
+only this."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tpucc
+from tests.support.command_line import run
+from tpucc.sweeps.axes import axis_of_text
+from tpucc.sweeps.cluster import compute
+from tpucc.sweeps.plan import Plan
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed; it comes with the extra: pip install -e '.[dev,dask]'")
+
+pytestmark = [pytest.mark.dask, pytest.mark.filterwarnings("ignore")]
+AXES: dict[str, Any] = {"overrides": {"mxu": [8, 16, 32], "weight_bandwidth": [1e9, 2e9, 4e9]}, "params": {"batch": [1, 2, 3, 4, 5, 6]}}
+
+
+def test_a_worker_is_killed_in_the_middle(small: Path) -> None:
+    alone = tpucc.sweep("small.tpu", **AXES, jobs=1, table="alone.csv")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        processes = [worker.pid for worker in cluster.workers.values()]
+
+        def kill(done: int) -> None:
+            if done == len(alone) // 3 and processes:
+                os.kill(processes.pop(), signal.SIGKILL)
+
+        tpucc.sweep("small.tpu", **AXES, scheduler=cluster.scheduler_address, table="cluster.csv", told=kill)
+    assert len(processes) == 1
+    assert Path("cluster.csv").read_bytes() == Path("alone.csv").read_bytes()
+    assert len(Path("cluster.points.jsonl").read_text().splitlines()) == len(alone) + 1
+
+
+def test_a_worker_that_sees_other_files_is_refused(small: Path) -> None:
+    plan = Plan((str(small),), (axis_of_text("set", "mxu", "16,32"),), {})
+    identity = plan.identity
+    small.write_text(small.read_text() + "# more\n")
+    with pytest.raises(tpucc.UsageError, match="a worker sees other files") as caught:
+        compute(pickle.loads(pickle.dumps(plan)), identity, [0])
+    assert pickle.loads(pickle.dumps(caught.value)).diagnostics == caught.value.diagnostics
+
+
+def test_a_scheduler_that_does_not_answer(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.sweeps.cluster.PATIENCE", 1)
+    assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
+    assert "error E0562: no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err

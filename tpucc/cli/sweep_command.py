@@ -1,0 +1,142 @@
+"""`tpucc sweep MODEL.tpu… --set FIELD=A,B,… -D NAME=A,B,…`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.cli.failures import print_json
+from tpucc.cli.messages import say
+from tpucc.cli.options import FILE, compile_options, json_option, pass_options
+from tpucc.cli.progress import Progress
+from tpucc.diagnostics import counted, printable
+from tpucc.files import write_file
+from tpucc.options import FLAGS as COMPILING
+from tpucc.sweeps.axes import FLAGS, Kind, axis_of_text
+from tpucc.sweeps.journal import Journal, journal_of
+from tpucc.sweeps.plan import MOST, Plan, require_sources
+from tpucc.sweeps.points import Points, run
+from tpucc.sweeps.table import require_format, write_table
+from tpucc.viz.sweeps.page import LARGEST, sweep_page
+from tpucc.viz.sweeps.summary import summary, summary_json
+
+
+def _axes(kind: Kind) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[tuple[Kind, str, str], ...]]:
+    def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[Kind, str, str], ...]:
+        found = []
+        for text in values:
+            name, equals, several = text.partition("=")
+            if not equals or not name.strip():
+                raise click.BadParameter(
+                    f"{text!r} is not NAME=A,B,…, as in {FLAGS[kind]} {'mxu=128,256' if kind == 'set' else 'batch=8,64'}"
+                )
+            found.append((kind, name.strip(), several))
+        return tuple(found)
+
+    return read
+
+
+set_option = click.option(
+    "--set", "overrides", multiple=True, callback=_axes("set"), metavar="FIELD=A,B,…", help="Values of a number of the target."
+)
+param_option = click.option(
+    "-D", "params", multiple=True, callback=_axes("param"), metavar="NAME=A,B,…", help="Values of a param of the source."
+)
+
+
+@click.command("sweep")
+@click.argument("models", nargs=-1, type=FILE, metavar="MODEL.tpu…")
+@partial(compile_options, overrides=set_option, params=param_option)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="TABLE.csv|.json|.parquet",
+    help="The table, a row a point (default: build/MODEL/sweep.csv). What is done is kept beside it, and a second run goes on from there.",
+)
+@click.option("--page", type=FILE, metavar="PAGE.html", help="The page (default: beside the table, by its name).")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="How many processes compute (default: as many as cores).")
+@click.option("--scheduler", metavar="ADDRESS", help="Compute on the Dask cluster of this scheduler, as in tcp://HOST:8786.")
+@click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, metavar="N", help="The most points that are computed.")
+@json_option
+@click.option("--quiet", is_flag=True, help="No summary, no progress.")
+def command(
+    models: tuple[Path, ...],
+    overrides: tuple[tuple[Kind, str, str], ...],
+    params: tuple[tuple[Kind, str, str], ...],
+    output: Path | None,
+    page: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
+    most: int,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Compile and time models for every combination of values, and write a table and a page.
+
+    --set mxu=128,256 and -D batch=8,64 are axes; --set mxu:accumulator_rows=128:8192,256:4096 changes two numbers together. A point that
+    can't be compiled is a row with its error. Nothing is executed.
+    """
+    if scheduler is not None and jobs is not None:
+        raise click.UsageError("--jobs is of this machine; a cluster has the workers that it has")
+    require_sources([str(model) for model in models])
+    plan = Plan(tuple(map(str, models)), tuple(axis_of_text(*asked) for asked in (*overrides, *params)), _given(given))
+    plan.require(most)
+    table = output or _default(models)
+    require_format(table)
+    page = page or table.with_suffix(".html")
+    with Progress(not quiet and not as_json) as progress, Journal(journal_of(table), plan.identity, plan.count) as journal:
+        before = plan.count - len(journal.missing)
+        found = _run(plan, journal, jobs, scheduler, progress)
+        progress.stage("write the table and the page")
+        write_table(found, table)
+        if plan.count <= LARGEST:
+            write_file(page, sweep_page(found).encode())
+        _print(found, (table, page), before, as_json, quiet)
+        return int(all(row["error"] for row in found))
+
+
+def _given(given: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of compiling that the command line gives, in plain values."""
+    settings: dict[str, dict[str, object]] = {}
+    for of_pass in pass_options():
+        if (value := given.get(of_pass.destination)) is not None:
+            settings.setdefault(of_pass.step, {})[of_pass.field] = value
+    named = {name: given[name] for name in COMPILING if given.get(name)}
+    if given["level"] == 0:
+        named["level"] = 0
+    return named | ({"settings": settings} if settings else {})
+
+
+def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, progress: Progress) -> Points:
+    """Computes what is missing; after Ctrl-C it says what is done."""
+    try:
+        return run(plan, journal, jobs, scheduler, partial(_tell, progress, plan.count))
+    except KeyboardInterrupt:
+        progress.close()
+        done = plan.count - len(journal.missing)
+        say(f"note: {done:,} of {counted(plan.count, 'point')} are done; the same command goes on from there")
+        raise
+
+
+def _default(models: tuple[Path, ...]) -> Path:
+    return Path("build", *([models[0].stem] if len(models) == 1 else []), "sweep.csv")
+
+
+def _tell(progress: Progress, count: int, done: int) -> None:
+    progress.stage(f"{done:,} of {counted(count, 'point')}")
+
+
+def _print(found: Points, written: tuple[Path, Path], before: int, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        print_json(summary_json(found))
+    elif not quiet:
+        click.echo(summary(found))
+        kept = f"{counted(before, 'point')} of an earlier run. " if before else ""
+        page = f"{printable(str(written[1]))}: open it in a browser" if len(found) <= LARGEST else f"no page, which has {LARGEST:,} at most"
+        click.echo(f"\n{kept}{printable(str(written[0]))}; {page}")

@@ -1,0 +1,135 @@
+"""What a table says: which points are best, and which no other one beats at its cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tpucc.diagnostics import counted
+from tpucc.numerics import Float64
+from tpucc.sim.durations import duration
+from tpucc.sweeps.plan import Plan
+from tpucc.sweeps.points import Points
+
+COSTS: Mapping[str, str] = {
+    "ub_peak_bytes": "unified buffer in use",
+    "weight_bandwidth": "weight bandwidth",
+    "host_bandwidth": "host bandwidth",
+    "mxu": "rows and columns of the matrix unit",
+    "clock_hz": "clock",
+    "accumulator_rows": "accumulator rows",
+    "unified_buffer_rows": "unified buffer rows",
+}
+"""The columns of which more costs more, and what they are."""
+MEASURES: Mapping[str, str] = {"cycles": "cycles", "seconds": "time", "tops": "TOPS"}
+_KEPT = (*MEASURES, "macs", *COSTS)
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """The columns of a sweep that pictures need, [points]: NaN where a point has none."""
+
+    plan: Plan
+    columns: Mapping[str, Float64]
+    bottlenecks: tuple[str, ...]
+    """Of each point; empty where it can't be compiled."""
+    errors: tuple[str, ...]
+    """The code of each point that can't be compiled; else empty."""
+
+    @cached_property
+    def compiled(self) -> int:
+        return sum(not code for code in self.errors)
+
+    @cached_property
+    def measure(self) -> str:
+        """What points are compared by. Cycles of different work say nothing, so that is TOPS; cycles of different clocks are seconds."""
+        if self._several("macs"):
+            return "tops"
+        return "seconds" if self._several("clock_hz") else "cycles"
+
+    @property
+    def values(self) -> Float64:
+        """The measure of each point."""
+        return self.columns[self.measure]
+
+    @property
+    def ranks(self) -> Float64:
+        """The measure, such that less is better."""
+        return -self.values if self.measure == "tops" else self.values
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        """The costs that differ between points."""
+        return tuple(name for name in COSTS if self._several(name))
+
+    def best(self) -> int | None:
+        """The best point, the first of several; None where nothing was compiled."""
+        return None if np.isnan(self.ranks).all() else int(np.nanargmin(self.ranks))
+
+    def front(self, cost: str) -> list[int]:
+        """The points than which no other is better at the same cost or less: the cheapest first."""
+        found, least = list[int](), np.inf
+        for point in np.lexsort((self.ranks, self.columns[cost])).tolist():
+            if self.ranks[point] < least:
+                found.append(point)
+                least = self.ranks[point]
+        return found
+
+    def limits(self) -> Counter[str]:
+        """How many points each bottleneck has."""
+        return Counter(name for name in self.bottlenecks if name)
+
+    def failures(self) -> Counter[str]:
+        """How many points each error has."""
+        return Counter(code for code in self.errors if code)
+
+    def _several(self, name: str) -> bool:
+        values = self.columns[name]
+        return len(np.unique(values[~np.isnan(values)])) > 1
+
+
+def figures_of(found: Points) -> Figures:
+    """Reads the table once."""
+    columns = {name: np.full(len(found), np.nan) for name in _KEPT}
+    bottlenecks, errors = [], []
+    for point, row in enumerate(found):
+        for name, values in columns.items():
+            if isinstance(value := row.get(name), int | float) and not row["error"]:
+                values[point] = value
+        bottlenecks.append(row["bottleneck"] or "")
+        errors.append(row["error"] or "")
+    return Figures(found.plan, columns, tuple(bottlenecks), tuple(errors))
+
+
+def worded(name: str, value: float) -> str:
+    """A value of a column with its unit."""
+    if name == "seconds":
+        return duration(value)
+    if name.endswith("_bytes"):
+        return _size(value)
+    if name.endswith("bandwidth"):
+        return f"{value / 1e9:.4g} GB/s"
+    if name == "clock_hz":
+        return f"{value / 1e6:.4g} MHz"
+    return f"{value:.3g}" if name == "tops" else f"{value:,.0f}"
+
+
+def heads(figures: Figures) -> Iterator[str]:
+    """Sentences about the whole sweep."""
+    count = counted(len(figures.errors), "point")
+    failures = ", ".join(f"{code} {number:,}" for code, number in sorted(figures.failures().items()))
+    yield f"{count}, {figures.compiled:,} compiled" + (f"; not compiled: {failures}" if failures else "")
+    if limits := figures.limits():
+        yield "bottleneck: " + ", ".join(f"{name} {number:,}" for name, number in sorted(limits.items(), key=lambda each: -each[1]))
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.4g} {unit}"
+        count /= 1024
+    return f"{count:,.4g} GiB"

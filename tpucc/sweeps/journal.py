@@ -1,0 +1,148 @@
+"""The points that are done: a file to which each appends a line, and from which a second run goes on.
+
+The first line says which sweep it is. A line that was cut when its writer was killed doesn't count, and is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.files import unreadable, write_file
+from tpucc.sweeps.rows import Row
+
+with suppress(ImportError):  # not on Windows, where nothing keeps two commands apart
+    import fcntl
+
+SHOWN = 80
+"""Characters of a difference in a message."""
+
+
+class Journal:
+    """An open journal: points and their rows. Of each point it keeps the place of its line only."""
+
+    def __init__(self, path: Path, identity: Mapping[str, Any], count: int) -> None:
+        """Raises `UsageError` E0561 when the file is another sweep's or is being written, E0504 and E0505 when it can't be used."""
+        if not path.exists():
+            write_file(path, _line(identity))
+        self.path = path
+        try:
+            self._file = path.open("r+b")
+        except OSError as error:
+            raise unreadable(path, error, "E0504") from None
+        try:
+            self._lock()
+            self._require_same(identity)
+            self._places = array("q", [-1]) * count
+            self._read_places()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """No row can be read from then on."""
+        self._file.close()
+
+    @property
+    def missing(self) -> list[int]:
+        """The points that aren't done."""
+        return [point for point, place in enumerate(self._places) if place < 0]
+
+    def add(self, point: int, row: Row) -> None:
+        """Appends a line, in one step. A point that is done already stays as it is."""
+        if self._places[point] >= 0:
+            return
+        place = self._file.seek(0, os.SEEK_END)
+        self._file.write(_line({"point": point, **row}))
+        self._file.flush()
+        self._places[point] = place
+
+    def row(self, point: int) -> Row:
+        """The results of a point that is done."""
+        self._file.seek(self._places[point])
+        found = json.loads(self._file.readline())
+        del found["point"]
+        return dict(found)
+
+    def _lock(self) -> None:
+        with suppress(NameError):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise _refused(self.path, "is being written by another command") from None
+
+    def _require_same(self, identity: Mapping[str, Any]) -> None:
+        try:
+            found = json.loads(self._file.readline())
+            differing = [key for key in identity if found[key] != identity[key]]
+        except (ValueError, KeyError, TypeError):
+            raise _refused(self.path, "isn't the points of a sweep") from None
+        if differing:
+            key = differing[0]
+            raise _refused(self.path, f"has the points of another sweep: {_difference(key, found[key], identity[key])}")
+
+    def _read_places(self) -> None:
+        """Where each line begins. The file ends after the last whole line then."""
+        end = place = self._file.tell()
+        for line in iter(self._file.readline, b""):
+            point = _point(line)
+            if point is not None and 0 <= point < len(self._places) and self._places[point] < 0:
+                self._places[point] = place
+            place += len(line)
+            end = place if line.endswith(b"\n") else end
+        self._file.truncate(end)
+
+
+def journal_of(table: Path) -> Path:
+    """The file with the points of a table: `sweep.csv` has `sweep.points.jsonl`."""
+    return table.with_suffix(".points.jsonl")
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _point(line: bytes) -> int | None:
+    """The point of a whole line; None for anything else."""
+    try:
+        found = json.loads(line) if line.endswith(b"\n") else {}
+        point = found["point"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return point if type(point) is int else None
+
+
+def _difference(key: str, there: Any, here: Any) -> str:
+    words = {"tpucc": "it was made by tpucc", "models": "its models are", "options": "its options are", "axes": "its axes are"}[key]
+    if key == "models" and list(there) == list(here):
+        changed = next(name for name in here if there[name] != here[name])
+        return f"{printable(changed)} or a file that it names has changed"
+    if key == "options" and there[:-1] == here[:-1]:
+        return "a file that an option names has changed"
+    return f"{words} {_shown(there)}, not {_shown(here)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        value = ", ".join(f"{name} {','.join(values)}" if isinstance(values, list) else name for name, values in value.items()) or "none"
+    elif isinstance(value, list):
+        value = " ".join(value[:-1]) or "none"
+    text = printable(str(value))
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(Diagnostic("E0561", f"{path} {why}", help=("remove it, or name another table with -o",)))

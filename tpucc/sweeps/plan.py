@@ -1,0 +1,187 @@
+"""The plan of a sweep: its models, axes and options. A point is a number from 0 on; the last axis changes fastest."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import tpucc
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.driver import passes_of
+from tpucc.files import read_file
+from tpucc.frontend.ast import Directive, Text
+from tpucc.frontend.parse import parse
+from tpucc.interop.sources import read_source
+from tpucc.options import FLAGS as COMPILING
+from tpucc.options import Options, options_of
+from tpucc.passes.plugins import installed_passes, passes_of_file
+from tpucc.plugins.guard import SECONDS
+from tpucc.stages.stages import stages_of_files
+from tpucc.sweeps.axes import FLAGS, Axis, require_apart, wrong
+from tpucc.target import Target, require_compilable, with_overrides
+
+MOST = 10_000
+"""Points of a sweep, unless more are asked for."""
+TIMES = ("host_step_seconds", "host_elements_per_second", "host_latency_seconds", "host_bandwidth", "weight_bandwidth", "clock_hz")
+"""Numbers that most often change only the time, those first that do so most often: points that differ in them are computed one after the
+other, so that they find each other's programs."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`given` are the other keywords of compiling; its `passes` and `stages` are paths of files, so that other processes can read them."""
+
+    models: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    given: Mapping[str, Any]
+
+    def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
+        """For other processes, which read the files again."""
+        return Plan, (self.models, self.axes, self.given)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (len(self.models), *(len(axis.values) for axis in self.axes))
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.sizes)
+
+    def require(self, most: int) -> None:
+        """Raises `UsageError` E0560 for an axis that is there twice, a model that is, or more than `most` points; and what is wrong with
+        the options of all points."""
+        require_apart(self.axes)
+        if len(set(self.models)) < len(self.models):
+            raise wrong("a model is given twice")
+        if self.count > most:
+            sizes = " × ".join(f"{size:,}" for size in self.sizes)
+            text = f"the sweep has {self.count:,} points ({sizes}), and at most {most:,} are computed"
+            raise wrong(text, f"--most {self.count} allows them")
+        require_compilable(self.base.target)
+        passes_of(self.base)
+
+    def places(self, point: int) -> tuple[int, ...]:
+        """The model's place, and that of each axis's value."""
+        found = []
+        for size in reversed(self.sizes):
+            point, place = divmod(point, size)
+            found.append(place)
+        return tuple(reversed(found))
+
+    def pairs(self, point: int) -> Iterator[tuple[Axis, str, str]]:
+        """Each name of each axis with its value at a point."""
+        for axis, place in zip(self.axes, self.places(point)[1:], strict=True):
+            yield from ((axis, name, value) for name, value in axis.pairs(place))
+
+    def model(self, point: int) -> str:
+        return self.models[self.places(point)[0]]
+
+    def order(self, points: Sequence[int]) -> list[int]:
+        """These points in the order in which they are computed: neighbours share most. First the model and the params, at last `TIMES`."""
+
+        def rank(place: int) -> tuple[bool, int]:
+            axis = self.axes[place]
+            last = [len(TIMES) - TIMES.index(name) if name in TIMES else 0 for name in axis.names]
+            return axis.kind == "set", min(last)
+
+        ways = sorted(range(len(self.axes)), key=rank)
+
+        def key(point: int) -> tuple[int, ...]:
+            places = self.places(point)
+            return (places[0], *(places[1 + way] for way in ways))
+
+        return sorted(points, key=key)
+
+    @cached_property
+    def base(self) -> Options:
+        """The options without those of the axes. Runs the files of passes and stages."""
+        seconds = self.given.get("plugin_timeout") or SECONDS
+        asked = {name: value for name, value in self.given.items() if name not in ("passes", "stages")}
+        passes = tuple(step for path in self.given.get("passes") or () for step in passes_of_file(Path(path), seconds))
+        stages = {stage: Path(file) for stage, file in (self.given.get("stages") or {}).items()}
+        return options_of(**asked, passes=(*installed_passes(seconds), *passes), stages=stages_of_files(stages, seconds))
+
+    def options(self, point: int) -> Options:
+        """The options of a point. Raises `UsageError` E0531 for numbers that no machine has together."""
+        pairs = list(self.pairs(point))
+        target = with_overrides(self.base.target, {name: value for axis, name, value in pairs if axis.kind == "set"})
+        return replace(self.base, target=target, params={name: value for axis, name, value in pairs if axis.kind == "param"})
+
+    def command(self, point: int) -> str:
+        """The command that computes a point alone."""
+        words = ["tpucc", "profile", self.model(point), *self.words]
+        for axis, name, value in self.pairs(point):
+            words += [FLAGS[axis.kind], f"{name}={value}"]
+        return shlex.join(words)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The options that all points share, as the command line writes them."""
+        return tuple(_words(self.given))
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What a table is of: tpucc's version, the models and the files that they need by their digests, options and axes."""
+        return {
+            "tpucc": tpucc.__version__,
+            "models": {model: _digest(*_files_of(model)) for model in self.models},
+            "options": [*self.words, _digest(*self._files(), values=repr(self.given.get("target")))],
+            "axes": {f"{FLAGS[axis.kind]} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
+        }
+
+    def _files(self) -> Iterator[Path]:
+        """Files that the options name."""
+        target = self.given.get("target")
+        named = [self.given.get("weights"), self.given.get("calibration"), *(self.given.get("passes") or ())]
+        named += [*(self.given.get("stages") or {}).values(), target if str(target).endswith(".toml") else None]
+        yield from (Path(name) for name in named if name is not None)
+
+
+def _files_of(model: str) -> Iterator[Path]:
+    """A source and the files that it names. Raises the errors of reading and parsing it."""
+    path = Path(model)
+    yield path
+    for item in parse(read_source(path)).items if path.suffix == ".tpu" else ():
+        if isinstance(item, Directive) and item.keyword in ("weights", "calibration") and isinstance(item.value, Text):
+            named = path.parent / "".join(part for part in item.value.parts if isinstance(part, str))
+            if named.is_file():  # a missing one is an error of compiling, which says where it is named
+                yield named
+
+
+def _digest(*files: Path, values: str = "") -> str:
+    found = sha256(values.encode())
+    for path in files:
+        found.update(sha256(read_file(path)).digest())
+    return found.hexdigest()[:32]
+
+
+def _words(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, flag in COMPILING.items():
+        value = given.get(name)
+        if value is None or value == flag.default:
+            continue
+        if name == "target" and isinstance(value, Target):
+            value = value.name
+        if isinstance(value, Mapping):
+            yield from (word for key, part in value.items() for word in (flag.flag, f"{key}={part}"))
+        elif isinstance(value, tuple | list | set | frozenset):
+            yield from (word for part in value for word in (flag.flag, str(part)))
+        else:
+            yield from [f"{flag.flag}{value}"] if name == "level" else [flag.flag, str(value)]
+    for step, fields in (given.get("settings") or {}).items():
+        yield from (word for field, value in fields.items() for word in (f"--{step}-{field.replace('_', '-')}", str(value)))
+
+
+def require_sources(models: Sequence[str]) -> None:
+    """Raises `UsageError` E0560 for a model that is no source, and when there is none."""
+    if not models:
+        raise wrong("a sweep needs at least one model")
+    for model in models:
+        if Path(model).suffix in (".tpub", ".graph", ".tile", ".asm"):
+            raise UsageError(Diagnostic("E0560", f"{model} is compiled already, for one machine; a sweep takes the source (.tpu)"))

@@ -1,0 +1,110 @@
+"""One row of a sweep's table: the numbers of a point as `stats.json` names them, or why it has none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import Error
+from tpucc.sim.stats import stats
+from tpucc.sim.timing import time_program
+from tpucc.sweeps.plan import Plan
+from tpucc.sweeps.shared import Compiler
+
+Row = Mapping[str, Any]
+Stats = Mapping[str, Any]
+
+
+def _plain(name: str) -> Callable[[Stats], Any]:
+    return lambda found: found[name]
+
+
+def _share(name: str) -> Callable[[Stats], Any]:
+    return lambda found: found["breakdown"][name]
+
+
+RESULTS: Mapping[str, tuple[type, Callable[[Stats], Any]]] = {
+    "cycles": (int, _plain("cycles")),
+    "seconds": (float, _plain("seconds")),
+    "tops": (float, _plain("tops")),
+    "utilization": (float, _plain("utilization")),
+    "peak_tops": (float, _plain("peak_tops")),
+    "bottleneck": (str, _plain("bottleneck")),
+    "explanation": (str, _plain("explanation")),
+    "macs": (int, _plain("macs")),
+    "array_active": (float, _share("array_active")),
+    "useful_macs": (float, _share("useful_macs")),
+    "ub_peak_bytes": (int, _plain("ub_peak_bytes")),
+    "weight_bytes": (int, _plain("weight_bytes")),
+    "host_bytes": (int, lambda found: sum(found["host_bytes"].values())),
+    "tile_fetches": (int, _plain("tile_fetches")),
+    "instructions": (int, _plain("instructions")),
+}
+"""The columns with numbers: their types, and what of `stats.json` they are. `array_active` and `useful_macs` are percentages of the cycles;
+`host_bytes` are those of both directions."""
+FAILURE = ("error", "reason")
+"""The columns of a point that can't be compiled: the error's code and its message."""
+
+
+def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
+    """The results of a point. What can't be compiled has its error in place of numbers; a fault of tpucc is one, so that others go on."""
+    try:
+        program = compiler.program(Path(plan.model(point)), plan.options(point))
+        found = stats(program, time_program(program))
+    except Error as error:
+        return failed(error.diagnostics[0].code, error.diagnostics[0].message)
+    except MemoryError:
+        return failed("E0613", "out of memory; a smaller batch needs less")
+    except Exception as error:
+        return failed("E0900", f"a fault in tpucc: {type(error).__name__}: {error}")
+    return {name: of(found) for name, (_, of) in RESULTS.items()}
+
+
+def failed(code: str, reason: str) -> Row:
+    return dict(zip(FAILURE, (code, reason), strict=True))
+
+
+def columns(plan: Plan) -> dict[str, type]:
+    """The columns of a plan's table and their types: the model, the axes, the results, the failure, the command."""
+    return {**settings_columns(plan), **{name: kind for name, (kind, _) in RESULTS.items()}, **dict.fromkeys((*FAILURE, "command"), str)}
+
+
+def settings_columns(plan: Plan) -> dict[str, type]:
+    """The columns that say which point it is. A param whose name another column has is `-D NAME`."""
+    found: dict[str, type] = {"model": str}
+    for axis in plan.axes:
+        for place, name in enumerate(axis.names):
+            kinds = {type(_value(row[place])) for row in axis.values}
+            kind = kinds.pop() if len(kinds) == 1 else float if kinds == {int, float} else str
+            found[name if name not in found and name not in _TAKEN else f"-D {name}"] = kind
+    return found
+
+
+_TAKEN = {"model", "command", *RESULTS, *FAILURE}
+
+
+def settings(plan: Plan, point: int) -> Iterator[tuple[str, Any]]:
+    """The columns that say which point it is, with its values: numbers where all of the column's are."""
+    yield "model", plan.model(point)
+    kinds = settings_columns(plan)
+    names = iter(list(kinds)[1:])
+    for _, _, text in plan.pairs(point):
+        name = next(names)
+        yield name, text if kinds[name] is str else kinds[name](_value(text))
+
+
+def whole(plan: Plan, point: int, found: Row) -> dict[str, Any]:
+    """A row with all columns; None where there is nothing."""
+    given = {**dict(settings(plan, point)), **found, "command": plan.command(point)}
+    return {name: given.get(name) for name in columns(plan)}
+
+
+def _value(text: str) -> Any:
+    """The number that a text is, or else the text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if type(found) in (int, float) else text

@@ -1,0 +1,224 @@
+"""A sweep as charts: what is reached at which cost, and the best point for each pair of values.
+
+A point's colour says what limits it, and so do words wherever there is room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tpucc.viz.charts.chart import Scale
+from tpucc.viz.heading import EDGE
+from tpucc.viz.palette import Kind, ink_line, solid_paint
+from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.text import NORMAL, SMALL, broken, fitted, shown, text_width
+
+WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
+TOP, PLOT, BELOW = 82.0, 240.0, 44.0
+HEAD = 62.0
+"""Pixels above a heat map."""
+GRAIN = 4.0
+"""Pixels: points that are closer, and have one bottleneck, are drawn once."""
+CELL = 22.0
+"""The height of a cell with text."""
+FEW = 9
+"""Different values on an axis that stand there themselves."""
+ROOMY = 44.0
+"""The width of a cell from which on it has text."""
+STRONGEST = 0.42
+"""How much of its colour the best cell has: text on it stands out in both themes."""
+
+LIMITS: Mapping[str, Kind] = {
+    "weight memory": Kind.WEIGHTS,
+    "weight shift": Kind.WEIGHTS,
+    "matrix unit": Kind.MATRIX,
+    "activation": Kind.VECTOR,
+    "host link": Kind.HOST,
+    "host work": Kind.HOST,
+    "data dependencies": Kind.BOUNDARY,
+    "nothing": Kind.MOVE,
+}
+"""The colour of each bottleneck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of a chart: its number, its values, what limits it, and its words."""
+
+    point: int
+    x: float
+    y: float
+    limit: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a heat map: the best point there, its value, what limits it, and its words."""
+
+    point: int
+    value: float
+    limit: str
+    text: str
+    words: str
+
+
+Worded = Callable[[float], str]
+
+
+def front_svg(
+    key: str, about: str, names: tuple[str, str], marks: Sequence[Mark], front: Sequence[int], worded: tuple[Worded, Worded]
+) -> str:
+    """All points over a cost, both axes logarithmic, and a line through those on the front. `names` are those of the axes."""
+    across, up = (
+        _log_scale([mark.x for mark in marks], LEFT, WIDTH - RIGHT),
+        _log_scale([mark.y for mark in marks], TOP + PLOT, TOP),
+    )
+    on_front = set(front)
+    first = {(round(across(_log(m.x)) / GRAIN), round(up(_log(m.y)) / GRAIN), m.limit): m for m in reversed(marks)}
+    behind = [_dot(mark, across, up, 2.5, faint=True) for mark in first.values() if mark.point not in on_front]
+    best = sorted((mark for mark in marks if mark.point in on_front), key=lambda mark: mark.x)
+    steps = " ".join(f"{number_text(across(_log(m.x)))},{number_text(up(_log(m.y)))}" for m in best)
+    path = tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(best) > 1 else NOTHING
+    dots = [_dot(mark, across, up, 5.0, faint=False) for mark in best]
+    legend = _legend([mark.limit for mark in marks])
+    foot = _foot(across, _marked(across, [mark.x for mark in marks]), names[0], worded[0])
+    axes = [foot, _side(up, names[1], worded[1])]
+    parts = [label(about, EDGE, 18, NORMAL, font_weight="bold"), legend, *axes, *behind, path, *dots]
+    return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
+
+
+def heat_svg(
+    key: str, about: str, names: tuple[str, str], heads: tuple[Sequence[str], Sequence[str]], cells: Mapping[tuple[int, int], Cell]
+) -> str:
+    """The best point of each pair of values: `names` and `heads` are those of the columns and of the rows; cells are by column and row.
+
+    The stronger a cell's colour, the better; the scale is logarithmic. An empty cell has no point that compiles.
+    """
+    columns, rows = (len(values) for values in heads)
+    side = min(150.0, max((text_width(shown(text), SMALL) for text in heads[1]), default=0.0)) + EDGE + 12
+    width = min(120.0, (WIDTH - RIGHT - side) / columns)
+    roomy = width >= ROOMY
+    height = 2 * CELL if roomy else max(4.0, min(CELL, 360.0 / rows))
+    values = [_log(cell.value) for cell in cells.values()]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    parts = [label(about, EDGE, 18, NORMAL, font_weight="bold")]
+    parts += [label(text, EDGE, 36 + 15 * place, SMALL, "soft") for place, text in enumerate(_reading(names))]
+    for (column, row), cell in cells.items():
+        share = (high - _log(cell.value)) / (high - low) if high > low else 1.0
+        parts.append(_cell(cell, side + column * width, HEAD + row * height, width, height, share, roomy))
+    every = max(1, math.ceil(18 / height))
+    parts += [
+        label(fitted(shown(text), SMALL, side - EDGE - 8) or "…", side - 8, HEAD + (row + 0.5) * height + 4, anchor="end")
+        for row, text in enumerate(heads[1])
+        if row % every == 0
+    ]
+    widest = max((text_width(shown(text), SMALL) for text in heads[0]), default=0.0) + 10
+    apart = max(1, math.ceil(widest / width))
+    foot = HEAD + rows * height
+    parts += [
+        label(fitted(shown(text), SMALL, max(width * apart, 40.0)) or "…", side + (column + 0.5) * width, foot + 16, anchor="middle")
+        for column, text in enumerate(heads[0])
+        if column % apart == 0
+    ]
+    return picture(key, about, WIDTH, foot + 30, *parts)
+
+
+def _reading(names: tuple[str, str]) -> list[str]:
+    return broken(f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better.", SMALL, WIDTH - 2 * EDGE)[:2]
+
+
+def _cell(cell: Cell, x: float, y: float, width: float, height: float, share: float, roomy: bool) -> Markup:
+    paint = {**solid_paint(Kind.MATRIX), "fill-opacity": f"{0.04 + (STRONGEST - 0.04) * share:.3f}", "data-point": str(cell.point)}
+    gap = 1.0 if width > 8 else 0.0
+    words = title(cell.words) if roomy else NOTHING
+    box = tag("rect", words, attributes=paint, x=x, y=y, width=width - gap, height=height - gap)
+    if not roomy:
+        return box
+    middle = x + (width - gap) / 2
+    texts = [
+        label(fitted(cell.text, SMALL, width - 4) or "…", middle, y + 18, anchor="middle"),
+        label(fitted(cell.limit, SMALL, width - 4) or "…", middle, y + 34, anchor="middle"),
+    ]
+    return _linked(cell.point, joined([box, *texts]))
+
+
+def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) -> Markup:
+    paint = {**solid_paint(LIMITS[mark.limit]), "data-point": str(mark.point)}
+    if faint:
+        paint["fill-opacity"] = "0.45"
+    x, y = across(_log(mark.x)), up(_log(mark.y))
+    drawn = tag("circle", NOTHING if faint else title(mark.words), attributes=paint, cx=x, cy=y, r=radius)
+    return drawn if faint else _linked(mark.point, drawn)
+
+
+def _linked(point: int, inside: Markup) -> Markup:
+    return tag("a", inside, href=f"#point={point}")
+
+
+def _legend(limits: Sequence[str]) -> Markup:
+    """The bottlenecks that there are; those of one colour have one swatch."""
+    names: dict[Kind, list[str]] = {}
+    for limit in LIMITS:
+        if limit in limits:
+            names.setdefault(LIMITS[limit], []).append(limit)
+    parts, x, y = [], EDGE, 38.0
+    for kind, words in names.items():
+        text = ", ".join(words)
+        if x + 20 + text_width(text, SMALL) > WIDTH - EDGE:
+            x, y = EDGE, y + 17
+        parts += [tag("circle", attributes=solid_paint(kind), cx=x + 5, cy=y - 4, r=5), label(text, x + 16, y)]
+        x += 16 + text_width(text, SMALL) + 18
+    return joined(parts)
+
+
+def _log(value: float) -> float:
+    return math.log10(max(value, 1e-15))
+
+
+def _log_scale(values: Sequence[float], start: float, end: float) -> Scale:
+    """A logarithmic scale with a little room at both ends."""
+    low, high = _log(min(values)), _log(max(values))
+    room = 0.06 * (high - low) or 0.1
+    return Scale(low - room, high + room, start, end)
+
+
+def _ticks(scale: Scale) -> list[float]:
+    """Round values on a logarithmic scale, at most seven."""
+    for digits in ((1,), (1, 2, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9)):
+        tens = range(math.floor(scale.low), math.ceil(scale.high) + 1)
+        found = [digit * 10.0**ten for ten in tens for digit in digits if scale.low <= math.log10(digit * 10.0**ten) <= scale.high]
+        if len(found) >= 3:
+            return found[:: math.ceil(len(found) / 7)]
+    low, high = 10**scale.low, 10**scale.high
+    return [float(f"{low + (high - low) * share:.3g}") for share in (0.1, 0.5, 0.9)]
+
+
+def _marked(scale: Scale, values: Sequence[float]) -> list[float]:
+    """The values themselves where they are few, else round ones."""
+    own = sorted(set(values))
+    return own if len(own) <= FEW else _ticks(scale)
+
+
+def _foot(scale: Scale, marked: Sequence[float], words: str, worded: Worded) -> Markup:
+    """The axis below; a value that has no room has no words."""
+    foot, free = TOP + PLOT, 0.0
+    parts = [line(scale.start, foot, scale.end, foot)]
+    for value in marked:
+        x, text = scale(math.log10(value)), worded(value)
+        half = text_width(text, SMALL) / 2
+        parts.append(line(x, foot, x, foot + 5))
+        if x - half >= free and x + half <= WIDTH:
+            parts.append(label(text, x, foot + 18, anchor="middle"))
+            free = x + half + 8
+    return joined([*parts, label(words, scale.end, foot + 36, SMALL, "soft", "end")])
+
+
+def _side(scale: Scale, words: str, worded: Worded) -> Markup:
+    parts = []
+    for value in _ticks(scale):
+        y = scale(math.log10(value))
+        parts += [line(LEFT, y, WIDTH - RIGHT, y, "grid"), label(worded(value), LEFT - 8, y + 4, anchor="end")]
+    return joined([*parts, label(words, LEFT - 8, TOP - 10, SMALL, "soft", "end")])

@@ -1,0 +1,146 @@
+/** The page of a sweep: the table of points, which is sorted and searched, and the point that is chosen, with its command. */
+"use strict";
+(() => {
+  const PAGE = 100;
+  const { columns, shared, texts, shown, rows } = JSON.parse(document.getElementById("data").textContent);
+  const chosen = document.getElementById("chosen");
+  const body = document.querySelector("#rows table");
+  const find = document.getElementById("find");
+  const count = document.getElementById("count");
+  const steps = { earlier: document.getElementById("earlier"), later: document.getElementById("later") };
+  const command = columns.indexOf("command");
+  let order = rows.map((_, point) => point);
+  let sorted = { column: -1, down: false };
+  let start = 0;
+
+  const valueOf = (point, column) => {
+    const value = rows[point][column];
+    return shared.includes(column) && value !== null ? texts[value] : value;
+  };
+  const textOf = (point, column) => {
+    const value = valueOf(point, column);
+    if (value === null) return "";
+    return typeof value === "number" ? value.toLocaleString("en", { maximumSignificantDigits: 6 }) : value;
+  };
+
+  function element(name, text, attributes = {}) {
+    const made = document.createElement(name);
+    if (text) made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  }
+
+  /** The point that the address names; -1 for none. */
+  function named() {
+    const found = /^#point=(\d+)$/.exec(location.hash);
+    return found && Number(found[1]) < rows.length ? Number(found[1]) : -1;
+  }
+
+  async function copy(button, text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "copied";
+    } catch {
+      getSelection().selectAllChildren(button.previousElementSibling); // where pages may not write it, Ctrl-C does
+      button.textContent = "press Ctrl-C";
+    }
+  }
+
+  function showChosen(scroll) {
+    const point = named();
+    for (const mark of document.querySelectorAll("[data-point]")) mark.classList.toggle("chosen", Number(mark.dataset.point) === point);
+    for (const row of body.querySelectorAll("tr[id]")) row.classList.toggle("here", row.id === `row-${point}`);
+    if (point < 0) return;
+    const line = element("div", "", { class: "command" });
+    const button = element("button", "copy", { type: "button" });
+    button.addEventListener("click", () => copy(button, rows[point][command]));
+    line.append(element("code", rows[point][command]), button);
+    const facts = element("dl");
+    columns.forEach((name, column) => {
+      if (column === command || textOf(point, column) === "") return;
+      const wide = name === "explanation" || name === "reason";
+      const fact = element("div", "", wide ? { class: "wide" } : {});
+      fact.append(element("dt", name), element("dd", textOf(point, column)));
+      facts.append(fact);
+    });
+    chosen.replaceChildren(element("strong", `point ${point.toLocaleString("en")}`), facts, line);
+    if (scroll) chosen.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Whether a point has every word: a name and its value with a sign between them, or a part of any text. */
+  function has(point, words) {
+    return words.every((word) => {
+      const [name, value] = word.split("=");
+      const column = columns.indexOf(name);
+      if (value !== undefined && column >= 0) {
+        const own = valueOf(point, column);
+        return typeof own === "number" ? own === Number(value) : own === value;
+      }
+      return shared.some((place) => String(valueOf(point, place) ?? "").includes(word));
+    });
+  }
+
+  function arrange() {
+    const words = find.value.split(",").map((word) => word.trim()).filter(Boolean);
+    order = rows.map((_, point) => point).filter((point) => has(point, words));
+    const { column, down } = sorted;
+    if (column >= 0) {
+      order.sort((a, b) => {
+        const [left, right] = [valueOf(a, column), valueOf(b, column)];
+        if (left === null || right === null) return (left === null) - (right === null); // those without a value are last either way
+        const less = left < right ? -1 : Number(left > right);
+        return down ? -less : less;
+      });
+    }
+    start = 0;
+    draw();
+  }
+
+  function head(column) {
+    const cell = element("th", "", sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {});
+    const sign = sorted.column === column ? (sorted.down ? " ▾" : " ▴") : "";
+    const button = element("button", columns[column] + sign, { type: "button" });
+    button.addEventListener("click", () => {
+      sorted = { column, down: sorted.column === column && !sorted.down };
+      arrange();
+      body.querySelectorAll("th button")[shown.indexOf(column)].focus();
+    });
+    cell.append(button);
+    return cell;
+  }
+
+  function draw() {
+    const top = element("tr");
+    top.append(element("th", "point"), ...shown.map(head));
+    const lines = order.slice(start, start + PAGE).map((point) => {
+      const row = element("tr", "", { id: `row-${point}` });
+      const first = element("td");
+      first.append(element("a", point.toLocaleString("en"), { href: `#point=${point}` }));
+      row.append(first, ...shown.map((column) => element("td", textOf(point, column))));
+      return row;
+    });
+    body.replaceChildren(top, ...lines);
+    const end = Math.min(start + PAGE, order.length);
+    count.textContent = order.length ? `${(start + 1).toLocaleString("en")} to ${end.toLocaleString("en")} of ${order.length.toLocaleString("en")}` : "none";
+    steps.earlier.disabled = start === 0;
+    steps.later.disabled = end >= order.length;
+    showChosen(false);
+  }
+
+  steps.earlier.addEventListener("click", () => {
+    start -= PAGE;
+    draw();
+  });
+  steps.later.addEventListener("click", () => {
+    start += PAGE;
+    draw();
+  });
+  find.addEventListener("input", arrange);
+  document.querySelector("main").addEventListener("click", (event) => {
+    const mark = event.target.closest("[data-point]");
+    if (mark) location.hash = `point=${mark.dataset.point}`;
+  });
+  addEventListener("hashchange", () => showChosen(true));
+  draw();
+  showChosen(true);
+})();

@@ -1,0 +1,175 @@
+"""The page of a sweep: its fronts, heat maps of pairs of axes, and all points in a table, each with the command that repeats it.
+
+It is a document with `page.css` and `page.js` of its own. The script shows the table, a hundred points at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib import resources
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import counted, printable
+from tpucc.sweeps.axes import Axis
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
+from tpucc.sweeps.points import Points
+from tpucc.sweeps.rows import columns, settings_columns
+from tpucc.viz.charts.sweeps import Cell, Mark, front_svg, heat_svg
+from tpucc.viz.document import Section, document
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.sweeps.summary import reached, varied
+
+LARGEST = 20_000
+"""Points of a page at most: a browser holds all of them."""
+PAIRS = 10
+"""Heat maps at most."""
+WIDEST = 120
+"""Values of an axis that a heat map has room for."""
+SHARED = ("model", "bottleneck", "explanation", "error", "reason")
+"""Columns with few different texts: each text stands once."""
+DIGITS = 6
+"""Of numbers in the page; the table's file has all."""
+
+
+def sweep_page(found: Points) -> str:
+    """The page as HTML."""
+    own, figures = resources.files(__package__), figures_of(found)
+    return document(
+        _title(found),
+        " · ".join(heads(figures)),
+        list(_sections(found, figures)),
+        style=own.joinpath("page.css").read_text("utf-8"),
+        script=own.joinpath("page.js").read_text("utf-8"),
+        after=_data(found, figures),
+    )
+
+
+def _title(found: Points) -> str:
+    names = [printable(model.replace("\\", "/").rpartition("/")[2]) for model in found.plan.models]
+    varying = [printable(axis.name) for axis in found.plan.axes if len(axis.values) > 1]
+    return f"{', '.join(names)}" + (f" over {', '.join(varying)}" if varying else "")
+
+
+def _sections(found: Points, figures: Figures) -> Iterator[Section]:
+    best = figures.best()
+    if best is not None:
+        yield "best", "The best point", _best(found, figures, best)
+    if fronts := list(_fronts(found, figures)):
+        yield "fronts", "At which cost", tag("div", joined(fronts), class_="charts")
+    if maps := list(_maps(found, figures)):
+        yield "maps", "Pairs of axes", tag("div", joined(maps), class_="charts")
+    yield "points", "Points", _table()
+
+
+def _best(found: Points, figures: Figures, best: int) -> Markup:
+    row = found[best]
+    place = tag("a", escaped(varied(found, best)), href=f"#point={best}")
+    return joined([tag("p", escaped(f"{reached(figures, best)}: "), place), tag("p", escaped(row["explanation"]))])
+
+
+def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
+    """A chart for each cost that differs."""
+    measure, values = figures.measure, figures.values
+    for cost in figures.costs:
+        costs, front = figures.columns[cost], figures.front(cost)
+        marks = [
+            Mark(point, costs[point], values[point], figures.bottlenecks[point], _words(found, figures, point))
+            for point in np.flatnonzero(~np.isnan(values) & ~np.isnan(costs) & (values > 0) & (costs > 0)).tolist()
+        ]
+        if not marks:
+            continue
+        about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(len(front), 'point')} on the front"
+        names = COSTS[cost], MEASURES[measure]
+        worders = partial(worded, cost), partial(worded, measure)
+        yield _chart(front_svg(f"front-{cost}", about, names, marks, front, worders))
+
+
+def _maps(found: Points, figures: Figures) -> Iterator[Markup]:
+    """A heat map for each pair of axes, the models one of them."""
+    axes = [(name, heads) for name, heads in _axes(found) if 1 < len(heads) <= WIDEST]
+    numbers = {name: place for place, (name, _) in enumerate(_axes(found))}
+    for (name, across), (other, down) in list(combinations(axes, 2))[:PAIRS]:
+        cells = _cells(found, figures, numbers[name], numbers[other])
+        about = f"{MEASURES[figures.measure]}: the best of all points with these values"
+        yield _chart(heat_svg(f"map-{numbers[name]}-{numbers[other]}", about, (name, other), (across, down), cells))
+
+
+def _axes(found: Points) -> Iterator[tuple[str, list[str]]]:
+    yield "model", [model.replace("\\", "/").rpartition("/")[2].removesuffix(".tpu") for model in found.plan.models]
+    for axis in found.plan.axes:
+        yield axis.name, list(_values(axis))
+
+
+def _values(axis: Axis) -> Iterator[str]:
+    for row in axis.values:
+        yield ":".join(row)
+
+
+def _cells(found: Points, figures: Figures, first: int, second: int) -> dict[tuple[int, int], Cell]:
+    best: dict[tuple[int, int], int] = {}
+    ranks = figures.ranks
+    for point in np.flatnonzero(~np.isnan(ranks)).tolist():
+        places = found.plan.places(point)
+        key = places[first], places[second]
+        if key not in best or ranks[point] < ranks[best[key]]:
+            best[key] = point
+    tops = figures.measure == "tops"
+    return {
+        key: Cell(
+            point,
+            1 / max(figures.values[point], 1e-12) if tops else figures.values[point],
+            figures.bottlenecks[point],
+            worded(figures.measure, figures.values[point]),
+            _words(found, figures, point),
+        )
+        for key, point in sorted(best.items())
+    }
+
+
+def _words(found: Points, figures: Figures, point: int) -> str:
+    return f"{varied(found, point)}: {reached(figures, point)}, {figures.bottlenecks[point]}"
+
+
+def _chart(svg: str) -> Markup:
+    return tag("div", inlined(svg), class_="chart", tabindex=0)
+
+
+def _table() -> Markup:
+    empty = Markup("\u00a0")
+    chosen = tag("div", tag("p", escaped("Choose a point: in a picture, or in a row.")), id="chosen", tabindex=-1)
+    words = "find: weight memory, mxu=256"
+    find = tag("input", attributes={"aria-label": "find points"}, id="find", type="search", placeholder=words)
+    pages = joined(tag("button", escaped(text), id=key, type="button") for key, text in (("earlier", "‹ earlier"), ("later", "later ›")))
+    tools = tag("div", Markup(find.replace("/>", ">")), tag("span", empty, id="count"), pages, class_="tools")
+    return joined([chosen, tools, tag("div", tag("table", tag("tbody", empty)), id="rows", class_="scroll", tabindex=0)])
+
+
+def _data(found: Points, figures: Figures) -> Markup:
+    """All rows, for the script: texts that many rows have by their number."""
+    names = list(columns(found.plan))
+    texts: dict[str, int] = {}
+    shared = [names.index(name) for name in SHARED]
+
+    def short(row: dict[str, Any]) -> list[Any]:
+        values = list(row.values())
+        for place in shared:
+            values[place] = None if values[place] is None else texts.setdefault(values[place], len(texts))
+        return [float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for value in values]
+
+    rows = [short(row) for row in found]
+    several = [name for name in settings_columns(found.plan) if len({row[names.index(name)] for row in rows}) > 1]
+    shown = _shown(several, figures)
+    data = {"columns": names, "shared": shared, "texts": list(texts), "shown": [names.index(name) for name in shown], "rows": rows}
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    return Markup(f'<script type="application/json" id="data">{text}</script>\n')
+
+
+def _shown(several: Sequence[str], figures: Figures) -> list[str]:
+    """The columns of the table in the page; a chosen point shows all."""
+    failure = ["error"] if figures.failures() else []
+    return [*several, "cycles", "seconds", "tops", "useful_macs", "ub_peak_bytes", "bottleneck", *failure]

@@ -1,0 +1,74 @@
+"""A sweep at the terminal, and for programs to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpucc.diagnostics import counted
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
+from tpucc.sweeps.points import Points
+from tpucc.viz.tables import table, wrapped
+
+SHOWN = 12
+"""Points of the front that the summary has."""
+
+
+def summary(found: Points) -> str:
+    """What was compiled, the best point, and the front of the first cost that differs."""
+    figures = figures_of(found)
+    parts = ["\n".join(wrapped(sentence, "  ") for sentence in heads(figures))]
+    best = figures.best()
+    if best is not None:
+        row = found[best]
+        parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}: {row['explanation']}", "  "))
+        parts.append(row["command"])
+    if figures.costs:
+        parts.append(_front(found, figures, figures.costs[0]))
+    return "\n\n".join(parts)
+
+
+def summary_json(found: Points) -> dict[str, Any]:
+    """Counts, the best point, and the front of each cost, by point."""
+    figures = figures_of(found)
+    best = figures.best()
+    return {
+        "points": len(found),
+        "compiled": figures.compiled,
+        "errors": dict(sorted(figures.failures().items())),
+        "bottlenecks": dict(sorted(figures.limits().items())),
+        "measure": figures.measure,
+        "best": None if best is None else found[best],
+        "fronts": {cost: [found[point] for point in figures.front(cost)] for cost in figures.costs},
+    }
+
+
+def reached(figures: Figures, point: int) -> str:
+    """The measure of a point with its unit: `12,345 cycles`, `17.6 µs`."""
+    words = worded(figures.measure, figures.values[point])
+    return words if figures.measure == "seconds" else f"{words} {MEASURES[figures.measure]}"
+
+
+def varied(found: Points, point: int) -> str:
+    """The settings of a point that differ between points: `mxu 256, batch 8`. Of numbers that change together, the first stands for all."""
+    varying = [axis for axis in found.plan.axes if len(axis.values) > 1]
+    first = {(axis.kind, axis.names[0]) for axis in varying}
+    words = [f"{name} {value}" for axis, name, value in found.plan.pairs(point) if (axis.kind, name) in first]
+    if len(found.plan.models) > 1:
+        words.insert(0, found.plan.model(point))
+    return ", ".join(words) or "the only point"
+
+
+def _front(found: Points, figures: Figures, cost: str) -> str:
+    points = figures.front(cost)
+    head = f"no other point is better with as much {COSTS[cost]} or less:"
+    rows = [
+        (
+            varied(found, point),
+            worded(cost, figures.columns[cost][point]),
+            worded(figures.measure, figures.values[point]),
+            figures.bottlenecks[point],
+        )
+        for point in points[:SHOWN]
+    ]
+    more = f"\n({counted(len(points) - SHOWN, 'more point')})" if len(points) > SHOWN else ""
+    return f"{wrapped(head)}\n\n{table(('point', cost, MEASURES[figures.measure], 'bottleneck'), rows)}{more}"
