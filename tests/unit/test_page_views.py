@@ -25,12 +25,12 @@ from tpucc.viz.svg import ink_rect, inlined, picture
 
 LAYER = {
     "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,
-    "breakdown": {"array_active": 40.0, "weight_stall": 30.0, "weight_shift": 20.0, "non_matrix": 10.0},
+    "breakdown": {"array_active": 40.0, "weight_stall": 30.0, "weight_shift": 20.0, "non_matrix": 10.0, "raw_stall": 10.0},
 }  # fmt: skip
 STATISTICS = {
     "model": "iris", "target": "tpu_v1", "tpucc": "9.8", "cycles": 2000, "seconds": 2e-6, "macs": 1000, "tops": 1.25, "utilization": 0.25,
     "instructions": 4200, "tiles": 3, "weight_bytes": 2048, "ub_peak_bytes": 4096, "ub_lower_bound_bytes": 1024,
-    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.", "breakdown": {"array_active": 50.0},
+    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.", "breakdown": {"array_active": 50.0, "weight_stall": 30.0, "raw_stall": 15.0, "idle": 5.0},
     "layers": [LAYER],
 }  # fmt: skip
 
@@ -63,15 +63,15 @@ def test_each_number_of_a_layer_is_under_its_head() -> None:
     assert [dict(zip(heads, cells, strict=True)) for _, cells in rows(markup)] == [
         {
             "layer": "fc (conv)", "line": "7", "tiles": "1,234", "cycles": "500", "share": "25.0 %", "TOPS": "0.25",
-            "active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+            "array active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
         },
         {
             "layer": "h (conv)", "line": "–", "tiles": "1,234", "cycles": "1,500", "share": "75.0 %", "TOPS": "0.25",
-            "active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+            "array active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
         },
         {
             "layer": "in all", "line": "", "tiles": "", "cycles": "2,000", "share": "100.0 %", "TOPS": "",
-            "active": "", "weight stall": "", "weight shift": "", "non-matrix": "",
+            "array active": "50.0 %", "weight stall": "30.0 %", "weight shift": "0.0 %", "non-matrix": "20.0 %",
         },
     ]  # fmt: skip
 

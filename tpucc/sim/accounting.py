@@ -17,25 +17,35 @@ from tpucc.sim.segments import Cause
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row's key in `stats.json`, its name, and its letter in charts of characters."""
+    """A row's key in `stats.json`, its name, its letter in charts of characters, and which cycles it has."""
 
     key: str
     name: str
     letter: str
+    meaning: str
 
 
 ROWS: Mapping[Cause, Row] = MappingProxyType(
     {
-        Cause.ACTIVE: Row("array_active", "array active", "m"),
-        Cause.WEIGHT_STALL: Row("weight_stall", "weight stall", "w"),
-        Cause.WEIGHT_SHIFT: Row("weight_shift", "weight shift", "s"),
-        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a"),
-        Cause.INPUT_STALL: Row("input_stall", "waits for the host", "h"),
-        Cause.ACTIVATION: Row("activation", "only activation works", "v"),
-        Cause.HOST_STEP: Row("host_step", "host computes a step", "c"),
-        Cause.OUTPUT: Row("output", "outputs leave", "o"),
-        Cause.INPUT: Row("input", "only inputs arrive", "i"),
-        Cause.IDLE: Row("idle", "nothing to do", "n"),
+        Cause.ACTIVE: Row("array_active", "array active", "m", "the matrix unit multiplies"),
+        Cause.WEIGHT_STALL: Row(
+            "weight_stall", "weight stall", "w", "the next product waits for its weight tile, which hasn't arrived from weight memory"
+        ),
+        Cause.WEIGHT_SHIFT: Row(
+            "weight_shift",
+            "weight shift",
+            "s",
+            "the next product waits for its weight tile, which has arrived and isn't shifted into the matrix unit yet",
+        ),
+        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a", "the next product waits for the activation unit"),
+        Cause.INPUT_STALL: Row(
+            "input_stall", "waits for the host", "h", "the next product waits for the host: a transfer, or a step that it computes"
+        ),
+        Cause.ACTIVATION: Row("activation", "only activation works", "v", "no product runs or waits; the activation unit works"),
+        Cause.HOST_STEP: Row("host_step", "host computes a step", "c", "no product runs or waits; the host computes a step"),
+        Cause.OUTPUT: Row("output", "outputs leave", "o", "no product runs or waits; outputs are on their way to the host"),
+        Cause.INPUT: Row("input", "only inputs arrive", "i", "no product runs or waits; inputs are on their way from the host"),
+        Cause.IDLE: Row("idle", "nothing to do", "n", "no product runs or waits, and neither the activation unit nor the host works"),
     }
 )
 MATRIX = tuple(cause for cause in Cause if cause < Cause.RAW_STALL)

@@ -217,7 +217,8 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
 
 
 def _layer_row(layer: dict[str, Any], share: float) -> tuple[str, ...]:
-    parts = (f"{part:.1f}" for part in tenths([layer["breakdown"][key] for key in PARTS]))
+    shares = printed(layer["breakdown"])
+    parts = (f"{shares[key]:.1f}" for key in PARTS)
     numbers = (f"{layer['cycles']:,}", f"{share:.1f}", f"{layer['tiles']:,}", f"{layer['tops']:.2f}")
     return (layer["name"], layer["kind"], str(layer["line"]), *numbers, *parts)
 
