@@ -281,7 +281,7 @@ def test_the_roofline_puts_points_where_the_numbers_say() -> None:
     svg = roofline_svg(target, RooflinePoint("model", 2 * 10**9, 2 * 10**5, 3 * 10**5), layers)
     circles = [(float(c.get("cx", "")), float(c.get("cy", ""))) for c in ET.fromstring(svg).iter(f"{SVG}circle")]
     assert len(circles) == 2
-    decade = (700 - 92) / (math.ceil(4.3) - math.floor(2 - 0.3))
+    decade = (780 - 92) / (math.ceil(4.3) - math.floor(2 - 0.3))
     assert circles[1][0] - circles[0][0] == pytest.approx(2 * decade, abs=0.2)
     rates = [work.rate(target) for work in layers]
     assert rates == [2 * 10**6 * 7000.0, 2 * 10**9 * 7000.0]

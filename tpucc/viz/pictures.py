@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -68,7 +69,10 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     works = ((runtime.program.title, stats, -1), *((layer["name"], layer, index) for index, layer in enumerate(stats["layers"])))
-    return [RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works]
+    model, *layers = (
+        RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
+    )
+    return [replace(model, host_bytes=sum(stats["host_bytes"].values())), *layers]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:

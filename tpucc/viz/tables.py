@@ -182,6 +182,8 @@ def roofline_table(runtime: Runtime) -> str:
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
     kept = f"\n\n{wrapped('Left out are layers whose weights an earlier layer fetched.')}" if any(work.kept for work in layers) else ""
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
+    if model.drawable and model.limit(target) == "the host link":
+        kept += f"\n\n{wrapped('The roof of the whole model is that of the host link: the multiply-accumulates for each byte that crosses it.')}"
     return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
 

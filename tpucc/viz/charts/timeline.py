@@ -12,7 +12,7 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.accounting import ROWS
+from tpucc.sim.accounting import ROWS, tenths
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
@@ -105,9 +105,10 @@ def timeline_svg(program: Program, times: Times, until: int = 0) -> str:
 def headline(name: str, times: Times) -> str:
     """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
     waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
-    active = times.cycles - sum(waits.values())
-    words, most = max([(ROWS[Cause.ACTIVE].name, active), *waits.items()], key=lambda pair: pair[1])
-    return f"{name}: {counted(times.cycles, 'cycle')}, {100 * most / max(1, times.cycles):.1f} % of them: {words}"
+    spent = {ROWS[Cause.ACTIVE].name: times.cycles - sum(waits.values()), **waits}
+    shares = tenths([100 * cycles / max(1, times.cycles) for cycles in spent.values()])
+    words, most = max(zip(spent, shares, strict=True), key=lambda pair: pair[1])
+    return f"{name}: {counted(times.cycles, 'cycle')}, {most:.1f} % of them: {words}"
 
 
 def _subtitle(program: Program, times: Times, scale: Scale) -> str:
