@@ -183,7 +183,7 @@ def roofline_table(runtime: Runtime) -> str:
     kept = f"\n\n{wrapped('Left out are layers whose weights an earlier layer fetched.')}" if any(work.kept for work in layers) else ""
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
     if model.drawable and model.limit(target) == "the host link":
-        kept += f"\n\n{wrapped('The roof of the whole model is that of the host link: the multiply-accumulates for each byte that crosses it.')}"
+        kept += f"\n\n{wrapped('The roof of the whole model is that of the host link.')}"
     return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
 

@@ -71,7 +71,7 @@ def number(value: float) -> str:
     for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
         if abs(value) >= max(1e7, factor):
             return f"{value / factor:.4g} {unit}"
-    return f"{int(value):,}" if value == int(value) else f"{value:,.0f}" if 1000 <= abs(value) else f"{value:.4g}"
+    return f"{int(value):,}" if value == int(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def percent(part: float, whole: float) -> str:

@@ -38,8 +38,8 @@ KEPT = " Not drawn: layers whose weights an earlier layer fetched."
 class RooflinePoint:
     """The work of a layer or a whole model on one core: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
-    `layer` is the layer's number in the program; of the model -1. `host_bytes` cross the host link for the model, for all cores, which share
-    the link; of a layer 0.
+    `layer` is the layer's number in the program; of the model -1. `host_bytes` cross the host link for the model, for all cores, which
+    share the link; of a layer 0.
     """
 
     name: str
@@ -92,27 +92,29 @@ class _Axes:
         return self.across(math.log10(intensity)), self.up(math.log10(rate))
 
 
-def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint]) -> str:
-    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. Where the host link is the model's limit,
-    it is a third ceiling."""
+def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH) -> str:
+    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic.
+
+    Where the host link is the model's limit, it is a third ceiling.
+    """
     kept = KEPT if any(layer.kept for layer in layers) else ""
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
     is_host = model.drawable and model.limit(target) == "the host link"
     above = ABOVE if any(_is_above(target, work) for work in drawn) else ""
-    head = heading(_title(target, model), READING + above + (HOST if is_host else "") + kept, (), most=WIDTH - 2 * EDGE)
+    head = heading(_title(target, model), READING + above + (HOST if is_host else "") + kept, (), most=width - 2 * EDGE)
     top = EDGE + head.height + 20
-    axes = _axes(target, drawn, top)
+    axes = _axes(target, drawn, top, width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
     ceilings = _Ceilings(target, axes, _free_place(target, axes, places), model if is_host else None)
     foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, top + HEIGHT)
     marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
-    room = Room(Rect(LEFT, top - 8, WIDTH - EDGE, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
+    room = Room(Rect(LEFT, top - 8, width - EDGE, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
     names = _names(target, axes, layers, room, top + HEIGHT + 58)
     parts = [head.markup, _grid(axes, top), ceilings.markup(), names.markup, *points, star]
-    return picture(KEY, _title(target, model), WIDTH, top + HEIGHT + 52 + names.height, *parts)
+    return picture(KEY, _title(target, model), width, top + HEIGHT + 52 + names.height, *parts)
 
 
 def ridge(target: Target) -> float:
@@ -142,12 +144,12 @@ def _title(target: Target, model: RooflinePoint) -> str:
     return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows{ending}"
 
 
-def _axes(target: Target, works: Sequence[RooflinePoint], top: float) -> _Axes:
+def _axes(target: Target, works: Sequence[RooflinePoint], top: float, right: float) -> _Axes:
     intensities = [ridge(target), *(work.intensity for work in works)]
     rates = [target.peak_ops, *(work.rate(target) for work in works), *(work.roof(target) for work in works if work.host_bytes)]
     low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
     bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(target.peak_ops) + 0.25
-    return _Axes(Scale(low, high, LEFT, WIDTH - EDGE), Scale(bottom, ceiling, top + HEIGHT, top))
+    return _Axes(Scale(low, high, LEFT, right), Scale(bottom, ceiling, top + HEIGHT, top))
 
 
 def _grid(axes: _Axes, top: float) -> Markup:
@@ -157,8 +159,8 @@ def _grid(axes: _Axes, top: float) -> Markup:
         parts += [line(x, top, x, top + HEIGHT, "grid"), label(number(10.0**power), x, top + HEIGHT + 18, anchor="middle")]
     for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
         y = axes.up(power)
-        parts += [line(LEFT, y, WIDTH - EDGE, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
-    middle = (LEFT + WIDTH - EDGE) / 2
+        parts += [line(LEFT, y, axes.across.end, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
+    middle = (LEFT + axes.across.end) / 2
     parts += [label("multiply-accumulates for each byte of weights", middle, top + HEIGHT + 38, SMALL, "soft", "middle")]
     return joined(parts)
 
@@ -317,7 +319,7 @@ def _numbered(groups: Sequence[tuple[Point, list[str]]], room: Room, below: floa
     words = [f"{count}: {_together(names)}" for count, (_, names) in enumerate(chosen, 1)]
     words += [f"and {counted(more, 'point')} without a number"] if more else []
     height = math.ceil(len(words) / COLUMNS)
-    width = (WIDTH - EDGE - LEFT) / COLUMNS
+    width = (room.area.right - LEFT) / COLUMNS
     parts = [room.place(str(count), point, 8) for count, (point, _) in enumerate(chosen, 1)]
     for place, text in enumerate(words):
         parts.append(label(fitted(text, SMALL, width - 10), LEFT + place // height * width, below + LINE * (place % height + 0.6)))

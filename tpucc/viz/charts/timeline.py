@@ -25,8 +25,8 @@ from tpucc.viz.text import MAX_NAME, SMALL, percent, shown, text_width
 LEFT = 84.0
 LANE, LANE_GAP, LANES = 26.0, 10.0, 5
 STRETCH = 4.0
-"""A lane with more than one interval for so many pixels is drawn in columns of so many, each as high as its share of work. Bars would be too
-narrow to be told apart."""
+"""A lane with more than one interval for so many pixels is drawn in columns of so many, each as high as its share of work. Bars would be
+too narrow to be told apart."""
 KEY = "timeline"
 
 

@@ -53,8 +53,8 @@ const band = (() => {
   }
 
   /** What several names with dots begin with in common: `stage1.block2`; nothing if it is nothing. */
-  function prefix(names) {
-    const [first, ...others] = names.map((text) => text.split("."));
+  function prefix(texts) {
+    const [first, ...others] = texts.map((text) => text.split("."));
     const same = first.findIndex((part, index) => index === first.length - 1 || others.some((parts) => parts[index] !== part));
     return first.slice(0, same).join(".");
   }
@@ -69,7 +69,7 @@ const band = (() => {
       return common ? [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)] : [calls.name[key]];
     }
     const parts = layers[key].name.split(".");
-    return parts.map((_, index) => parts.slice(index).join("."));
+    return parts.map((_, index) => parts.slice(index).join(".")).filter((ending, index) => index === 0 || Number.isNaN(Number(ending)));
   }
 
   /** The longest of these that has room; of the last, as much as has, with dots; nothing if that is hardly any. */

@@ -100,7 +100,7 @@ const buffer = (() => {
 
   /** Round row numbers with a grid. */
   function scale(context, width, y) {
-    const rough = (high - low) / Math.max(1, Math.floor(inside() / 40));
+    const rough = (high - low) / Math.max(1, Math.floor(inside() / 24));
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
     context.textAlign = "end";

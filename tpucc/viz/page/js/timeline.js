@@ -45,24 +45,34 @@ const timeline = (() => {
     told(x);
   }
 
-  /** Single bars where they can be told apart, else for each pixel the shares of time, one on the other. */
-  function row(context, group, index, x) {
+  /**
+   * Single bars where they can be told apart, else for each pixel the shares of time, one on the other. Work comes last, over the waits: a
+   * pixel that both share then has as much of its colour as is its.
+   */
+  function row(context, [unit, ...waits], index, x) {
     const [from, to] = axis.window();
-    const heights = new Float64Array(Math.ceil(x(to) - x(from)));
-    for (const found of group) {
-      context.fillStyle = found.cause === undefined ? colours.of(`${found.kind}-line`) : colours.hatch(context, model.waits.causes[found.cause]);
-      if (dense[index]) shares(context, found, topOf(index), heights);
-      else bars(context, found, topOf(index), x);
+    const work = dense[index] ? heightsOf(unit, Math.ceil(x(to) - x(from))) : null;
+    const below = work && [...work];
+    for (const found of [...waits, unit]) {
+      context.fillStyle = found === unit ? colours.of(`${unit.kind}-line`) : colours.hatch(context, model.waits.causes[found.cause]);
+      if (!work) bars(context, found, topOf(index), x);
+      else if (found === unit) columns(context, work, work.map(() => 0), topOf(index));
+      else columns(context, heightsOf(found, work.length), below, topOf(index));
     }
   }
 
-  /** Bars as wide as their time is long, however little that is; every second one is a shade darker. */
+  /** Bars as wide as their time is long, however little that is. Those without a gap are one, in which every second is a shade darker. */
   function bars(context, found, y, x) {
     const [first, last] = lanes.meeting(found, ...axis.window());
+    let begin = first;
     for (let index = first; index < last; index++) {
+      if (index + 1 < last && found.starts[index + 1] === found.ends[index]) continue;
+      context.fillRect(x(found.starts[begin]), y, x(found.ends[index]) - x(found.starts[begin]), lane);
+      begin = index + 1;
+    }
+    for (let index = first + 1 - (first % 2); index < last && found.cause === undefined; index += 2) {
       const [left, right] = [x(found.starts[index]), x(found.ends[index])];
-      context.fillRect(left, y, right - left, lane);
-      if (index % 2 && right - left > SHADED && found.cause === undefined) shade(context, left, y, right - left);
+      if (right - left > SHADED) shade(context, left, y, right - left);
     }
   }
 
@@ -75,11 +85,14 @@ const timeline = (() => {
     context.globalAlpha = alpha;
   }
 
-  function shares(context, found, y, heights) {
-    heights.forEach((below, place) => {
-      const high = lane * lanes.share(found, ...column(place, heights.length));
-      context.fillRect(axis.LEFT + place, y + lane - below - high, 1, high);
-      heights[place] = below + high;
+  /** For each column of pixels the share of its cycles in which a unit works, or waits for one cause, as a height. */
+  const heightsOf = (found, count) => Float64Array.from({ length: count }, (_, place) => lane * lanes.share(found, ...column(place, count)));
+
+  /** Columns that stand on what is `below` them, which grows by them. */
+  function columns(context, heights, below, y) {
+    heights.forEach((high, place) => {
+      if (high) context.fillRect(axis.LEFT + place, y + lane - below[place] - high, 1, high);
+      below[place] += high;
     });
   }
 
@@ -97,6 +110,7 @@ const timeline = (() => {
     for (let index = first; index < last; index++) {
       const [left, right] = [Math.max(x(unit.starts[index]), axis.LEFT), Math.min(x(unit.ends[index]), width - axis.RIGHT)];
       const name = model.layers[model.code.layer[unit.items[index]]]?.name;
+      if (lit && !chosenLit.instructions[unit.items[index]]) continue;
       if (name && right - left > NAMED && context.measureText(name).width < right - left - 8) context.fillText(name, left + 4, y + lane / 2 + 4);
     }
   }
