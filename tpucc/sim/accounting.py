@@ -17,7 +17,7 @@ from tpucc.sim.segments import Cause
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row's key in `stats.json`, its name, its letter in charts of characters, and which cycles it has."""
+    """A row's key in `stats.json`, its name, its letter in charts of characters, and what happens in its cycles."""
 
     key: str
     name: str
@@ -28,24 +28,25 @@ class Row:
 ROWS: Mapping[Cause, Row] = MappingProxyType(
     {
         Cause.ACTIVE: Row("array_active", "array active", "m", "the matrix unit multiplies"),
-        Cause.WEIGHT_STALL: Row(
-            "weight_stall", "weight stall", "w", "the next product waits for its weight tile, which hasn't arrived from weight memory"
-        ),
+        Cause.WEIGHT_STALL: Row("weight_stall", "weight stall", "w", "the matrix unit waits for a tile that hasn't arrived"),
         Cause.WEIGHT_SHIFT: Row(
-            "weight_shift",
-            "weight shift",
-            "s",
-            "the next product waits for its weight tile, which has arrived and isn't shifted into the matrix unit yet",
+            "weight_shift", "weight shift", "s", "the matrix unit waits for a tile that has arrived and is being shifted in"
         ),
-        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a", "the next product waits for the activation unit"),
+        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a", "the matrix unit waits, at a synchronize, for the activation unit"),
         Cause.INPUT_STALL: Row(
-            "input_stall", "waits for the host", "h", "the next product waits for the host: a transfer, or a step that it computes"
+            "input_stall", "waits for the host", "h", "the matrix unit waits, at a synchronize, for a transfer or a step of the host"
         ),
-        Cause.ACTIVATION: Row("activation", "only activation works", "v", "no product runs or waits; the activation unit works"),
-        Cause.HOST_STEP: Row("host_step", "host computes a step", "c", "no product runs or waits; the host computes a step"),
-        Cause.OUTPUT: Row("output", "outputs leave", "o", "no product runs or waits; outputs are on their way to the host"),
-        Cause.INPUT: Row("input", "only inputs arrive", "i", "no product runs or waits; inputs are on their way from the host"),
-        Cause.IDLE: Row("idle", "nothing to do", "n", "no product runs or waits, and neither the activation unit nor the host works"),
+        Cause.ACTIVATION: Row("activation", "only activation works", "v", "the matrix unit waits for nothing; the activation unit works"),
+        Cause.HOST_STEP: Row("host_step", "host computes a step", "c", "the matrix unit waits for nothing; the host computes"),
+        Cause.OUTPUT: Row(
+            "output", "outputs leave", "o", "the matrix unit waits for nothing; rows cross from the unified buffer to the host"
+        ),
+        Cause.INPUT: Row(
+            "input", "only inputs arrive", "i", "the matrix unit waits for nothing; rows cross from the host to the unified buffer"
+        ),
+        Cause.IDLE: Row(
+            "idle", "nothing to do", "n", "the matrix unit waits for nothing, and none of these units works: the array fills or drains"
+        ),
     }
 )
 MATRIX = tuple(cause for cause in Cause if cause < Cause.RAW_STALL)
