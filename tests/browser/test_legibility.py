@@ -102,7 +102,7 @@ FOCUSED = """() => {
   const { outlineStyle, outlineWidth } = getComputedStyle(element);
   const seen = outlineStyle === "solid" && Number.parseFloat(outlineWidth) >= 2;
   const name = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.textContent.trim();
-  const place = element.closest("header, #source, nav, .view, #inspector, #time");
+  const place = element.closest("[role=separator], header, #source, nav, .view, #inspector, #time");
   return `${place.id || place.tagName.toLowerCase()}|${name ? "" : "without a name"}|${seen ? "" : "without a ring"}`;
 }"""
 
@@ -124,7 +124,9 @@ def test_tab_goes_through_the_page_in_reading_order(view: str, report: Path, ope
     page = open_page(report, f"view={view}&layer=2")
     places, names, rings = zip(*(stop.split("|") for stop in tab_stops(page)), strict=True)
     assert (set(names), set(rings)) == ({""}, {""})
-    assert list(dict.fromkeys(places)) == ["header", "source", "nav", *([f"view-{view}"]), "inspector", "time"]
+    assert list(dict.fromkeys(places)) == [
+        *("header", "source", "split-source", "nav", f"view-{view}", "split-inspector", "inspector", "split-time", "time", "split-memory"),
+    ]
     assert places.count("nav") == 1, "the tabs are one stop; arrow keys go among them"
 
 

@@ -92,16 +92,26 @@ def test_all_views_but_the_endless_ones_are_printed(open_page: OpenPage, tmp_pat
 PAINTED = "[...document.querySelectorAll('canvas')].map((canvas) => canvas.toDataURL())"
 
 
+GROUND = """[...document.querySelectorAll('canvas')].map((canvas) => {
+  const [x, y] = [canvas.width - 14, canvas.id === "timeline" ? canvas.height - 60 : canvas.height - 8];
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  return [...copy.getImageData(x, y, 1, 1).data].join();
+})"""
+"""The colours behind the last bars."""
+
+
 def test_what_is_painted_is_light_on_paper_and_then_as_it_was(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path))
     settle(page)
-    light = page.evaluate(PAINTED)
+    light, ground = page.evaluate(PAINTED), page.evaluate(GROUND)
     page.keyboard.press("t")
     dark = page.evaluate(PAINTED)
     assert [one != other for one, other in zip(light, dark, strict=True)] == [True, True]
+    assert page.evaluate(GROUND) != ground
     page.emulate_media(media="print")
     settle(page)
-    assert page.evaluate(PAINTED) == light
+    assert page.evaluate(GROUND) == ground, "as light, though not as large"
     page.emulate_media(media="screen")
     settle(page)
     assert page.evaluate(PAINTED) == dark

@@ -29,8 +29,31 @@ def test_numbers_in_words(open_page: OpenPage) -> None:
         "1,000 rows",
         "2 boxes",
     ]
-    assert page.evaluate("words.waited([0, 1])") == [["shift", 30], ["weights", 3]]
-    assert page.evaluate("words.waited([1, 1])") == [["shift", 30], ["weights", 5]]
+
+
+def accounts(page: Page, chosen: str, lit: str) -> list[str]:
+    """The heading and the rows of the panel's table of cycles."""
+    page.evaluate(f"document.body.replaceChildren(...accounting.about({chosen}, {lit}))")
+    return page.locator("h3, tr").all_inner_texts()
+
+
+def test_the_panel_counts_a_layer_s_cycles_and_the_waits_before_an_instruction(open_page: OpenPage) -> None:
+    layers = [{**MODEL["layers"][0], "spent": spent} for spent in ([0, 3, 1], [1, 1, 0])]
+    page = with_scripts(open_page, "words", "tips", "accounting", layers=layers)
+    heading = "The matrix unit's cycles"
+    assert accounts(page, "{ kind: 'line' }", "{ layers: new Set([0, 1]) }") == [
+        heading, "array active\t1\t16.7 %", "weights\t4\t66.6 %", "shift\t1\t16.7 %", "in all\t6\t100.0 %",
+    ]  # fmt: skip
+    assert accounts(page, "{ kind: 'layer' }", "{ layers: new Set([0]) }")[1:] == [
+        "weights\t3\t75.0 %",
+        "shift\t1\t25.0 %",
+        "in all\t4\t100.0 %",
+    ]
+    assert accounts(page, "{ kind: 'instruction' }", "{ instructions: [0, 1] }") == [
+        "The matrix unit waits before them", "weights\t3\t9.1 %", "shift\t30\t90.9 %", "in all\t33\t100.0 %",
+    ]  # fmt: skip
+    assert accounts(page, "{ kind: 'tile' }", "{ instructions: [0, 0] }") == []
+    assert page.evaluate("accounting.tenths([12.25, 12.35, 75.4])") == [12.2, 12.4, 75.4]
 
 
 def test_turns_of_tiles_are_ordinals_and_their_rows_add_up(open_page: OpenPage) -> None:

@@ -26,7 +26,8 @@ const selection = {
   },
   current: () => chosen, lit: () => found, held: () => holding, same: (a, b) => JSON.stringify(a) === JSON.stringify(b),
 };
-const colours = { of: (name) => (name === "band" ? "#ffffff" : "#000000"), hatch: () => "#000000" };
+const colours = {
+  over: () => "#000000", of: (name) => (name === "band" ? "#ffffff" : "#000000"), hatch: () => "#000000" };
 const decode = { deltas: (values) => values };
 model.unitOf = (index) => model.units[index];
 function light(wanted, lit) {
@@ -41,8 +42,9 @@ function painted(canvas) {
   return context;
 }
 """
-WIDE = "style='display: block; position: absolute; left: 0; top: 0; width: 1090px; height: 122px'"
-"""A canvas on which the thousand cycles of the model are a pixel each, from 78 on."""
+LEFT = 110
+WIDE = "style='display: block; position: absolute; left: 0; top: 0; width: 1122px; height: 163px'"
+"""A canvas on which the thousand cycles of the model are a pixel each, from `LEFT` on."""
 
 
 def at(page: Page, canvas: str, x: float, y: float) -> Any:
@@ -66,11 +68,11 @@ def stay(row: int, rows: int, begin: int, end: int) -> dict[str, Any]:
 
 
 def test_of_two_stays_at_one_place_the_later_is_found(open_page: OpenPage) -> None:
-    """Ten rows of ten pixels from the bottom, 6 pixels above the edge; a cycle to the left and to the right still counts."""
+    """Ten rows of ten pixels, 6 above the lower edge and 8 below the upper one; a cycle to the left and to the right still counts."""
     page = with_scripts(
         open_page,
-        *("words", "axis", "buffer"),
-        body=f"<canvas id='buffer' {WIDE}></canvas>",
+        *("words", "tips", "axis", "buffer"),
+        body=f"<canvas id='buffer' {WIDE.replace('163', '114')}></canvas><p id='rows'></p><p id='peak'></p>",
         stubs=VIEW,
         buffers=[stay(0, 4, 100, 200), stay(0, 4, 200, 300), stay(4, 2, 100, 300)],
         machine={"peak_rows": 10, "lower_bound_rows": 10, "buffer_rows": 96},
@@ -80,7 +82,7 @@ def test_of_two_stays_at_one_place_the_later_is_found(open_page: OpenPage) -> No
     page.evaluate("buffer.start()")
 
     def found(cycle: float, row: float) -> int | None:
-        place = at(page, "buffer", 78 + cycle, round(116 - 10 * row))
+        place = at(page, "buffer", LEFT + cycle, round(108 - 10 * row))
         return place and int(place["id"])
 
     assert [found(cycle, 2) for cycle in (150, 200, 250)] == [0, 1, 1]
@@ -97,13 +99,13 @@ TIMES: dict[str, Any] = {
     "waits": {"causes": [{"name": "raw", "kind": "vector", "meaning": "data", "angle": 0}], "start": [140], "end": [300], "cause": [0],
               "instruction": [2]},
 }  # fmt: skip
-WEIGHTS, SHIFT, MATRIX = 49, 71, 93
-"""The middles of the second to the fourth lane, 22 pixels each, below the names of the layers."""
+WEIGHTS, SHIFT, MATRIX = 52, 74, 96
+"""The middles of the second to the fourth lane, 22 pixels each, below the band of the layers."""
 
 
-def timeline(open_page: OpenPage) -> Page:
-    body = f"<canvas id='timeline' {WIDE}></canvas><div id='legend'></div>"
-    page = with_scripts(open_page, "words", "lanes", "axis", "timeline", body=body, stubs=VIEW, **TIMES)
+def timeline(open_page: OpenPage, **other: Any) -> Page:
+    body = f"<div><canvas id='timeline' {WIDE}></canvas></div><p id='legend'></p><p id='lanes'></p><p id='columns'></p>"
+    page = with_scripts(open_page, "words", "tips", "lanes", "axis", "band", "timeline", body=body, stubs=VIEW, **{**TIMES, **other})
     page.evaluate("timeline.start()")
     return page
 
@@ -111,22 +113,22 @@ def timeline(open_page: OpenPage) -> Page:
 def test_between_products_is_the_one_that_waits_and_beside_them_is_slack(open_page: OpenPage) -> None:
     """A wait begins as a product ends: what is there comes before what is near. Before the first product nothing waits."""
     page = timeline(open_page)
-    found = [at(page, "timeline", 78 + cycle, MATRIX) for cycle in (97, 98, 120, 141, 299, 320, 341, 343)]
+    found = [at(page, "timeline", LEFT + cycle, MATRIX) for cycle in (97, 98, 120, 141, 299, 320, 341, 343)]
     assert [place and place["id"] for place in found] == [None, 1, 1, 2, 2, 2, 2, None]
-    assert [at(page, "timeline", x, WEIGHTS) and 0 for x in (77, 78)] == [None, 0], "time begins at the lanes' edge"
-    assert at(page, "timeline", 78 + 270, SHIFT)["id"] == 0
+    assert [at(page, "timeline", x, WEIGHTS) and 0 for x in (LEFT - 1, LEFT)] == [None, 0], "time begins at the lanes' edge"
+    assert at(page, "timeline", LEFT + 270, SHIFT)["id"] == 0
 
 
 def test_of_the_shifts_those_of_lit_tiles_are_lit(open_page: OpenPage) -> None:
     """Both shifts are of one read here: it is the fetch that counts, in its lane alone."""
     page = timeline(open_page)
-    shifts, product, wait = [(78 + 75, SHIFT), (78 + 275, SHIFT)], (78 + 120, MATRIX), (78 + 200, MATRIX)
+    shifts, product, wait = [(LEFT + 75, SHIFT), (LEFT + 275, SHIFT)], (LEFT + 120, MATRIX), (LEFT + 200, MATRIX)
     page.evaluate("timeline.paint()")
     assert darkness(page, "timeline", [*shifts, product, wait]) == [255] * 4
     page.evaluate("light({}, { fetches: new Set([0]), instructions: [0, 0, 1, 0], idle: false }); timeline.paint()")
     lit, faded, *rest = darkness(page, "timeline", [*shifts, product, wait])
-    assert (lit, rest) == (255, [faded, 255])
-    assert 0 < faded < 100
+    assert (lit, rest[1]) == (255, 255)
+    assert 0 < rest[0] < faded < 100, "each second bar is another shade, faded too"
     page.evaluate("light({}, { fetches: new Set(), instructions: [0, 0, 0, 0], idle: true }); timeline.paint()")
     assert darkness(page, "timeline", shifts) == [255, 255]
 

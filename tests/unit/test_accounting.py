@@ -55,6 +55,14 @@ def table_rows(text: str) -> dict[str, float]:
     return {match[1]: float(match[2]) for match in found if match}
 
 
+def test_the_rows_mean_what_the_documentation_says() -> None:
+    text = (ROOT / "docs" / "timing.md").read_text("utf-8")
+    found = re.findall(r"^\| (.+?) \| `(\w+)` \| (\w?) ?\| (.+?)(?: \((?:Table 3, )?row \d\))? \|$", text, re.MULTILINE)
+    assert [(row.name, row.key, row.meaning.removeprefix("the matrix unit ")) for row in ROWS.values()] == [
+        (name, key, meaning.replace("`", "")) for name, key, _, meaning in found if key != "non_matrix"
+    ]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_rows_of_the_numbers_add_up(name: str) -> None:
     """In the model and in each layer: all rows to 100, the parts of non-matrix to it."""

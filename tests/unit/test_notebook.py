@@ -31,7 +31,7 @@ def small() -> Executable:
 
 def cells(text: str) -> list[list[str]]:
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", text)
-    return [[html.unescape(cell) for cell in re.findall(r"<t[dh]>(.*?)</t[dh]>", row)] for row in rows]
+    return [[html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<t[dh]>(.*?)</t[dh]>", row)] for row in rows]
 
 
 def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> None:

@@ -25,12 +25,13 @@ from tpucc.viz.svg import ink_rect, inlined, picture
 
 LAYER = {
     "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,
-    "breakdown": {"array_active": 40.0, "weight_stall": 30.0, "weight_shift": 20.0, "non_matrix": 10.0},
+    "breakdown": {"array_active": 40.0, "weight_stall": 30.0, "weight_shift": 20.0, "raw_stall": 10.0},
 }  # fmt: skip
 STATISTICS = {
     "model": "iris", "target": "tpu_v1", "tpucc": "9.8", "cycles": 2000, "seconds": 2e-6, "macs": 1000, "tops": 1.25, "utilization": 0.25,
     "instructions": 4200, "tiles": 3, "weight_bytes": 2048, "ub_peak_bytes": 4096, "ub_lower_bound_bytes": 1024,
-    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.", "breakdown": {"array_active": 50.0},
+    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.",
+    "breakdown": {"array_active": 50.0, "weight_stall": 30.0, "raw_stall": 15.0, "idle": 5.0},
     "layers": [LAYER],
 }  # fmt: skip
 
@@ -63,15 +64,15 @@ def test_each_number_of_a_layer_is_under_its_head() -> None:
     assert [dict(zip(heads, cells, strict=True)) for _, cells in rows(markup)] == [
         {
             "layer": "fc (conv)", "line": "7", "tiles": "1,234", "cycles": "500", "share": "25.0 %", "TOPS": "0.25",
-            "active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+            "array active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
         },
         {
             "layer": "h (conv)", "line": "–", "tiles": "1,234", "cycles": "1,500", "share": "75.0 %", "TOPS": "0.25",
-            "active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+            "array active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
         },
         {
             "layer": "in all", "line": "", "tiles": "", "cycles": "2,000", "share": "100.0 %", "TOPS": "",
-            "active": "", "weight stall": "", "weight shift": "", "non-matrix": "",
+            "array active": "50.0 %", "weight stall": "30.0 %", "weight shift": "0.0 %", "non-matrix": "20.0 %",
         },
     ]  # fmt: skip
 
@@ -115,9 +116,7 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
 
 def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
     """By hand: 6 pixels a percent. A row that is zero is left out."""
-    found = Breakdown(
-        array_active=20.0, weight_stall=30.0, weight_shift=10.0, non_matrix=40.0, raw_stall=5.0, input_stall=15.0, output=18.0, idle=2.0
-    )
+    found = Breakdown(array_active=20.0, weight_stall=30.0, weight_shift=10.0, raw_stall=5.0, input_stall=15.0, output=18.0, idle=2.0)
     assert bars(found) == [
         (0.0, 120.0, "array active, 20.0 %"),
         (120.0, 180.0, "weight stall, 30.0 %"),
@@ -131,9 +130,7 @@ def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
 
 def test_the_card_has_the_legend_s_figure() -> None:
     """5.549 % is 5.5; that the tenths of all rows add up to 100 is made good by the largest."""
-    found = Breakdown(
-        array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736, non_matrix=94.451
-    )
+    found = Breakdown(array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736)
     root = parsed(summary(statistics(breakdown=msgspec.to_builtins(found)), None, (), ""))
     assert "array active in 5.5 % of cycles" in {remark.text for remark in root.iter("small")}
     assert bars(found)[0][2] == "array active, 5.5 %"

@@ -24,15 +24,18 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
 from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.sim.accounting import ROWS
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.page import SCRIPTS, script
 from tpucc.viz.page.columns import deltas, plain
 from tpucc.viz.page.given import Accuracy
+from tpucc.viz.page.nesting import calls_of
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import Stage, stages_payload
-from tpucc.viz.page.summary import MOST_LAYERS, summary
+from tpucc.viz.page.summary import HEADS, MOST_LAYERS, facts, summary
 from tpucc.viz.statistics import Statistics, read_statistics
+from tpucc.viz.terms import GLOSSARY, TERMS
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 VOID = {"meta", "input"}
@@ -329,6 +332,50 @@ def test_a_node_that_a_pass_leaves_but_for_its_origin_has_the_new_one() -> None:
     lines = [[value // 3 for value in numbers(stage["rows"], steps=True)] for stage in found["shown"]]
     places = [[origins.payload()["origins"][origin[line]]["lines"] for line in rows] for rows in lines]
     assert places == [[[1], [1]], [[7], [7], [1]]]
+
+
+NESTED = """model m(x: f32[4, 4]):
+    x = outer(x)
+    return outer(inner(x))
+
+def outer(x):
+    x = inner(x)
+    return inner(x)
+
+def inner(x):
+    return x
+"""
+
+
+def test_the_calls_of_a_layer_are_a_chain_from_the_outermost() -> None:
+    """The place in `inner` was reached by line 6, that by line 2; the call in line 3 belongs to another part of a fused layer."""
+    place, first, second, outer, other = Span(10, 12, 10, 13), Span(6, 9, 6, 17), Span(7, 12, 7, 20), Span(2, 9, 2, 17), Span(3, 12, 3, 27)
+    lines = NESTED.split("\n")
+
+    def path(*calls: Span) -> list[tuple[str, int]]:
+        return [(call.name, call.span.line) for call in calls_of(Origin((place,), calls), lines)]
+
+    assert path(first, outer) == [("outer", 2), ("inner", 6)]
+    assert path(first, second, outer, other) == [("outer", 2), ("inner", 6)]
+    assert path() == path(Span(99, 1, 99, 2)) == []
+    assert calls_of(Origin(), lines) == calls_of(Origin((other,)), lines) == []
+
+
+def test_words_mean_what_the_glossary_says() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", (PROGRAMS.parent / "docs" / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    glossary = {word: meaning.replace("*", "") for word, meaning in rows}
+    assert {word: glossary.get(word) for word in GLOSSARY} == GLOSSARY
+    assert set(HEADS) | {name for name, _, _ in facts(statistics())} <= set(TERMS)
+
+
+def test_a_layer_s_cycles_are_given_row_by_row() -> None:
+    found, stats = data(page()), small().stats
+    for layer, counts in zip(found["layers"], stats["layers"], strict=True):
+        assert sum(layer["spent"]) == counts["cycles"]
+        shares = [counts["breakdown"][row.key] for row in ROWS.values()]
+        assert [100 * cycles / counts["cycles"] for cycles in layer["spent"]] == pytest.approx(shares)
+    assert [row["name"] for row in found["rows"][1:]] == [cause["meaning"] for cause in found["waits"]["causes"]]
+    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "of": [[0], [1]]}
 
 
 def test_moving_one_node_keeps_the_others() -> None:

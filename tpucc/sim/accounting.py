@@ -17,25 +17,36 @@ from tpucc.sim.segments import Cause
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row's key in `stats.json`, its name, and its letter in charts of characters."""
+    """A row's key in `stats.json`, its name, its letter in charts of characters, and what happens in its cycles."""
 
     key: str
     name: str
     letter: str
+    meaning: str
 
 
 ROWS: Mapping[Cause, Row] = MappingProxyType(
     {
-        Cause.ACTIVE: Row("array_active", "array active", "m"),
-        Cause.WEIGHT_STALL: Row("weight_stall", "weight stall", "w"),
-        Cause.WEIGHT_SHIFT: Row("weight_shift", "weight shift", "s"),
-        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a"),
-        Cause.INPUT_STALL: Row("input_stall", "waits for the host", "h"),
-        Cause.ACTIVATION: Row("activation", "only activation works", "v"),
-        Cause.HOST_STEP: Row("host_step", "host computes a step", "c"),
-        Cause.OUTPUT: Row("output", "outputs leave", "o"),
-        Cause.INPUT: Row("input", "only inputs arrive", "i"),
-        Cause.IDLE: Row("idle", "nothing to do", "n"),
+        Cause.ACTIVE: Row("array_active", "array active", "m", "the matrix unit multiplies"),
+        Cause.WEIGHT_STALL: Row("weight_stall", "weight stall", "w", "the matrix unit waits for a tile that hasn't arrived"),
+        Cause.WEIGHT_SHIFT: Row(
+            "weight_shift", "weight shift", "s", "the matrix unit waits for a tile that has arrived and is being shifted in"
+        ),
+        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a", "the matrix unit waits, at a synchronize, for the activation unit"),
+        Cause.INPUT_STALL: Row(
+            "input_stall", "waits for the host", "h", "the matrix unit waits, at a synchronize, for a transfer or a step of the host"
+        ),
+        Cause.ACTIVATION: Row("activation", "only activation works", "v", "the matrix unit waits for nothing; the activation unit works"),
+        Cause.HOST_STEP: Row("host_step", "host computes a step", "c", "the matrix unit waits for nothing; the host computes"),
+        Cause.OUTPUT: Row(
+            "output", "outputs leave", "o", "the matrix unit waits for nothing; rows cross from the unified buffer to the host"
+        ),
+        Cause.INPUT: Row(
+            "input", "only inputs arrive", "i", "the matrix unit waits for nothing; rows cross from the host to the unified buffer"
+        ),
+        Cause.IDLE: Row(
+            "idle", "nothing to do", "n", "the matrix unit waits for nothing, and none of these units works: the array fills or drains"
+        ),
     }
 )
 MATRIX = tuple(cause for cause in Cause if cause < Cause.RAW_STALL)

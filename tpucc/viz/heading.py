@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tpucc.viz.palette import INKS, KINDS, Kind, ink_line
 from tpucc.viz.svg import Markup, Value, joined, kind_rect, label, tag
-from tpucc.viz.text import LARGE, NORMAL, SMALL, shown, text_width
+from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width
 
 EDGE = 20.0
 """The margin around a picture."""
@@ -32,14 +33,19 @@ class Heading:
     height: float
 
 
-def heading(name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool = False, width: float = 0.0) -> Heading:
-    """The title in large type, the subtitle, and a swatch with its meaning for every kind."""
-    name, subtitle = shown(name, 160), shown(subtitle, 240)
-    width = max(width, text_width(name, LARGE, bold=True), text_width(subtitle, NORMAL), 420.0)
-    parts = [label(name, EDGE, EDGE + LARGE, LARGE, font_weight="bold")]
-    height = LARGE + 8
-    if subtitle:
-        parts.append(label(subtitle, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
+def heading(
+    name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool = False, width: float = 0.0, most: float = math.inf
+) -> Heading:
+    """The title in large type, the subtitle, and a swatch with its meaning for every kind. Lines are broken at a width of `most`."""
+    names, subtitles = broken(shown(name, 160), LARGE, most / BOLD), broken(shown(subtitle, 240), NORMAL, most)
+    widths = [*(text_width(line, LARGE, bold=True) for line in names), *(text_width(line, NORMAL) for line in subtitles)]
+    width = max(width, *widths, 420.0)
+    parts, height = [], 0.0
+    for line in names:
+        parts.append(label(line, EDGE, EDGE + height + LARGE, LARGE, font_weight="bold"))
+        height += LARGE + 8
+    for line in subtitles:
+        parts.append(label(line, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
         height += NORMAL + 8
     x, y = EDGE, EDGE + height
     for key, words in [*((str(kind), KINDS[kind].meaning) for kind in kinds), *([("int8", "quantised values")] if quantised else [])]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
@@ -31,6 +33,8 @@ from tpucc.viz.statistics import read_statistics
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
+PAGE_WIDTH = 660.0
+"""The width of a chart in the report, which has panes beside it."""
 INSIDES_LIMIT = 5.0
 """Seconds for laying out what opens in them."""
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
@@ -59,8 +63,12 @@ def memory_of(runtime: Runtime) -> str:
 
 def roofline_of(runtime: Runtime) -> str:
     """The model and its layers on one core, under the target's roof."""
+    return _roofline(runtime, WIDTH)
+
+
+def _roofline(runtime: Runtime, width: float) -> str:
     model, *layers = works_of(runtime)
-    return roofline_svg(runtime.program.target, model, layers)
+    return roofline_svg(runtime.program.target, model, layers, width)
 
 
 def works_of(runtime: Runtime) -> list[RooflinePoint]:
@@ -68,7 +76,10 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     works = ((runtime.program.title, stats, -1), *((layer["name"], layer, index) for index, layer in enumerate(stats["layers"])))
-    return [RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works]
+    model, *layers = (
+        RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
+    )
+    return [replace(model, host_bytes=sum(stats["host_bytes"].values())), *layers]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:
@@ -104,7 +115,7 @@ def page(
 ) -> str:
     """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known."""
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
-    pictures.append(Picture("roofline", roofline_of(runtime)))
+    pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH)))
     return draw_page(
         PageInput(
             program=runtime.program,

@@ -15,7 +15,6 @@ class Breakdown(msgspec.Struct, frozen=True):
     array_active: float = 0.0
     weight_stall: float = 0.0
     weight_shift: float = 0.0
-    non_matrix: float = 0.0
     raw_stall: float = 0.0
     input_stall: float = 0.0
     activation: float = 0.0

@@ -207,6 +207,8 @@ def roofline_table(runtime: Runtime) -> str:
         else ""
     )
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
+    if model.drawable and model.limit(target) == "the host link":
+        kept += f"\n\n{wrapped('The roof of the whole model is that of the host link.')}"
     return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
 
@@ -242,7 +244,8 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
 
 
 def _layer_row(layer: dict[str, Any], share: float) -> tuple[str, ...]:
-    parts = (f"{part:.1f}" for part in tenths([layer["breakdown"][key] for key in PARTS]))
+    shares = printed(layer["breakdown"])
+    parts = (f"{shares[key]:.1f}" for key in PARTS)
     numbers = (f"{layer['cycles']:,}", f"{share:.1f}", f"{layer['tiles']:,}", f"{layer['tops']:.2f}")
     return (layer["name"], layer["kind"], str(layer["line"]), *numbers, *parts)
 

@@ -26,12 +26,14 @@ _ASCII = (
 )
 _NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 """Characters that XML can't express, and that `printable` lets pass."""
-_OTHER, _WIDE, _BOLD = 700, 1000, 1.08
+_OTHER, _WIDE = 700, 1000
+BOLD = 1.08
+"""How much wider bold text is."""
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """The width of one line in pixels, never too small for the fonts that pictures ask for."""
-    return sum(map(_thousandths, text)) * size / 1000 * (_BOLD if bold else 1.0)
+    return sum(map(_thousandths, text)) * size / 1000 * (BOLD if bold else 1.0)
 
 
 def shown(text: str, limit: int = MAX_NAME) -> str:
@@ -65,10 +67,11 @@ def broken(text: str, size: float, width: float) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Four significant digits at most: `0.00392`, `1,349`, `2.5e-07`."""
-    if value == int(value) and abs(value) < 1e7:
-        return f"{int(value):,}"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
+    """Four significant digits at most: `0.00392`, `1,349`, `10 M`, `2.5e-07`."""
+    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if abs(value) >= max(1e7, factor):
+            return f"{value / factor:.4g} {unit}"
+    return f"{int(value):,}" if value == int(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def percent(part: float, whole: float) -> str:

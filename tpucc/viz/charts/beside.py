@@ -23,12 +23,15 @@ class Room:
     avoided: Sequence[Rect] = field(default=())
     names: list[Rect] = field(default_factory=list)
 
-    def place(self, words: str, point: Point, away: float, bold: bool = False) -> Markup:
-        """The words for a point whose mark reaches `away` far; nothing if there is no room. The words' place is taken from then on."""
+    def place(self, words: str, point: Point, away: float, bold: bool = False, is_led: bool = True) -> Markup:
+        """The words for a point whose mark reaches `away` far; nothing if there is no room, or if they need a line and `is_led` is false.
+        The words' place is taken from then on."""
         width = text_width(words, SMALL, bold)
         for obstacles in ((*self.taken, *self.avoided), self.taken):
             for left, base, end in _places(point, width, away):
                 rect = Rect(left, base - SMALL, left + width, base + 3)
+                if end is not None and not is_led:
+                    break
                 lead = [] if end is None else _along(point, end)
                 if self._is_free(rect, lead, obstacles):
                     self.names.append(rect)

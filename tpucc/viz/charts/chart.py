@@ -17,7 +17,7 @@ from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, joined, label, line, tag
 from tpucc.viz.text import SMALL, number, text_width
 
-WIDTH = 1240.0
+WIDTH = 800.0
 """The width of a chart with its margins, in pixels."""
 MARGIN = 20.0
 
@@ -56,6 +56,10 @@ class Scale:
     high: float
     start: float
     end: float
+
+    def worth(self, pixels: float) -> float:
+        """How much so many pixels stand for."""
+        return pixels * (self.high - self.low) / (self.end - self.start)
 
     def __call__(self, value: float) -> float:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
@@ -101,15 +105,26 @@ def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
     return joined(parts)
 
 
-def stall_legend(key: str, names: Sequence[str], x: float, y: float) -> Markup:
-    """Swatches of the hatchings in one line."""
-    parts = []
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """Its markup, and the height that it takes with the space below it."""
+
+    markup: Markup
+    height: float
+
+
+def stall_legend(key: str, names: Sequence[str], x: float, y: float, right: float) -> Legend:
+    """Swatches of the hatchings, in as many lines as it takes."""
+    parts, left, bottom = [], x, y
     for name in names:
         words = STALLS[name].meaning
-        parts.append(tag("rect", x=x, y=y, width=16, height=12, fill=hatch_fill(key, name)))
-        parts.append(label(words, x + 22, y + 10))
-        x += 22 + text_width(words, SMALL) + 20
-    return joined(parts)
+        width = 22 + text_width(words, SMALL)
+        if left > x and left + width > right:
+            left, bottom = x, bottom + 20
+        parts.append(tag("rect", x=left, y=bottom, width=16, height=12, fill=hatch_fill(key, name)))
+        parts.append(label(words, left + 22, bottom + 10))
+        left += width + 20
+    return Legend(joined(parts), bottom - y + 30 if parts else 0)
 
 
 def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:

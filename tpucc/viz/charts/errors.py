@@ -32,7 +32,7 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
     about = headline(name, errors)
-    head = heading(about, MARKS + ALONE, in_order(map(kind_of, drawn)))
+    head = heading(about, MARKS + ALONE, in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
     note = lowest(errors, drawn)
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)

@@ -13,7 +13,7 @@ from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL, fitted, number, percent, shown, text_width
 
-COLUMNS, GAP, ROW_GAP = 4, 28.0, 30.0
+COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
 MARGIN = 8.0
 CELL = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS
 BARS, TOP, BELOW = 84.0, 24.0, 56.0
@@ -30,7 +30,7 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
     drawn = list(errors) if len(errors) <= MOST else sorted(errors, key=lambda error: error.sqnr)[:MOST]
     about = histograms_headline(name, errors)
-    head = heading(about, READING + _note(errors, drawn), in_order(map(kind_of, drawn)))
+    head = heading(about, READING + _note(errors, drawn), in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
     top = EDGE + head.height + 14
     cells = [_cell(error, *_place(place, top)) for place, error in enumerate(drawn)]
     rows = -(-len(drawn) // COLUMNS)

@@ -31,7 +31,9 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     later.
     """
     drawn = _largest(program, starts, ends)
-    head = heading(_title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn))
+    head = heading(
+        _title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn), most=WIDTH - 2 * EDGE
+    )
     top, height = EDGE + head.height + 26, _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, WIDTH - RIGHT)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)

@@ -7,32 +7,39 @@ Williams, Waterman and Patterson, "Roofline", 2009.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
-from tpucc.viz.charts.chart import Scale
+from tpucc.viz.charts.chart import WIDTH, Legend, Scale
 from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, number, percent, shown, text_width
+from tpucc.viz.text import SMALL, fitted, number, percent, shown, text_width
 
-WIDTH, HEIGHT, LEFT = 720.0, 380.0, 92.0
-NAMED = 24
+HEIGHT, LEFT = 400.0, 92.0
+NAMED = 40
+"""Points that have a name; the legend says how many others there are."""
+FEW = 6
+"""Points whose names may stand farther away, at the end of a line."""
+COLUMNS, LINE = 2, 17.0
+"""Of the legend that has the names where they have no room beside the points."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
+HOST = " Dashed: the most that the host link allows the whole model."
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them."
 
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """The work of a layer or a whole model: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
+    """The work of a layer or a whole model on one core: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
-    `layer` is the layer's number in the program; of the model -1.
+    `layer` is the layer's number in the program; of the model -1. `host_bytes` cross the host link for the model, for all cores, which
+    share the link; of a layer 0.
     """
 
     name: str
@@ -40,6 +47,7 @@ class RooflinePoint:
     weight_bytes: int
     cycles: int
     layer: int = -1
+    host_bytes: int = 0
 
     @property
     def intensity(self) -> float:
@@ -49,9 +57,19 @@ class RooflinePoint:
         """Operations a second: two a multiply-accumulate."""
         return 2.0 * self.macs * target.clock_hz / self.cycles
 
+    def roofs(self, target: Target) -> dict[str, float]:
+        """The operations a second that each part of the machine allows (Williams et al., 2009)."""
+        found = {"the matrix unit": target.peak_ops, "weight memory": 2.0 * self.intensity * target.weight_bandwidth}
+        return {**found, "the host link": 2.0 * self.macs * target.host_bandwidth / self.host_bytes} if self.host_bytes else found
+
     def roof(self, target: Target) -> float:
-        """The operations a second that its intensity allows: the peak, or what the weights come for (Williams et al., 2009)."""
-        return min(target.peak_ops, 2.0 * self.intensity * target.weight_bandwidth)
+        """The lowest of its roofs."""
+        return min(self.roofs(target).values())
+
+    def limit(self, target: Target) -> str:
+        """Whose roof is the lowest."""
+        roofs = self.roofs(target)
+        return min(roofs, key=lambda name: roofs[name])
 
     @property
     def drawable(self) -> bool:
@@ -74,25 +92,29 @@ class _Axes:
         return self.across(math.log10(intensity)), self.up(math.log10(rate))
 
 
-def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint]) -> str:
-    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic."""
+def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH) -> str:
+    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic.
+
+    Where the host link is the model's limit, it is a third ceiling.
+    """
     kept = KEPT if any(layer.kept for layer in layers) else ""
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
-    head = heading(_title(target, model), READING + (ABOVE if any(_is_above(target, work) for work in drawn) else "") + kept, ())
+    is_host = model.drawable and model.limit(target) == "the host link"
+    above = ABOVE if any(_is_above(target, work) for work in drawn) else ""
+    head = heading(_title(target, model), READING + above + (HOST if is_host else "") + kept, (), most=width - 2 * EDGE)
     top = EDGE + head.height + 20
-    axes = _axes(target, drawn, top)
+    axes = _axes(target, drawn, top, width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
-    ceilings = _Ceilings(target, axes, _free_place(target, axes, places))
+    ceilings = _Ceilings(target, axes, _free_place(target, axes, places), model if is_host else None)
     foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, top + HEIGHT)
     marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
-    room = Room(Rect(LEFT, top - 8, WIDTH, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
+    room = Room(Rect(LEFT, top - 8, width - EDGE, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
-    names = _names(target, axes, layers, room)
-    width = max(WIDTH, head.width + 2 * EDGE)
-    parts = [head.markup, _grid(axes, top), ceilings.markup(), names, *points, star]
-    return picture(KEY, _title(target, model), width, top + HEIGHT + 52, *parts)
+    names = _names(target, axes, layers, room, top + HEIGHT + 58)
+    parts = [head.markup, _grid(axes, top), ceilings.markup(), names.markup, *points, star]
+    return picture(KEY, _title(target, model), width, top + HEIGHT + 52 + names.height, *parts)
 
 
 def ridge(target: Target) -> float:
@@ -117,18 +139,17 @@ def bandwidth_text(rate: float) -> str:
 def _title(target: Target, model: RooflinePoint) -> str:
     if not model.drawable:
         return f"{model.name}: no matrix products, so no point on the roofline"
-    rate = model.rate(target)
-    roof = model.roof(target)
-    limit = "weight memory" if model.intensity < ridge(target) else "the matrix unit"
-    return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows at its intensity"
+    rate, roof, limit = model.rate(target), model.roof(target), model.limit(target)
+    ending = "" if limit == "the host link" else " at its intensity"
+    return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows{ending}"
 
 
-def _axes(target: Target, works: Sequence[RooflinePoint], top: float) -> _Axes:
+def _axes(target: Target, works: Sequence[RooflinePoint], top: float, right: float) -> _Axes:
     intensities = [ridge(target), *(work.intensity for work in works)]
-    rates = [target.peak_ops, *(work.rate(target) for work in works)]
+    rates = [target.peak_ops, *(work.rate(target) for work in works), *(work.roof(target) for work in works if work.host_bytes)]
     low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
     bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(target.peak_ops) + 0.25
-    return _Axes(Scale(low, high, LEFT, WIDTH - EDGE), Scale(bottom, ceiling, top + HEIGHT, top))
+    return _Axes(Scale(low, high, LEFT, right), Scale(bottom, ceiling, top + HEIGHT, top))
 
 
 def _grid(axes: _Axes, top: float) -> Markup:
@@ -138,8 +159,8 @@ def _grid(axes: _Axes, top: float) -> Markup:
         parts += [line(x, top, x, top + HEIGHT, "grid"), label(number(10.0**power), x, top + HEIGHT + 18, anchor="middle")]
     for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
         y = axes.up(power)
-        parts += [line(LEFT, y, WIDTH - EDGE, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
-    middle = (LEFT + WIDTH - EDGE) / 2
+        parts += [line(LEFT, y, axes.across.end, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
+    middle = (LEFT + axes.across.end) / 2
     parts += [label("multiply-accumulates for each byte of weights", middle, top + HEIGHT + 38, SMALL, "soft", "middle")]
     return joined(parts)
 
@@ -151,6 +172,8 @@ class _Ceilings:
     target: Target
     axes: _Axes
     named: Point
+    hosted: RooflinePoint | None = None
+    """The model, if the host link is its limit."""
 
     @property
     def corner(self) -> Point:
@@ -163,6 +186,18 @@ class _Ceilings:
         return math.atan2(y1 - y0, x1 - x0)
 
     @property
+    def peak(self) -> str:
+        return f"matrix unit: {rate_text(self.target.peak_ops)}"
+
+    def host(self) -> Iterator[tuple[str, float]]:
+        """The words of the host link's ceiling, and its height."""
+        if self.hosted is not None:
+            roof = self.hosted.roof(self.target)
+            each = number(float(f"{self.hosted.macs / self.hosted.host_bytes:.3g}"))
+            words = f"host link: {bandwidth_text(self.target.host_bandwidth)}, {each} MACs a byte: {rate_text(roof)}"
+            yield words, self.axes.up(math.log10(roof))
+
+    @property
     def bandwidth(self) -> str:
         return f"weight memory: {bandwidth_text(self.target.weight_bandwidth)}"
 
@@ -171,11 +206,21 @@ class _Ceilings:
         points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (_foot(self.target, self.axes), corner, (end, corner[1])))
         roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
         foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
-        words = label(f"matrix unit: {rate_text(self.target.peak_ops)}", end, corner[1] - 8, SMALL, "ink", "end", **INK_HALO)
+        words = label(self.peak, end, corner[1] - 8, SMALL, "ink", "end", **INK_HALO)
         under = label(f"ridge {number(round(ridge(self.target)))}", corner[0] + 6, self.axes.up.start - 8, SMALL, "soft", "start", **HALO)
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
-        return joined([foot, roof, words, under, label(self.bandwidth, x, y - 8, SMALL, "ink", "middle", transform=turned, **INK_HALO)])
+        along = label(self.bandwidth, x, y - 8, SMALL, "ink", "middle", transform=turned, **INK_HALO)
+        host = [
+            joined(
+                [
+                    line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4"),
+                    label(text, end, height - 6, SMALL, "ink", "end", **INK_HALO),
+                ]
+            )
+            for text, height in self.host()
+        ]
+        return joined([foot, roof, words, under, along, *host])
 
     def taken(self) -> list[Rect]:
         """Rectangles on which no name may be written: small ones along the slope and its name, the roof and the ridge with theirs."""
@@ -188,7 +233,10 @@ class _Ceilings:
         spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
         found += [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
         ridge_name = Rect(corner[0], self.axes.up.start - 22, corner[0] + 80, self.axes.up.start)
-        return [*found, Rect(corner[0], corner[1] - 20, end, corner[1] + 3), ridge_name]
+        for words, height in self.host():
+            found += [Rect(LEFT, height - 3, end, height + 3), Rect(end - text_width(words, SMALL), height - 18, end, height)]
+        roof = Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] + 3)
+        return [*found, roof, ridge_name]
 
 
 def _corner(target: Target, axes: _Axes) -> Point:
@@ -246,17 +294,36 @@ def _star(target: Target, axes: _Axes, model: RooflinePoint, room: Room) -> Mark
     return joined([room.place(f"{shown(model.name)}, all layers", (x, y), 14, bold=True), shape])
 
 
-def _names(target: Target, axes: _Axes, layers: Sequence[RooflinePoint], room: Room) -> Markup:
-    """Names beside the points; one name for points that lie on each other."""
+def _names(target: Target, axes: _Axes, layers: Sequence[RooflinePoint], room: Room, below: float) -> Legend:
+    """Names beside the points, one for points that lie on each other. If some have no room, numbers, and the names in a legend `below`."""
     groups: list[tuple[Point, list[str]]] = []
     for layer in layers:
         x, y = axes.point(layer.intensity, layer.rate(target))
-        near = next((names for (gx, gy), names in groups[:NAMED] if abs(gx - x) < 9 and abs(gy - y) < 9), None)
+        near = next((names for (gx, gy), names in groups if abs(gx - x) < 9 and abs(gy - y) < 9), None)
         if near is None:
             groups.append(((x, y), [layer.name]))
         else:
             near.append(layer.name)
-    return joined(room.place(_together(names), point, 9) for point, names in groups[:NAMED])
+    trial = Room(room.area, [*room.taken], room.avoided, [*room.names])
+    beside = [trial.place(_together(names), point, 9, is_led=len(groups) <= FEW) for point, names in groups]
+    if all(beside):
+        room.taken[:], room.names[:] = trial.taken, trial.names
+        return Legend(joined(beside), 0)
+    return _numbered(groups, room, below)
+
+
+def _numbered(groups: Sequence[tuple[Point, list[str]]], room: Room, below: float) -> Legend:
+    """Numbers at the points, from the left, and the names that they stand for in columns."""
+    chosen = sorted(groups)[:NAMED]
+    more = len(groups) - len(chosen)
+    words = [f"{count}: {_together(names)}" for count, (_, names) in enumerate(chosen, 1)]
+    words += [f"and {counted(more, 'point')} without a number"] if more else []
+    height = math.ceil(len(words) / COLUMNS)
+    width = (room.area.right - LEFT) / COLUMNS
+    parts = [room.place(str(count), point, 8) for count, (point, _) in enumerate(chosen, 1)]
+    for place, text in enumerate(words):
+        parts.append(label(fitted(text, SMALL, width - 10), LEFT + place // height * width, below + LINE * (place % height + 0.6)))
+    return Legend(joined(parts), height * LINE + 14)
 
 
 def _together(names: list[str]) -> str:

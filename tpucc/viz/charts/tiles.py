@@ -50,7 +50,7 @@ def tiles_svg(program: Program | TileProgram) -> str:
     """The grids of the three largest layers, side by side as long as there is room; the subtitle says if there are more."""
     chosen = largest_layers(program)
     order = order_of(program)
-    head = heading(_title(program), SUBTITLE + _left_out(program, len(chosen)), (Kind.WEIGHTS,) if chosen else ())
+    head = heading(_title(program), SUBTITLE + _left_out(program, len(chosen)), (Kind.WEIGHTS,) if chosen else (), most=WIDTH - 2 * EDGE)
     grids = [_grid(program.layers[index], program.target.mxu, order.get(index, ())) for index in chosen]
     x, y, row, width = EDGE, EDGE + head.height + 10, 0.0, head.width + EDGE
     parts = [head.markup]

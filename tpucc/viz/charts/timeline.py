@@ -12,7 +12,7 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.accounting import ROWS
+from tpucc.sim.accounting import ROWS, tenths
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
@@ -23,10 +23,10 @@ from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, t
 from tpucc.viz.text import MAX_NAME, SMALL, percent, shown, text_width
 
 LEFT = 84.0
-LANE, LANE_GAP = 26.0, 10.0
-SINGLE = 300
-"""Up to so many intervals in a lane, each is a bar of its own; past that, a bar is a stretch of pixels, as high as its share of work."""
+LANE, LANE_GAP, LANES = 26.0, 10.0, 5
 STRETCH = 4.0
+"""A lane with more than one interval for so many pixels is drawn in columns of so many, each as high as its share of work. Bars would be
+too narrow to be told apart."""
 KEY = "timeline"
 
 
@@ -83,18 +83,20 @@ def timeline_svg(program: Program, times: Times, until: int = 0) -> str:
 
     The axis ends with the program, or at the cycle `until`, if that is later.
     """
-    head = heading(headline(program.title, times), _subtitle(program, times), ())
     scale = Scale(0, max(1, times.cycles, until), LEFT, WIDTH - EDGE)
+    head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=WIDTH - 2 * EDGE)
     top = EDGE + head.height
     names = times.causes
-    parts = [hatches(KEY, names), head.markup, stall_legend(KEY, names, EDGE, top)]
-    top += 30 if names else 0
-    parts.append(_layers(program, times, scale, top, top + 28 + 5 * (LANE + LANE_GAP)))
+    legend = stall_legend(KEY, names, EDGE, top, WIDTH - EDGE)
+    parts = [hatches(KEY, names), head.markup, legend.markup]
+    top += legend.height
+    parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
     for lane in lanes(program, times):
-        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top)]
+        dense = _is_dense(lane, times)
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top, dense)]
         if lane.name == "matrix":
-            parts.append(_stalls(times, names, scale, top))
+            parts.append(_stalls(times, names, scale, top, dense))
         top += LANE + LANE_GAP
     parts.append(cycle_axis(scale, top, program.target.clock_hz))
     return picture(KEY, headline(program.title, times), WIDTH, top + 44, *parts)
@@ -103,16 +105,19 @@ def timeline_svg(program: Program, times: Times, until: int = 0) -> str:
 def headline(name: str, times: Times) -> str:
     """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
     waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
-    active = times.cycles - sum(waits.values())
-    words, most = max([(ROWS[Cause.ACTIVE].name, active), *waits.items()], key=lambda pair: pair[1])
-    return f"{name}: {counted(times.cycles, 'cycle')}, {percent(most, times.cycles)} of them: {words}"
+    spent = {ROWS[Cause.ACTIVE].name: times.cycles - sum(waits.values()), **waits}
+    shares = tenths([100 * cycles / max(1, times.cycles) for cycles in spent.values()])
+    words, most = max(zip(spent, shares, strict=True), key=lambda pair: pair[1])
+    return f"{name}: {counted(times.cycles, 'cycle')}, {most:.1f} % of them: {words}"
 
 
-def _subtitle(program: Program, times: Times) -> str:
+def _subtitle(program: Program, times: Times, scale: Scale) -> str:
     clock = program.target.clock_hz / 1e6
     time = duration(times.cycles / program.target.clock_hz)
-    dense = max(len(lane.starts) for lane in lanes(program, times)) > SINGLE
-    bars = "the height of a bar is the share of time that a unit works" if dense else "a bar is an instruction at its unit"
+    crowded = [lane.name for lane in lanes(program, times) if _is_dense(lane, times)]
+    column = counted(max(1, round(scale.worth(STRETCH))), "cycle")
+    whose = f" of {', '.join(crowded)}" if len(crowded) < LANES else ""
+    bars = f"a column{whose} is {column}, as high as the share of them" if crowded else "a bar is an instruction at its unit"
     return f"{time} at {clock:,.0f} MHz on {program.machine}; {bars}."
 
 
@@ -131,16 +136,28 @@ def lanes(program: Program, times: Times) -> Iterator[Lane]:
     yield lane("activate", Kind.VECTOR, Engine.ACTIVATION)
 
 
-def _bars(program: Program, lane: Lane, scale: Scale, top: float) -> Markup:
+def _is_dense(lane: Lane, times: Times) -> bool:
+    """Whether the lane has too many intervals for bars, the stalls of the matrix unit among them."""
+    stalls = sum(len(starts) for starts, _ in times.stalls.values()) if lane.name == "matrix" else 0
+    return (len(lane.starts) + stalls) * STRETCH > WIDTH - EDGE - LEFT
+
+
+def _bars(program: Program, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
     back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
-    if len(lane.starts) > SINGLE:
+    if dense:
         return joined([back, *_shares(lane, scale, top)])
     bars = []
     for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
         words = f"{_name(program, index, lane)} · cycles {start:,}–{end:,}"
-        width = max(0.8, scale(end) - scale(start) - 0.4)
-        bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=scale(start), y=top, width=width, height=LANE))
+        left, width = _extent(scale, start, end)
+        bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=left, y=top, width=width, height=LANE))
     return joined([back, *bars])
+
+
+def _extent(scale: Scale, start: int, end: int) -> tuple[float, float]:
+    """Left edge and width of a bar. Edges are rounded as they are written, so that bars together are as wide as their time is long."""
+    left, right = round(scale(start), 1), round(scale(end), 1)
+    return left, right - left
 
 
 def _name(program: Program, index: int, lane: Lane) -> str:
@@ -152,7 +169,7 @@ def _name(program: Program, index: int, lane: Lane) -> str:
 
 
 def _shares(lane: Lane, scale: Scale, top: float) -> Iterator[Markup]:
-    """A bar for each stretch of pixels, as high as the share of time in which the unit works."""
+    """A column for each stretch of pixels, as high as the share of time in which the unit works."""
     edges = _edges(scale)
     shares = coverage(lane.starts, lane.ends, edges)
     for first, last, height in _steps(shares):
@@ -166,9 +183,9 @@ def _edges(scale: Scale) -> Float64:
 
 
 def _steps(shares: Float64) -> list[tuple[int, int, float]]:
-    """Neighbouring stretches of one height in half pixels, which is above zero: first, after the last, height."""
-    halves = np.rint(shares * LANE * 2).astype(np.int64)
-    return [(int(a), int(b), float(halves[a]) / 2) for a, b in pairwise(_cuts(halves)) if halves[a]]
+    """Neighbouring stretches of one height in tenths of a pixel, which is above zero: first, after the last, height."""
+    tenths = np.rint(shares * LANE * 10).astype(np.int64)
+    return [(int(a), int(b), float(tenths[a]) / 10) for a, b in pairwise(_cuts(tenths)) if tenths[a]]
 
 
 def _cuts(values: Int64) -> Int64:
@@ -176,16 +193,16 @@ def _cuts(values: Int64) -> Int64:
     return np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
 
 
-def _stalls(times: Times, names: list[str], scale: Scale, top: float) -> Markup:
-    """The stalls, hatched on the lane of the matrix unit; where they are too many, stacked from the top by their shares."""
-    if max((len(times.stalls[name][0]) for name in names), default=0) <= SINGLE:
+def _stalls(times: Times, names: list[str], scale: Scale, top: float, dense: bool) -> Markup:
+    """The stalls, hatched on the lane of the matrix unit; in columns stacked from the top by their shares."""
+    if not dense:
         return joined(_stalled(name, *times.stalls[name], scale, top) for name in names)
     edges = _edges(scale)
     used = np.zeros(len(edges) - 1)
     parts = []
     for name in reversed(names):
         shares = coverage(*times.stalls[name], edges)
-        for place in np.flatnonzero(np.rint(shares * LANE * 2)).tolist():
+        for place in np.flatnonzero(np.rint(shares * LANE * 10)).tolist():
             x, width = scale(edges[place]), scale(edges[place + 1]) - scale(edges[place])
             words = title(f"{STALLS[name].meaning}: {percent(shares[place], 1)}")
             y, height = top + used[place] * LANE, shares[place] * LANE
@@ -196,8 +213,8 @@ def _stalls(times: Times, names: list[str], scale: Scale, top: float) -> Markup:
 
 def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
     fill, words = hatch_fill(KEY, name), title(STALLS[name].meaning)
-    spans = [(scale(start), scale(end)) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    return joined(tag("rect", words, x=a, y=top, width=max(0.5, b - a), height=LANE, fill=fill) for a, b in spans)
+    spans = [_extent(scale, start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return joined(tag("rect", words, x=left, y=top, width=width, height=LANE, fill=fill) for left, width in spans)
 
 
 def layer_spans(times: Times) -> list[tuple[int, int, int]]:

@@ -26,8 +26,9 @@ from tpucc.viz.text import percent, shown
 __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Waits", "page", "script"]
 
 SCRIPTS = (
-    "decode", "dom", "model", "links", "selection", "insides", "words", "source", "zooming", "diagrams", "tiles", "list", "assembly",
-    "passes", "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
+    "decode", "dom", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams", "tiles", "list",
+    "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "accounting", "inspector", "search", "views",
+    "keyboard", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}

@@ -17,6 +17,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
+from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.errors import decibels
 from tpucc.viz.charts.memory import kind_of
@@ -25,9 +26,12 @@ from tpucc.viz.charts.timeline import Times, layer_spans
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
+from tpucc.viz.page.nesting import Call, calls_of
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import stages_payload
+from tpucc.viz.statistics import LayerStatistics
+from tpucc.viz.terms import GLOSSARY, lanes
 from tpucc.viz.text import number, percent, shown
 
 SWITCH = 128
@@ -42,7 +46,11 @@ def payload(given: PageInput) -> dict[str, Any]:
         "machine": _machine(program),
         "cycles": given.times.cycles,
         "lines": source_lines(program.source_text),
+        "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
+        "lanes": lanes(program.target),
+        "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"]},
         "layers": _layers(given, origins),
+        "calls": _calls(program),
         "units": ["host", "weights", "matrix", "activate", "control"],
         "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode])} for opcode in Opcode],
         "code": _code(program, touched, given.times),
@@ -87,11 +95,31 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "fills": layer.tile_fills,
             "choice": printable(layer.choice),
             "cycles": counts.cycles,
+            "spent": _spent(counts),
             "tops": counts.tops,
             "error": _error(lost[index]) if index in lost else "",
         }
         for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def _spent(layer: LayerStatistics) -> list[int]:
+    """The layer's cycles in each row of the accounting."""
+    return [round(layer.cycles * getattr(layer.breakdown, row.key) / 100) for row in ROWS.values()]
+
+
+def _calls(program: Program) -> dict[str, Any]:
+    """The calls that layers are in: their names and lines; and for each layer the numbers of its calls, the outermost first.
+
+    A call in a `def` that is itself called twice is two calls.
+    """
+    lines = program.source_text.split("\n")
+    known: dict[tuple[Call, ...], int] = {}
+    paths = []
+    for layer in program.layers:
+        calls = tuple(calls_of(layer.origin, lines))
+        paths.append([known.setdefault(calls[: depth + 1], len(known)) for depth in range(len(calls))])
+    return {"name": [path[-1].name for path in known], "line": [path[-1].span.line for path in known], "of": paths}
 
 
 def _places(program: Program, touched: Effects) -> list[int]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
-from tpucc.sim.accounting import ROWS, tenths
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added, tenths
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
-from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, table, tag, title
+from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
+from tpucc.viz.terms import term
 from tpucc.viz.text import SMALL, fitted, percent, shown
 
 MOST_LAYERS = 60
@@ -20,7 +21,7 @@ MOST_LAYERS = 60
 BAR_WIDTH, BAR, BAR_LINE = 600.0, 28.0, 20.0
 KEY = "breakdown"
 EMPTY = "\u00a0"
-HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "non-matrix")
+HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "array active", "weight stall", "weight shift", "non-matrix")
 
 
 def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], renderer: str) -> Markup:
@@ -73,18 +74,19 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
 def breakdown_svg(found: Breakdown) -> str:
     """The array's work and its stalls, row by row of the accounting; they add up to all cycles."""
     exact, rounded = _exact(found), _rounded(found)
+    meanings = {row.key: row.meaning for row in ROWS.values()}
     active, *stalls = ((row.key, f"{row.name}, {rounded[row.key]:.1f} %") for row in ROWS.values())
     shares = [(key, words) for key, words in stalls if exact[key] > 0]
     parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
     width, words = BAR_WIDTH * found.array_active / 100, active[1]
     parts.append(tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=0, y=0, width=width, height=BAR))
     x, y = width, BAR + 10
-    parts.append(_entry(tag("rect", attributes=solid_paint(Kind.MATRIX), x=0, y=y, width=16, height=12), words, y))
+    parts.append(_entry(tag("rect", attributes=solid_paint(Kind.MATRIX), x=0, y=y, width=16, height=12), words, y, meanings[active[0]]))
     for name, words in shares:
         width = BAR_WIDTH * exact[name] / 100
         parts.append(tag("rect", title(words), x=x, y=0, width=width, height=BAR, fill=hatch_fill(KEY, name)))
         x, y = x + width, y + BAR_LINE
-        parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y))
+        parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y, meanings[name]))
     return picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, y + BAR_LINE, *parts)
 
 
@@ -99,13 +101,13 @@ def _rounded(found: Breakdown) -> dict[str, float]:
     return dict(zip(exact, tenths(list(exact.values())), strict=True))
 
 
-def _entry(swatch: Markup, words: str, y: float) -> Markup:
-    return joined([swatch, label(fitted(words, SMALL, BAR_WIDTH - 24), 24, y + 10)])
+def _entry(swatch: Markup, words: str, y: float, meaning: str) -> Markup:
+    return tag("g", title(meaning), swatch, label(fitted(words, SMALL, BAR_WIDTH - 24), 24, y + 10))
 
 
 def _number(name: str, value: str, remark: str) -> Markup:
     body = tag("dd", escaped(printable(value)), tag("small", escaped(printable(remark))))
-    return tag("div", tag("dt", escaped(name)), body)
+    return tag("div", tag("dt", term(name)), body)
 
 
 def layer_table(stats: Statistics) -> Markup:
@@ -116,7 +118,8 @@ def layer_table(stats: Statistics) -> Markup:
     rows = [_layer_row(index, stats.layers[index], part) for index, part in zip(chosen, parts, strict=False)]
     if len(order) > MOST_LAYERS:
         rows.append(_sum_row(counted(len(order) - MOST_LAYERS, "more layer"), others, parts[-1]))
-    return table(HEADS, [*rows, _sum_row("in all", stats.cycles, sum(parts))])
+    whole = _sum_row("in all", stats.cycles, sum(parts), _shares(stats.breakdown))
+    return tag("table", tag("thead", row(map(term, HEADS), "th")), tag("tbody", joined([*rows, whole])))
 
 
 def left_out(stats: Statistics) -> Markup:
@@ -125,19 +128,22 @@ def left_out(stats: Statistics) -> Markup:
     return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
 
 
-def _sum_row(name: str, cycles: int, part: float) -> Markup:
+def _sum_row(name: str, cycles: int, part: float, shares: Sequence[str] = (EMPTY,) * 4) -> Markup:
     """The row of several layers."""
-    cells = (name, EMPTY, EMPTY, f"{cycles:,}", f"{part:.1f} %")
-    return row(map(escaped, cells + (EMPTY,) * (len(HEADS) - len(cells))))
+    return row(map(escaped, (name, EMPTY, EMPTY, f"{cycles:,}", f"{part:.1f} %", EMPTY, *shares)))
+
+
+def _shares(found: Breakdown) -> list[str]:
+    """Where cycles go: three rows of the accounting, and the sum of the others, in tenths that add up to 100."""
+    rounded = _rounded(found)
+    parts = (*(rounded[ROWS[cause].key] for cause in MATRIX), added(rounded, NON_MATRIX))
+    return [f"{share:.1f} %" for share in parts]
 
 
 def _layer_row(index: int, layer: LayerStatistics, part: float) -> Markup:
-    found = layer.breakdown
     name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
     numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", f"{part:.1f} %", f"{layer.tops:.3g}")
-    parts = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
-    shares = (f"{share:.1f} %" for share in tenths(parts))
-    return row(map(escaped, (name, line, *numbers, *shares)), data_layers=index)
+    return row(map(escaped, (name, line, *numbers, *_shares(layer.breakdown))), data_layers=index)
 
 
 def _footer(stats: Statistics, renderer: str) -> str:

@@ -1,6 +1,7 @@
 /** The stretch of time that the timeline and the map of the buffer show, and how both are drawn, dragged and zoomed. */
 const axis = (() => {
-  const LEFT = 78;
+  const NARROW = 600;
+  const LEFT = window.innerWidth < NARROW ? 72 : 110;
   const RIGHT = 12;
   const STEP = 1.3;
   const whole = { from: 0, to: Math.max(1, model.cycles) };
@@ -39,8 +40,11 @@ const axis = (() => {
     return found;
   }
 
-  /** A canvas over the same time: `draw(context, width, height, x)` paints it, where x(cycle) is a place in pixels. */
-  function attach(canvas, draw) {
+  /**
+   * A canvas over the same time: `draw(context, width, height, x)` paints it, where x(cycle) is a place in pixels. `upwards` is what dragging
+   * and turning the wheel do besides to an axis of the canvas's own.
+   */
+  function attach(canvas, draw, upwards = null) {
     let waiting = 0;
     const inside = () => canvas.clientWidth - LEFT - RIGHT;
     const timeAt = (place) => from + ((place - LEFT) / inside()) * (to - from);
@@ -60,7 +64,7 @@ const axis = (() => {
     const soon = () => (waiting ||= requestAnimationFrame(paint));
     listeners.push(soon);
     new ResizeObserver(soon).observe(canvas);
-    handled(canvas, timeAt, inside);
+    handled(canvas, timeAt, inside, upwards);
     return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
   }
 
@@ -75,18 +79,23 @@ const axis = (() => {
   }
 
   /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */
-  function handled(canvas, timeAt, inside) {
+  function handled(canvas, timeAt, inside, upwards) {
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
+      if (upwards?.wheel(event)) return;
       if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(Math.sign(event.deltaX || event.deltaY) * 0.1);
       else zoom(-Math.sign(event.deltaY), timeAt(event.offsetX));
     }, { passive: false });
-    const dragged = dom.drag(canvas, () => [from, to], ([start, end], dx) => {
+    const dragged = dom.drag(canvas, () => [from, to, upwards?.begin()], ([start, end, other], dx, dy) => {
       const moved = (dx / inside()) * (end - start);
       show(start - moved, end - moved);
+      upwards?.drag(other, dy);
     });
     canvas.addEventListener("click", (event) => dragged() && event.stopImmediatePropagation());
-    canvas.addEventListener("dblclick", () => show(whole.from, whole.to));
+    canvas.addEventListener("dblclick", () => {
+      upwards?.all();
+      show(whole.from, whole.to);
+    });
   }
 
   const all = () => show(whole.from, whole.to);

@@ -1,52 +1,86 @@
-/** The unified buffer: who has which rows when, over the timeline's time. */
+/** The unified buffer: who has which rows when, over the timeline's time, and over as many of its rows as are shown. */
 const buffer = (() => {
-  const [TOP, FADED] = [16, 0.25];
+  const [TOP, FOOT, FADED, STEP, FEWEST] = [8, 6, 0.25, 1.3, 4];
   const canvas = document.getElementById("buffer");
   const { buffers, machine } = model;
   const highest = Math.max(1, machine.peak_rows, machine.lower_bound_rows);
+  let [low, high] = [0, highest];
   let view = null;
   let lit = null;
 
+  const inside = () => canvas.clientHeight - TOP - FOOT;
+  const rowAt = (y) => low + ((canvas.clientHeight - FOOT - y) / inside()) * (high - low);
+
+  /** Shows the rows [from, to), moved and bounded so that they are there. */
+  function show(from, to) {
+    const rows = Math.min(highest, Math.max(Math.min(FEWEST, highest), to - from));
+    low = Math.min(Math.max(0, from), highest - rows);
+    high = low + rows;
+    view.soon();
+  }
+
+  const all = () => show(0, highest);
+
+  function zoom(steps, at = (low + high) / 2) {
+    const factor = STEP ** -steps;
+    show(at - (at - low) * factor, at + (high - at) * factor);
+  }
+
+  const pan = (share) => show(low + (high - low) * share, high + (high - low) * share);
+
   function draw(context, width, height, x) {
-    const y = (row) => height - 6 - (row / highest) * (height - 6 - TOP);
+    const y = (row) => height - FOOT - ((row - low) / (high - low)) * inside();
     context.fillStyle = colours.of("band");
-    context.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, height - 6 - TOP);
+    context.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, inside());
     const [from, to] = axis.window();
-    axis.clipped(context, width, height, () => {
-      buffers.forEach((stay, index) => {
-        if (stay.to >= from && stay.from <= to) block(context, stay, index, x, y, width);
-      });
-      limit(context, width, y(machine.peak_rows), []);
-      if (machine.lower_bound_rows && machine.lower_bound_rows !== machine.peak_rows) limit(context, width, y(machine.lower_bound_rows), [6, 4]);
-    });
-    labels(context, height, y);
+    const seen = buffers.flatMap((stay, index) => (stay.to >= from && stay.from <= to && stay.row < high && stay.row + stay.rows > low ? [index] : []));
+    scale(context, width, y);
+    context.save();
+    context.beginPath();
+    context.rect(axis.LEFT, TOP - 2, width - axis.LEFT - axis.RIGHT, inside() + 4);
+    context.clip();
+    for (const index of seen) block(context, buffers[index], index, x, y, width);
+    limits(context, width, y);
+    context.restore();
+    told(seen, y);
   }
 
   function block(context, { name, kind, row, rows, from, to }, index, x, y, width) {
-    const [left, right, top, low] = [x(from), x(to), y(row + rows), y(row)];
-    const [wide, high] = [Math.max(1, right - left), Math.max(0.8, low - top)];
+    const [left, right, top, bottom] = [x(from), x(to), y(row + rows), y(row)];
+    const [wide, tall] = [Math.max(1, right - left), Math.max(1, bottom - top)];
     const on = !lit || lit.buffers.has(index);
     context.globalAlpha = on ? 1 : FADED;
     context.lineWidth = lit && on ? 2 : 1;
-    area(context, left, top, wide, high, kind);
+    area(context, left, top, wide, tall, kind);
     const visible = Math.min(right, width) - Math.max(left, axis.LEFT);
-    if (high >= 14 && visible > 40 && context.measureText(name).width < visible - 8) {
+    if (tall >= 14 && visible > 40 && context.measureText(name).width < visible - 8) {
       context.fillStyle = colours.of("ink");
-      context.fillText(name, Math.max(left, axis.LEFT) + 4, (top + low) / 2 + 4);
+      context.fillText(name, Math.max(left, axis.LEFT) + 4, (Math.max(top, TOP) + Math.min(bottom, canvas.clientHeight)) / 2 + 4);
     }
     context.globalAlpha = 1;
   }
 
   /** An outlined rectangle; one without room for an outline has its strong colour all over. */
-  function area(context, left, top, wide, high, kind) {
-    const outlined = wide > 3 && high > 3;
+  function area(context, left, top, wide, tall, kind) {
+    const outlined = wide > 3 && tall > 3;
     context.fillStyle = colours.of(outlined ? kind : `${kind}-line`);
     context.strokeStyle = colours.of(`${kind}-line`);
-    context.fillRect(left, top, wide, high);
-    if (outlined) context.strokeRect(left + 0.5, top + 0.5, wide - 1, high - 1);
+    context.fillRect(left, top, wide, tall);
+    if (outlined) context.strokeRect(left + 0.5, top + 0.5, wide - 1, tall - 1);
   }
 
-  function limit(context, width, y, dashes) {
+  /** The lines of the peak and of the lower bound, named at their right ends. */
+  function limits(context, width, y) {
+    const [peak, bound] = [machine.peak_rows, machine.lower_bound_rows];
+    if (peak === bound) {
+      limit(context, width, y(peak), [], "peak = lower bound");
+      return;
+    }
+    limit(context, width, y(peak), [], "peak");
+    if (bound) limit(context, width, y(bound), [6, 4], y(bound) - y(peak) > 14 ? "lower bound" : "");
+  }
+
+  function limit(context, width, y, dashes, name) {
     context.strokeStyle = colours.of("alarm");
     context.lineWidth = 1.5;
     context.setLineDash(dashes);
@@ -55,25 +89,59 @@ const buffer = (() => {
     context.lineTo(width, y);
     context.stroke();
     context.setLineDash([]);
-  }
-
-  function labels(context, height, y) {
-    const share = words.percent(machine.peak_rows, machine.buffer_rows);
-    const bound = machine.lower_bound_rows === machine.peak_rows ? ", which is the lower bound" : `; lower bound ${words.number(machine.lower_bound_rows)}`;
-    context.fillStyle = colours.of("soft");
-    context.fillText(`unified buffer: at most ${words.counted(machine.peak_rows, "row")} in use, ${share}${bound}`, axis.LEFT, 11);
     context.textAlign = "end";
-    if (machine.peak_rows) context.fillText(words.number(machine.peak_rows), axis.LEFT - 6, y(machine.peak_rows) + 10);
-    context.fillText("row 0", axis.LEFT - 6, height - 6);
+    context.strokeStyle = colours.of("paper");
+    context.lineWidth = 3;
+    context.strokeText(name, width - axis.RIGHT - 4, y + 13);
+    context.fillStyle = colours.of("alarm");
+    context.fillText(name, width - axis.RIGHT - 4, y + 13);
     context.textAlign = "start";
   }
 
+  /** Round row numbers with a grid. */
+  function scale(context, width, y) {
+    const rough = (high - low) / Math.max(1, Math.floor(inside() / 24));
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
+    context.textAlign = "end";
+    for (let row = Math.ceil(low / step) * step; row <= high; row += step) {
+      context.fillStyle = colours.of("grid");
+      context.fillRect(axis.LEFT - 4, Math.round(y(row)), width - axis.LEFT - axis.RIGHT + 4, 1);
+      context.fillStyle = colours.of("soft");
+      context.fillText(words.number(row), axis.LEFT - 8, y(row) + 4);
+    }
+    context.textAlign = "start";
+  }
+
+  /** Which rows are shown, and how many buffers are drawn higher than they are. */
+  function told(seen, y) {
+    const thin = seen.filter((index) => y(0) - y(buffers[index].rows) < 1).length;
+    const rows = low > 0 || high < highest ? `rows ${words.number(low)}–${words.number(high)}` : "";
+    const lines = thin ? `${words.counted(thin, "buffer")} lower than a pixel, drawn as lines` : "";
+    document.getElementById("rows").textContent = [rows, lines].filter(Boolean).join(" · ");
+  }
+
+  /** The peak and the lower bound in words. */
+  function title() {
+    const { peak_rows: peak, lower_bound_rows: bound, buffer_rows: whole } = machine;
+    const meanings = model.terms;
+    const number = (rows) => `${words.counted(rows, "row")} (${words.percent(rows, whole)})`;
+    const parts = peak === bound ? ["peak = ", "lower bound", ` ${number(peak)}`] : [`peak ${number(peak)}, `, "lower bound", ` ${number(bound)}`];
+    return [tips.word("unified buffer", meanings["unified buffer"]), ": ", parts[0], tips.word(parts[1], meanings[parts[1]]), parts[2]];
+  }
+
   function under(event) {
-    const place = ((canvas.clientHeight - 6 - event.offsetY) / (canvas.clientHeight - 6 - TOP)) * highest;
-    const [time, slack] = [view.timeAt(event.offsetX), view.slack(1)];
-    const inside = ({ row, rows, from, to }) => place >= row && place < row + rows && time >= from - slack && time <= to + slack;
-    const id = buffers.findLastIndex(inside);
+    const [row, time, slack] = [rowAt(event.offsetY), view.timeAt(event.offsetX), view.slack(1)];
+    const holds = (stay) => row >= stay.row && row < stay.row + stay.rows && time >= stay.from - slack && time <= stay.to + slack;
+    const id = event.offsetX < axis.LEFT ? -1 : buffers.findLastIndex(holds);
     return id < 0 ? null : { kind: "buffer", id };
+  }
+
+  function about(event) {
+    const found = under(event);
+    if (!found) return "";
+    const { name, row, rows, from, to } = buffers[found.id];
+    return `${name}\nrows ${words.number(row)}–${words.number(row + rows - 1)} · ${words.span(from, to)}`;
   }
 
   function light(chosen, found) {
@@ -81,10 +149,35 @@ const buffer = (() => {
     view.soon();
   }
 
+  /** With Alt, and on the axis, the wheel zooms the rows. */
+  function wheel(event) {
+    const rows = event.altKey || event.offsetX < axis.LEFT;
+    if (rows) zoom(-Math.sign(event.deltaY), rowAt(event.offsetY));
+    return rows;
+  }
+
+  function drag([from, to], dy) {
+    const moved = (dy / inside()) * (to - from);
+    show(from + moved, to + moved);
+  }
+
+  function press(event) {
+    const steps = { ArrowUp: 0.2, ArrowDown: -0.2 }[event.key];
+    if (!steps) return;
+    event.preventDefault();
+    event.stopPropagation();
+    pan(steps);
+  }
+
   function start() {
-    view = axis.attach(canvas, draw);
+    view = axis.attach(canvas, draw, { wheel, drag, all, begin: () => [low, high] });
     selection.follow(canvas, "buffer", under, (wanted) => selection.hold(wanted, "buffer"));
     selection.listen(light);
+    tips.follow(canvas, about);
+    canvas.addEventListener("keydown", press);
+    document.getElementById("peak").replaceChildren(...title());
+    const zooms = { in: () => zoom(2), out: () => zoom(-2), all };
+    for (const button of document.querySelectorAll("[data-rows]")) button.addEventListener("click", zooms[button.dataset.rows]);
   }
 
   return { start, paint: () => view.paint() };

@@ -9,6 +9,20 @@ const colours = (() => {
     return known.get(name);
   }
 
+  /** How light a colour `#rrggbb` is, from 0 to 1. */
+  function luminance(colour) {
+    const [red, green, blue] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255);
+    const linear = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  }
+
+  /** The colour of text on a fill: that of `ink` and `paper` which stands out more. */
+  function over(name) {
+    const behind = luminance(of(name)) + 0.05;
+    const contrast = (other) => Math.max(behind, luminance(of(other)) + 0.05) / Math.min(behind, luminance(of(other)) + 0.05);
+    return of(contrast("ink") > contrast("paper") ? "ink" : "paper");
+  }
+
   /** The hatching of a cause for which the matrix unit waits. */
   function hatch(context, { kind, angle }) {
     const key = `${kind} ${angle}`;
@@ -39,5 +53,5 @@ const colours = (() => {
     patterns.clear();
   }
 
-  return { of, hatch, forget };
+  return { of, over, hatch, forget };
 })();

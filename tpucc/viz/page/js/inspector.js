@@ -39,13 +39,6 @@ const inspector = (() => {
     ];
   }
 
-  function waiting(lit) {
-    const found = words.waited(lit.instructions);
-    if (!found.length) return [];
-    const items = found.map(([meaning, cycles]) => make("li", {}, `${words.cycles(cycles)}: ${meaning}`));
-    return [make("h3", {}, "The matrix unit waits"), make("ul", {}, ...items)];
-  }
-
   function idle() {
     const hint = "Point at anything: a line, a box, a tile, an instruction, a bar, a buffer. All that belongs together lights up. Click to hold it, Esc lets go.";
     panel.replaceChildren(make("p", { class: "soft" }, hint));
@@ -65,7 +58,7 @@ const inspector = (() => {
       ...words.about(chosen).map((sentence, index) => make("p", index === 0 && chosen.kind === "instruction" ? { class: "code" } : {}, sentence)),
       ...(lit.idle ? [make("p", { class: "soft" }, "Nothing of the program comes from it.")] : []),
       ...opening(chosen),
-      ...waiting(lit),
+      ...accounting.about(chosen, lit),
       ...related(chosen, lit),
     );
     if (focused) panel.focus({ preventScroll: true });

@@ -66,7 +66,7 @@ const keyboard = (() => {
 
   function help() {
     const rows = keys.map((entry) => dom.make("tr", {}, dom.make("td", {}, entry.shown ?? entry.keys.join(" ")), dom.make("td", {}, entry.does)));
-    const mouse = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
+    const mouse = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all; on the buffer, Alt and the wheel zoom the rows. The lines between panes can be dragged, or moved with arrow keys. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
     const close = dom.make("button", { click: () => dialog.close() }, "close");
     dialog.replaceChildren(dom.make("table", {}, ...rows), dom.make("p", {}, mouse), close);
   }

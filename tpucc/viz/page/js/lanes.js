@@ -57,6 +57,12 @@ const lanes = (() => {
   /** The intervals [first, last) that meet [from, to). */
   const meeting = (found, from, to) => [after(found.ends, from), after(found.starts, to)];
 
+  /** How many intervals meet [from, to). */
+  function crowd(found, from, to) {
+    const [first, last] = meeting(found, from, to);
+    return last - first;
+  }
+
   /** The interval at `time`, or the nearest one within `slack` cycles; -1 when there is none. */
   function at(found, time, slack) {
     const next = after(found.starts, time);
@@ -73,5 +79,5 @@ const lanes = (() => {
     return { ...picked(found.name, found.kind, found.starts, found.ends, own, own.map((place) => found.items[place])), cause: found.cause };
   }
 
-  return { units, stalls, share, meeting, at, part };
+  return { units, stalls, share, meeting, crowd, at, part };
 })();

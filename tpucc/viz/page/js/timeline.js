@@ -1,111 +1,197 @@
-/** The timeline: a lane for each unit, what the matrix unit waits for hatched, the layers above, cycles and time below. */
+/** The timeline: the layers, a lane for each unit, what the matrix unit waits for hatched, cycles and time below. */
 const timeline = (() => {
-  const [NAMES, LANE, GAP, SCALE] = [18, 18, 4, 32];
-  const FADED = 0.22;
+  const [GAP, SCALE, LEAST, MOST] = [4, 32, 14, 60];
+  const [FADED, ROOM, SHADED, NAMED] = [0.22, 4, 3, 30];
+  const COLUMNS = "Where bars would be too narrow to be told apart, a column of pixels stands for all that its cycles have: each colour is as high as its share of them. Zoom in for the bars.";
   const canvas = document.getElementById("timeline");
-  const tops = lanes.units.map((_, index) => NAMES + index * (LANE + GAP));
-  const bottom = NAMES + lanes.units.length * (LANE + GAP);
   const MATRIX = 3;
+  const top = band.height + 2;
+  const groups = (found) => found.units.map((lane, index) => (index === MATRIX ? [lane, ...found.stalls] : [lane]));
+  const own = groups(lanes);
   let lit = null;
+  let chosenLit = null;
   let view = null;
+  let labels = [];
+  let lane = 18;
+  let dense = [];
+
+  const topOf = (index) => top + index * (lane + GAP);
+  const bottom = () => topOf(own.length);
+  const nameOf = (found) => (found.cause === undefined ? model.rows[0].name : model.waits.causes[found.cause].meaning);
+
+  /** Whether a lane has more than one interval for so many pixels: its bars could not be told apart. */
+  function isDense(group, x) {
+    const [from, to] = axis.window();
+    const count = group.reduce((sum, found) => sum + lanes.crowd(found, from, to), 0);
+    return count * ROOM > x(to) - x(from);
+  }
 
   function draw(context, width, height, x) {
-    lanes.units.forEach((lane, index) => {
+    lane = Math.min(MOST, Math.max(LEAST, Math.floor((height - top - SCALE) / own.length) - GAP));
+    dense = own.map((group) => isDense(group, x));
+    own.forEach((_, index) => {
       context.fillStyle = colours.of("band");
-      context.fillRect(axis.LEFT, tops[index], width - axis.LEFT - axis.RIGHT, LANE);
-      context.fillStyle = colours.of("ink");
-      context.fillText(lane.name, 12, tops[index] + 13);
+      context.fillRect(axis.LEFT, topOf(index), width - axis.LEFT - axis.RIGHT, lane);
     });
     axis.clipped(context, width, height, () => {
+      band.draw(context, width, x, chosenLit);
       context.globalAlpha = lit ? FADED : 1;
-      rows(context, lanes, x);
+      own.forEach((group, index) => row(context, group, index, x));
       context.globalAlpha = 1;
-      if (lit) rows(context, lit, x);
-      names(context, x, width);
+      if (lit) groups(lit).forEach((group, index) => row(context, group, index, x));
+      own.forEach(([unit], index) => dense[index] || written(context, unit, topOf(index), x, width));
     });
     scale(context, width, x);
+    told(x);
   }
 
-  function rows(context, { units, stalls }, x) {
-    units.forEach((lane, index) => row(context, index === MATRIX ? [lane, ...stalls] : [lane], tops[index], x));
-  }
-
-  /** Single bars where they can be told apart, else for each pixel the shares of time, one on the other. */
-  function row(context, group, top, x) {
+  /**
+   * Single bars where they can be told apart, else for each pixel the shares of time, one on the other. Work comes last, over the waits: a
+   * pixel that both share then has as much of its colour as is its.
+   */
+  function row(context, [unit, ...waits], index, x) {
     const [from, to] = axis.window();
-    const spans = group.map((lane) => lanes.meeting(lane, from, to));
-    const dense = spans.some(([first, last]) => last - first > x(to) - x(from));
-    const heights = new Float64Array(Math.ceil(x(to) - x(from)));
-    group.forEach((lane, index) => {
-      context.fillStyle = lane.cause === undefined ? colours.of(`${lane.kind}-line`) : colours.hatch(context, model.waits.causes[lane.cause]);
-      if (dense) shares(context, lane, top, heights);
-      else bars(context, lane, spans[index], top, x);
-    });
-  }
-
-  function bars(context, lane, [first, last], top, x) {
-    for (let index = first; index < last; index++) {
-      const [left, right] = [x(lane.starts[index]), x(lane.ends[index])];
-      context.fillRect(left, top, Math.max(0.8, right - left - (right - left > 3 ? 0.6 : 0)), LANE);
+    const work = dense[index] ? heightsOf(unit, Math.ceil(x(to) - x(from))) : null;
+    const below = work && [...work];
+    for (const found of [...waits, unit]) {
+      context.fillStyle = found === unit ? colours.of(`${unit.kind}-line`) : colours.hatch(context, model.waits.causes[found.cause]);
+      if (!work) bars(context, found, topOf(index), x);
+      else if (found === unit) columns(context, work, work.map(() => 0), topOf(index));
+      else columns(context, heightsOf(found, work.length), below, topOf(index));
     }
   }
 
-  function shares(context, lane, top, heights) {
-    const [from, to] = axis.window();
-    const cycle = (to - from) / heights.length;
-    heights.forEach((below, place) => {
-      const high = LANE * lanes.share(lane, from + place * cycle, from + (place + 1) * cycle);
-      if (high > 0.1) context.fillRect(axis.LEFT + place, top + LANE - below - high, 1, high);
-      heights[place] = below + high;
+  /** Bars as wide as their time is long, however little that is. Those without a gap are one, in which every second is a shade darker. */
+  function bars(context, found, y, x) {
+    const [first, last] = lanes.meeting(found, ...axis.window());
+    let begin = first;
+    for (let index = first; index < last; index++) {
+      if (index + 1 < last && found.starts[index + 1] === found.ends[index]) continue;
+      context.fillRect(x(found.starts[begin]), y, x(found.ends[index]) - x(found.starts[begin]), lane);
+      begin = index + 1;
+    }
+    for (let index = first + 1 - (first % 2); index < last && found.cause === undefined; index += 2) {
+      const [left, right] = [x(found.starts[index]), x(found.ends[index])];
+      if (right - left > SHADED) shade(context, left, y, right - left);
+    }
+  }
+
+  function shade(context, left, y, wide) {
+    const [fill, alpha] = [context.fillStyle, context.globalAlpha];
+    context.fillStyle = colours.of("ink");
+    context.globalAlpha = alpha * 0.16;
+    context.fillRect(left, y, wide, lane);
+    context.fillStyle = fill;
+    context.globalAlpha = alpha;
+  }
+
+  /** For each column of pixels the share of its cycles in which a unit works, or waits for one cause, as a height. */
+  const heightsOf = (found, count) => Float64Array.from({ length: count }, (_, place) => lane * lanes.share(found, ...column(place, count)));
+
+  /** Columns that stand on what is `below` them, which grows by them. */
+  function columns(context, heights, below, y) {
+    heights.forEach((high, place) => {
+      if (high) context.fillRect(axis.LEFT + place, y + lane - below[place] - high, 1, high);
+      below[place] += high;
     });
   }
 
-  function names(context, x, width) {
-    const starts = [...model.layer_spans.map(([, from]) => x(from)), width];
-    context.fillStyle = colours.of("soft");
-    model.layer_spans.forEach(([layer, , to], index) => {
-      const room = starts[index + 1] - starts[index] - 6;
-      const left = Math.max(starts[index], axis.LEFT);
-      const { name } = model.layers[layer];
-      if (room > 20 && x(to) > axis.LEFT && context.measureText(name).width < room) {
-        context.fillText(name, left + 3, 13);
-        context.fillRect(starts[index], 2, 1, bottom - 2);
-      }
-    });
+  /** The cycles of a column of pixels. */
+  function column(place, count) {
+    const [from, to] = axis.window();
+    const cycles = (to - from) / count;
+    return [from + place * cycles, Math.min(to, from + (place + 1) * cycles)];
+  }
+
+  /** The layers' names in the bars that have room. */
+  function written(context, unit, y, x, width) {
+    const [first, last] = lanes.meeting(unit, ...axis.window());
+    context.fillStyle = colours.over(`${unit.kind}-line`);
+    for (let index = first; index < last; index++) {
+      const [left, right] = [Math.max(x(unit.starts[index]), axis.LEFT), Math.min(x(unit.ends[index]), width - axis.RIGHT)];
+      const name = model.layers[model.code.layer[unit.items[index]]]?.name;
+      if (lit && !chosenLit.instructions[unit.items[index]]) continue;
+      if (name && right - left > NAMED && context.measureText(name).width < right - left - 8) context.fillText(name, left + 4, y + lane / 2 + 4);
+    }
   }
 
   function scale(context, width, x) {
+    const y = bottom();
     context.fillStyle = colours.of("soft");
-    context.fillText("cycles", 12, bottom + 13);
-    context.fillText("time", 12, bottom + 27);
+    context.fillText("cycles", 12, y + 13);
+    context.fillText("time", 12, y + 27);
     context.textAlign = "center";
     const ticks = axis.ticks(Math.max(2, Math.floor(width / 140)));
     const times = words.times(ticks);
     ticks.forEach((tick, index) => {
       const place = Math.min(x(tick), width - 40);
-      context.fillRect(x(tick), bottom - 2, 1, 4);
-      context.fillText(words.number(tick), place, bottom + 13);
-      context.fillText(times[index], place, bottom + 27);
+      context.fillRect(x(tick), y - 2, 1, 4);
+      context.fillText(words.number(tick), place, y + 13);
+      context.fillText(times[index], place, y + 27);
     });
     context.textAlign = "start";
   }
 
-  /** The instruction under an event; in a gap of the matrix unit the one that waits. */
+  /** The lanes' names beside them, with the shares of the shown time that the units work; and what a column stands for. */
+  function told(x) {
+    const [from, to] = axis.window();
+    labels.forEach((label, index) => {
+      label.style.top = `${topOf(index)}px`;
+      label.style.height = `${lane}px`;
+      label.querySelector("small").textContent = words.tenths(lanes.share(own[index][0], from, to));
+    });
+    const cycles = Math.max(1, (to - from) / Math.ceil(x(to) - x(from)));
+    const which = own.flatMap(([unit], index) => (dense[index] ? [unit.name] : []));
+    const whose = which.length === own.length ? "" : ` of ${which.join(", ")}`;
+    document.getElementById("columns").textContent = which.length ? `each column${whose} is ${words.counted(cycles, "cycle")}` : "each bar is an instruction";
+  }
+
+  const laneAt = (y) => own.findIndex((_, index) => y >= topOf(index) && y < topOf(index) + lane + GAP);
+
+  /** What is under an event: in the band a layer or a call; in a lane an instruction, in a gap of the matrix unit the one that waits. */
   function under(event) {
-    const index = tops.findIndex((top) => event.offsetY >= top && event.offsetY < top + LANE + GAP);
+    const box = band.at(event.offsetX, event.offsetY);
+    if (box) return band.selected(box);
+    const index = laneAt(event.offsetY);
     if (index < 0 || event.offsetX < axis.LEFT) return null;
     const [time, slack] = [view.timeAt(event.offsetX), view.slack(2)];
-    for (const [lane, near] of [[lanes.units[index], 0], ...(index === MATRIX ? lanes.stalls.map((stall) => [stall, 0]) : []), [lanes.units[index], slack]]) {
-      const place = lanes.at(lane, time, near);
-      if (place >= 0 && lane.items[place] >= 0) return { kind: "instruction", id: lane.items[place] };
+    for (const [found, near] of [...own[index].map((one) => [one, 0]), [own[index][0], slack]]) {
+      const place = lanes.at(found, time, near);
+      if (place >= 0 && found.items[place] >= 0) return { kind: "instruction", id: found.items[place] };
     }
     return null;
   }
 
+  /** The same in words: of a lane, what its unit does in the column or the bar. */
+  function about(event) {
+    const box = band.at(event.offsetX, event.offsetY);
+    if (box) return band.about(box);
+    const index = laneAt(event.offsetY);
+    if (index < 0 || event.offsetX < axis.LEFT) return "";
+    const time = view.timeAt(event.offsetX);
+    if (!dense[index]) return single(index, time);
+    const span = [time - view.slack(0.5), time + view.slack(0.5)];
+    const parts = own[index].map((found) => [index === MATRIX ? nameOf(found) : "busy", lanes.share(found, ...span)]).filter(([, share]) => share > 0);
+    const said = parts.map(([name, share]) => `${name} ${words.tenths(share)}`).join(", ");
+    return `${own[index][0].name}, ${words.span(...span)}\n${said || "idle"}`;
+  }
+
+  function single(index, time) {
+    for (const found of own[index]) {
+      const place = lanes.at(found, time, 0);
+      const item = found.items[place] ?? -1;
+      const layer = model.layers[model.code.layer[item]]?.name ?? "";
+      const does = found.cause === undefined ? model.texts[item] ?? found.name : nameOf(found);
+      if (place >= 0) return `${[does, layer].filter(Boolean).join(" · ")}\n${words.span(found.starts[place], found.ends[place])}`;
+    }
+    return "";
+  }
+
   function light(chosen, found, from) {
-    lit = found && !found.idle && {
-      units: lanes.units.map((lane) => lanes.part(lane, lane.name === "shift" ? (_, place) => found.fetches.has(place) : (item) => found.instructions[item])),
-      stalls: lanes.stalls.map((lane) => lanes.part(lane, (item) => found.instructions[item])),
+    chosenLit = found && !found.idle ? found : null;
+    lit = chosenLit && {
+      units: lanes.units.map((unit) => lanes.part(unit, unit.name === "shift" ? (_, place) => found.fetches.has(place) : (item) => found.instructions[item])),
+      stalls: lanes.stalls.map((stall) => lanes.part(stall, (item) => found.instructions[item])),
     };
     const first = found ? found.instructions.indexOf(1) : -1;
     if (first >= 0 && selection.held() && from !== "timeline") {
@@ -115,18 +201,35 @@ const timeline = (() => {
     view.soon();
   }
 
+  /** The rows of the accounting that the program has, each with its colour or hatching. */
   function legend() {
-    document.getElementById("legend").replaceChildren(...lanes.stalls.map(({ cause }) => {
+    const active = tips.word(model.rows[0].name, model.rows[0].meaning, dom.make("i", { class: "swatch" }));
+    const stalls = lanes.stalls.map(({ cause }) => {
       const { meaning, kind, angle } = model.waits.causes[cause];
-      return dom.make("span", {}, dom.make("i", { class: `hatch h-${kind} a-${angle}` }), meaning);
-    }));
+      return tips.word(meaning, model.rows[cause + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}` }));
+    });
+    document.getElementById("legend").replaceChildren(active, ...stalls);
+    tips.explain(document.getElementById("columns"), COLUMNS);
+  }
+
+  function clicked(wanted, event) {
+    const box = band.at(event.offsetX, event.offsetY);
+    if (box && !wanted) band.zoom(box);
+    else selection.hold(wanted, "timeline");
   }
 
   function start() {
-    canvas.style.height = `${bottom + SCALE}px`;
+    labels = lanes.units.map(({ name }) => {
+      const word = tips.word(name, `${model.lanes[name]}. The number is the share of the shown time in which it works.`);
+      word.append(dom.make("small"));
+      return word;
+    });
+    document.getElementById("lanes").replaceChildren(...labels);
+    canvas.parentElement.style.minHeight = `${top + own.length * (LEAST + GAP) + SCALE}px`;
     view = axis.attach(canvas, draw);
-    selection.follow(canvas, "timeline", under, (wanted) => selection.hold(wanted, "timeline"));
+    selection.follow(canvas, "timeline", under, clicked);
     selection.listen(light);
+    tips.follow(canvas, about);
     legend();
   }
 

@@ -1,6 +1,6 @@
 /** Sentences and numbers for people. */
 const words = (() => {
-  const { code, layers, buffers, fetches, fetchOf, waits, machine } = model;
+  const { code, layers, buffers, fetches, fetchOf, machine } = model;
 
   const number = (value) => Math.round(value).toLocaleString("en-GB");
   const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
@@ -9,6 +9,8 @@ const words = (() => {
     if (share > 0 && share < 0.05) return "under 0.1 %";
     return share > 0 && share < 9.95 ? `${share.toFixed(1)} %` : `${Math.round(share)} %`;
   };
+
+  const tenths = (share) => `${(100 * share).toFixed(1)} %`;
 
   const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
   const unitOf = (seconds) => UNITS.find(([, factor]) => seconds * factor >= 1) ?? UNITS.at(-1);
@@ -45,15 +47,6 @@ const words = (() => {
     let above = 0;
     for (let other = column; other < place; other += across) above += fills[other][1];
     return { row, column, across, inputs: [above, fills[place][1]], outputs: [column * machine.mxu, fills[place][2]] };
-  }
-
-  /** For how many cycles the matrix unit waits before an instruction, by cause: [[meaning, cycles], …], the longest first. */
-  function waited(mask) {
-    const sums = waits.causes.map(() => 0);
-    for (let index = 0; index < waits.start.length; index++) {
-      if (mask[waits.instruction[index]]) sums[waits.cause[index]] += waits.end[index] - waits.start[index];
-    }
-    return sums.map((sum, cause) => [waits.causes[cause].meaning, sum]).filter(([, sum]) => sum).sort((a, b) => b[1] - a[1]);
   }
 
   const DIAGRAMS = { graph: "operator graph", layers: "layer graph", program: "dataflow" };
@@ -157,5 +150,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, time, times, cycles, span, title, about, tilePlace, waited };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, tilePlace };
 })();

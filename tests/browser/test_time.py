@@ -1,0 +1,248 @@
+"""The lower half of the report: what the timeline and the buffer draw is what the numbers say, at any width and zoom; panes and words."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.numerics import Int64
+from tpucc.sim.accounting import ROWS, tenths
+from tpucc.viz.charts.chart import coverage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+UNITS = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}
+
+RECOLOURED = """(blue) => {
+  const [black, full, red] = ["#000000", "#0000ff", "#ff0000"];
+  const set = (name, colour) => document.documentElement.style.setProperty(`--${name}`, colour);
+  for (const name of ["ink", "paper"]) set(name, full);
+  set("band", black);
+  for (const name of ["host-line", "weights-line", "matrix-line", "vector-line"]) set(name, blue.includes(name) ? full : red);
+}"""
+"""Bars of these colours are blue, with the names in them and their shades; all others are red, and what is behind them is black."""
+BLUE = """() => {
+  const canvas = document.getElementById("timeline");
+  const context = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const left = window.innerWidth < 600 ? 72 : 110;
+  return Object.fromEntries([...document.querySelectorAll("#lanes .term")].map((lane) => {
+    const [top, height] = [lane.style.top, lane.style.height].map(Number.parseFloat);
+    const { data } = context.getImageData(left, top, canvas.width - 12 - left, height);
+    let sum = 0;
+    for (let at = 2; at < data.length; at += 4) sum += data[at];
+    return [lane.firstChild.textContent, sum / 255 / (data.length / 4)];
+  }));
+}"""
+"""The share of each lane that is blue; a pixel that is half covered counts half."""
+
+
+@cache
+def compiled(stem: str) -> tpucc.Executable:
+    return tpucc.compile(PROGRAMS / f"{stem}.tpu")
+
+
+def window(page: Page) -> tuple[int, int]:
+    settle(page)
+    first, last = (int(text.replace(",", "")) for text in re.findall(r"[\d,]+", page.inner_text("#window"))[:2])
+    return first, last
+
+
+def busy(exe: tpucc.Executable, first: int, last: int) -> dict[str, float]:
+    """The share of these cycles in which each unit works."""
+    timeline, engine = exe.runtime.timeline, ENGINE_OF[exe.runtime.program.instructions["opcode"]]
+
+    def share(starts: Int64, ends: Int64) -> float:
+        return float(coverage(starts, ends, np.array([first, last], np.float64))[0])
+
+    own = {name: np.flatnonzero((engine == unit) & (timeline.end > timeline.start)) for name, unit in UNITS.items()}
+    found = {name: share(timeline.start[index], timeline.end[index]) for name, index in own.items()}
+    return {**found, "shift": share(timeline.tiles.shifting, timeline.tiles.shifted)}
+
+
+def coloured(page: Page) -> dict[str, float]:
+    """The share of each lane that is painted as its unit's work."""
+    found: dict[str, float] = {}
+    for blue in (["host-line", "weights-line", "vector-line"], ["matrix-line"]):
+        page.evaluate(RECOLOURED, blue)
+        for _ in range(2):
+            page.keyboard.press("t")  # paints anew, at once
+        shares = page.evaluate(BLUE)
+        found |= {name: share for name, share in shares.items() if (name == "matrix") == (blue == ["matrix-line"])}
+    return found
+
+
+@pytest.mark.parametrize("stem", ["02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet"])
+def test_a_lane_has_as_much_colour_as_its_unit_works(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
+    """In all of the time, where the matrix unit's share is that of `stats.json`, and in parts of it."""
+    exe = compiled(stem)
+    page = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path))
+    for width, zooms in ((390, (0, 4)), (1280, (0, 2, 5)), (1920, (0, 7))):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.reload()
+        for steps in zooms:
+            for _ in range(steps):
+                page.keyboard.press("+")
+            page.keyboard.press("ArrowRight")
+            shown = window(page)
+            wanted, found = busy(exe, *shown), coloured(page)
+            assert found == pytest.approx(wanted, abs=0.02), (width, shown, steps)
+            if not steps:
+                assert shown == (0, exe.stats["cycles"])
+                assert 100 * found["matrix"] == pytest.approx(exe.stats["breakdown"]["array_active"], abs=2)
+
+
+@pytest.mark.parametrize("stem", ["05_digits_cnn", "06_digits_lstm"])
+def test_the_table_the_panel_and_the_numbers_count_a_layer_s_cycles_alike(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
+    stats = compiled(stem).stats
+    page = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path))
+    table = {
+        row.get_attribute("data-layers"): row.locator("td").all_inner_texts() for row in page.locator("#view-summary tr[data-layers]").all()
+    }
+    for index in (0, len(stats["layers"]) // 2, len(stats["layers"]) - 1):
+        layer = stats["layers"][index]
+        page.evaluate("(index) => { location.hash = `#layer=${index}`; }", index)
+        settle(page)
+        rows = [row.locator("td").all_inner_texts() for row in page.locator("#inspector .spent tr").all()]
+        shares = dict(zip(ROWS.values(), tenths([layer["breakdown"][row.key] for row in ROWS.values()]), strict=True))
+        cycles = {row: round(layer["cycles"] * layer["breakdown"][row.key] / 100) for row in ROWS.values()}
+        wanted = [[row.name, f"{cycles[row]:,}", f"{share:.1f} %"] for row, share in shares.items() if cycles[row]]
+        assert rows == [*wanted, ["in all", f"{layer['cycles']:,}", "100.0 %"]]
+        if cells := table.get(str(index)):
+            by_name = {row.name: f"{share:.1f} %" for row, share in shares.items()}
+            assert cells[6:9] == [by_name["array active"], by_name["weight stall"], by_name["weight shift"]]
+
+
+def size(page: Page, selector: str) -> tuple[float, float]:
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    return box["width"], box["height"]
+
+
+def test_panes_are_moved_by_mouse_and_keys_and_stay_so(open_page: OpenPage, tmp_path: Path) -> None:
+    report = report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path)
+    page = open_page(report)
+    page.evaluate("sessionStorage.clear()")
+    begin = size(page, "#source")[0]
+    page.focus("#split-source")
+    page.keyboard.press("ArrowRight")
+    assert size(page, "#source")[0] == pytest.approx(begin + 0.02 * 1280, abs=1)
+    assert page.get_attribute("#split-source", "aria-valuenow") == "29"
+    high, canvas = size(page, "#time")[1], size(page, "#timeline")[1]
+    box = page.locator("#split-time").bounding_box()
+    assert box is not None
+    page.mouse.move(600, box["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(600, box["y"] - 98, steps=4)
+    page.mouse.up()
+    assert size(page, "#time")[1] == pytest.approx(high + 100, abs=2)
+    assert size(page, "#timeline")[1] == pytest.approx(canvas + 100, abs=2), "the timeline grows with its pane"
+    page.focus("#split-memory")
+    page.keyboard.press("End")
+    assert size(page, "#buffer")[1] > 150
+    sizes = [size(page, pane) for pane in ("#source", "#time", "#buffer")]
+    page.reload()
+    assert [size(page, pane) for pane in ("#source", "#time", "#buffer")] == sizes
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    assert size(page, "#timeline")[0] == 1920
+    assert size(page, "#time")[1] > sizes[1][1]
+    for split in page.locator("[role=separator]").all():
+        split.focus()
+        page.keyboard.press("Enter")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert (size(page, "#source")[0], size(page, "#time")[1]) == (begin, high)
+
+
+def test_panes_move_where_storage_is_denied(open_page: OpenPage, tmp_path: Path) -> None:
+    html = report_of(PROGRAMS / "02_iris.tpu", tmp_path).read_text("utf-8")
+    denied = (
+        "<script>Object.defineProperty(window, 'sessionStorage', { get() { throw new DOMException('no', 'SecurityError'); } });</script>"
+    )
+    page = open_page(html.replace("<body>", f"<body>{denied}", 1))
+    before = size(page, "#source")[0]
+    page.focus("#split-source")
+    page.keyboard.press("ArrowRight")
+    assert size(page, "#source")[0] > before
+
+
+def test_words_explain_themselves_under_the_pointer_and_with_the_focus(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path))
+    tip = page.locator("#tip")
+    words = page.locator("#lanes .term, #legend .term, #memory .term, #columns, #view-summary .term")
+    assert words.count() > 25
+    for word in words.all():
+        word.focus()
+        said = tip.inner_text()
+        assert len(said) > 10
+        assert word.get_attribute("aria-description") == said
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    page.hover("#lanes .term >> nth=2")
+    assert "256 cycles each" in tip.inner_text()
+
+
+def band(page: Page, row: int, share: float) -> tuple[float, float]:
+    box = page.locator("#timeline").bounding_box()
+    assert box is not None
+    return box["x"] + 110 + (box["width"] - 122) * share, box["y"] + 17 * row + 8
+
+
+def selected(page: Page) -> Any:
+    return page.evaluate("window.tpucc.selection()")
+
+
+def test_the_band_selects_layers_and_calls_and_opens_what_is_merged(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "06_digits_lstm.tpu", tmp_path))
+    page.mouse.click(*band(page, 0, 0.3))
+    assert selected(page) == {"kind": "line", "id": 24}, "the call of lstm_step"
+    page.keyboard.press("Escape")
+    page.mouse.click(*band(page, 1, 0.1))
+    assert selected(page) == {"kind": "layer", "id": 0}
+    page = open_page(report_of(PROGRAMS / "09_cifar_resnet.tpu", tmp_path))
+    whole = window(page)
+    for step in range(200):
+        page.mouse.move(*band(page, 2, 0.9 + step / 2000))
+        if "too narrow to be told apart" in page.inner_text("#tip"):
+            break
+    else:
+        pytest.fail("nothing is merged")
+    page.mouse.down()
+    page.mouse.up()
+    first, last = window(page)
+    assert last - first < 0.05 * (whole[1] - whole[0])
+
+
+def test_the_rows_of_the_buffer_are_zoomed(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path))
+    assert "rows" not in page.inner_text("#rows").split(" · ")[0]
+    page.click("[data-rows='in']")
+    settle(page)
+    low, high = (int(text.replace(",", "")) for text in re.findall(r"[\d,]+", page.inner_text("#rows"))[:2])
+    assert high - low == pytest.approx(compiled("05_digits_cnn").runtime.program.peak_rows / 1.3**2, rel=0.01)
+    page.focus("#buffer")
+    page.keyboard.press("ArrowDown")
+    settle(page)
+    assert int(re.findall(r"[\d,]+", page.inner_text("#rows"))[0].replace(",", "")) < low
+    box = page.locator("#buffer").bounding_box()
+    assert box is not None
+    before = window(page)
+    page.mouse.move(box["x"] + 40, box["y"] + 40)
+    page.mouse.wheel(0, -100)
+    assert window(page) == before, "on its axis the wheel zooms the rows alone"
+    page.click("[data-rows='all']")
+    settle(page)
+    assert not page.inner_text("#rows").startswith("rows")

@@ -1,0 +1,140 @@
+/** The band above the timeline: the layers, and above them the calls of the source that they are in. */
+const band = (() => {
+  const [ROW, LEAST, DEEPEST] = [17, 3, 2];
+  const { layer_spans: turns, layers, calls } = model;
+
+  /** Neighbouring turns of one key as one stretch; those without a key are left out. */
+  function stretches(keyOf) {
+    const found = [];
+    for (const [layer, from, to] of turns) {
+      const key = keyOf(layer);
+      const last = found.at(-1);
+      if (last && last.key === key) {
+        last.to = to;
+        last.layers.add(layer);
+      } else {
+        found.push({ key, from, to, layers: new Set([layer]) });
+      }
+    }
+    return found.filter(({ key }) => key !== undefined);
+  }
+
+  /** The outermost calls that have more than one layer each; the layers themselves. */
+  function levels() {
+    const deepest = Math.max(0, ...calls.of.map((path) => path.length));
+    const found = Array.from({ length: deepest }, (_, depth) => stretches((layer) => calls.of[layer][depth]));
+    return [...found.filter((level) => level.some((one) => one.layers.size > 1)).slice(0, DEEPEST), stretches((layer) => layer)];
+  }
+
+  const rows = levels();
+  const height = rows.length * ROW + 2;
+  let boxes = [];
+
+  const isLayers = (row) => row === rows.length - 1;
+  const nameOf = (row, key) => (isLayers(row) ? layers[key].name : calls.name[key]);
+  const counted = (row, count) => words.counted(count, isLayers(row) ? "layer" : "call");
+
+  /** What of a row can be seen: boxes of one stretch, and boxes of neighbours that are too narrow to be told apart. */
+  function visible(row, x) {
+    const [from, to] = axis.window();
+    const found = [];
+    for (const stretch of rows[row].filter((one) => one.to > from && one.from < to)) {
+      const [left, right] = [x(stretch.from), x(stretch.to)];
+      const narrow = right - left < LEAST;
+      const last = found.at(-1);
+      if (narrow && last?.narrow && left - last.right < LEAST) {
+        last.stretches.push(stretch);
+        last.right = right;
+      } else {
+        found.push({ row, left, right, narrow, stretches: [stretch] });
+      }
+    }
+    return found;
+  }
+
+  /** What several names with dots begin with in common: `stage1.block2`; nothing if it is nothing. */
+  function prefix(texts) {
+    const [first, ...others] = texts.map((text) => text.split("."));
+    const same = first.findIndex((part, index) => index === first.length - 1 || others.some((parts) => parts[index] !== part));
+    return first.slice(0, same).join(".");
+  }
+
+  /** The names of a box, the longest first: of a layer its own and the ends of it, of a call also what its layers' names begin with. */
+  function names({ row, stretches: own }) {
+    const [{ key, layers: within }] = own;
+    if (own.length > 1) return [counted(row, new Set(own.map((stretch) => stretch.key)).size)];
+    if (!isLayers(row)) {
+      const weighted = [...within].filter((layer) => layers[layer].weights[0]).map((layer) => layers[layer].name);
+      const common = weighted.length > 1 ? prefix(weighted) : "";
+      return common ? [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)] : [calls.name[key]];
+    }
+    const parts = layers[key].name.split(".");
+    return parts.map((_, index) => parts.slice(index).join(".")).filter((ending, index) => index === 0 || Number.isNaN(Number(ending)));
+  }
+
+  /** The longest of these that has room; of the last, as much as has, with dots; nothing if that is hardly any. */
+  function fitted(context, texts, room) {
+    const found = texts.find((text) => context.measureText(text).width <= room);
+    if (found) return found;
+    let kept = texts.at(-1);
+    while (kept.length > 2 && context.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
+    return kept.length > 2 ? `${kept}…` : "";
+  }
+
+  /** The colours of a box: of layers those of the unit that computes them, as in the buffer. */
+  function paint({ row, stretches: own }, lit) {
+    if (lit && own.some((stretch) => [...stretch.layers].some((layer) => lit.layers.has(layer)))) return ["mark", "glow"];
+    if (own.length > 1) return ["grid", "rule"];
+    if (!isLayers(row)) return ["band", "rule"];
+    const kind = layers[own[0].key].weights[0] ? "matrix" : "vector";
+    return [kind, `${kind}-line`];
+  }
+
+  function boxed(context, box, width, lit) {
+    const [fill, line] = paint(box, lit);
+    const [left, right] = [Math.max(box.left, axis.LEFT), Math.min(box.right, width - axis.RIGHT)];
+    const high = ROW - 2;
+    const y = box.row * ROW + 1;
+    context.fillStyle = colours.of(fill);
+    context.fillRect(left, y, right - left, high);
+    context.fillStyle = colours.of(line);
+    context.fillRect(left, y, Math.min(1, right - left), high);
+    const text = fitted(context, names(box), right - left - 6);
+    context.fillStyle = colours.of("ink");
+    if (text) context.fillText(text, left + 4, y + 12);
+  }
+
+  function draw(context, width, x, lit) {
+    boxes = rows.flatMap((_, row) => visible(row, x));
+    for (const box of boxes) boxed(context, box, width, lit);
+  }
+
+  /** The box at a place of the canvas. */
+  const at = (x, y) => boxes.find((box) => y >= box.row * ROW && y < (box.row + 1) * ROW && x >= box.left && x < box.right);
+
+  /** What a box stands for: its layer, or the line of its call; nothing if it stands for several. */
+  function selected({ row, stretches: own }) {
+    if (own.length > 1) return null;
+    return isLayers(row) ? { kind: "layer", id: own[0].key } : { kind: "line", id: calls.line[own[0].key] };
+  }
+
+  /** A box in words. */
+  function about(box) {
+    const { row, stretches: own } = box;
+    const [from, to] = [own[0].from, own.at(-1).to];
+    if (own.length > 1) {
+      const all = [...new Set(own.map(({ key }) => nameOf(row, key)))];
+      const more = all.length > 8 ? ` and ${all.length - 8} more` : "";
+      return `${names(box)[0]}, too narrow to be told apart: ${all.slice(0, 8).join(", ")}${more}\n${words.span(from, to)} · a click shows them`;
+    }
+    const [layer] = own[0].layers;
+    const path = (calls.of[layer] ?? []).map((call) => `${calls.name[call]} (line ${calls.line[call]})`);
+    const where = isLayers(row) ? path.join(" › ") : `a call in line ${calls.line[own[0].key]}`;
+    return `${[nameOf(row, own[0].key), where].filter(Boolean).join(" · ")}\n${words.span(from, to)} · ${words.percent(to - from, model.cycles)} of all`;
+  }
+
+  /** Shows what a box stands for as wide as the window. */
+  const zoom = ({ stretches: own }) => axis.show(own[0].from, own.at(-1).to);
+
+  return { height, draw, at, selected, about, zoom };
+})();

@@ -1,0 +1,52 @@
+/** What a word or a place means, in a box beside it: under the pointer, and where the keyboard's focus is. */
+const tips = (() => {
+  const box = dom.make("div", { id: "tip", role: "tooltip", hidden: "" });
+
+  /** Shows a text beside a place of the window; lines are separated by line feeds. */
+  function show(text, x, y) {
+    box.textContent = text;
+    box.hidden = false;
+    const { width, height } = box.getBoundingClientRect();
+    const above = y - height - 10;
+    box.style.left = `${Math.max(4, Math.min(x + 12, window.innerWidth - width - 4))}px`;
+    box.style.top = `${above > 4 ? above : y + 18}px`;
+  }
+
+  const hide = () => (box.hidden = true);
+
+  /** Makes an element a word that explains itself. */
+  function explain(element, meaning) {
+    const shown = () => {
+      const { left, top } = element.getBoundingClientRect();
+      show(meaning, left - 12, top);
+    };
+    element.setAttribute("aria-description", meaning);
+    for (const kind of ["mouseenter", "focus"]) element.addEventListener(kind, shown);
+    for (const kind of ["mouseleave", "blur"]) element.addEventListener(kind, hide);
+    return element;
+  }
+
+  /** A word with its meaning. */
+  const word = (text, meaning, ...before) => explain(dom.make("span", { class: "term", tabindex: "0" }, ...before, text), meaning);
+
+  /** Shows `find(event)`, a text or nothing, wherever the pointer is on `element`. */
+  function follow(element, find) {
+    element.addEventListener("mousemove", (event) => {
+      const text = event.buttons ? "" : find(event);
+      if (text) show(text, event.clientX, event.clientY);
+      else hide();
+    });
+    element.addEventListener("mouseleave", hide);
+  }
+
+  function start() {
+    document.body.append(box);
+    for (const element of document.querySelectorAll(".term[title]")) {
+      explain(element, element.title);
+      element.removeAttribute("title");
+    }
+    document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  }
+
+  return { word, explain, follow, start };
+})();

@@ -1,0 +1,57 @@
+"""Words that explain themselves where they stand: their definitions, and the markup of a word with its own.
+
+The definitions of `GLOSSARY` are those of the documentation's glossary; those of the accounting are its rows' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpucc.sim.accounting import ROWS
+from tpucc.target import Target
+from tpucc.viz.svg import Markup, escaped, tag
+
+GLOSSARY: Mapping[str, str] = {
+    "intensity": "multiply-accumulates for each byte of weights that is fetched; of a dense layer with full tiles, its batch",
+    "lower bound": "of an allocation: the largest number of rows that are alive at one instruction",
+    "MAC": "multiply-accumulate: a product that is added to a sum; it counts as two operations",
+    "ridge": "the intensity at which weight memory and the matrix unit are equally fast: 1,349 on TPU v1",
+    "TOPS": "tera-operations per second: 10¹² multiplications and additions a second",
+    "unified buffer": "the memory on the device that holds activations: 98,304 rows on TPU v1, 24 MiB",
+}
+TERMS: Mapping[str, str] = {
+    **{row.name: row.meaning for row in ROWS.values()},
+    "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
+    "time": "from the first instruction's start until everything has finished, at the target's clock",
+    "speed": f"{GLOSSARY['TOPS']}; each multiply-accumulate of the model is two, padding isn't counted",
+    "TOPS": GLOSSARY["TOPS"],
+    "bottleneck": "the limit that takes most of the matrix unit's cycles; each row of the accounting counts for one limit",
+    "work": f"{GLOSSARY['MAC']}; those of the whole batch, without padding",
+    "instructions": "all instructions of the program, synchronisations included",
+    "weight tiles": "pieces of the weight matrices, each as large as the matrix unit; each tile is counted once",
+    "tiles": "distinct weight tiles that the layer's products use",
+    "unified buffer": f"{GLOSSARY['unified buffer']}. Lower bound, {GLOSSARY['lower bound']}",
+    "host transfers": "bytes that cross the link between host and device, spills included",
+    "layer": "an operator of the layer graph: integers in, integers out",
+    "line": "the line of the source that the layer comes from",
+    "cycles": "the cycles that the accounting gives to the layer; the layers' cycles add up to the program's",
+    "share": "of the program's cycles",
+}
+"""The words of tables, cards and legends."""
+
+
+def lanes(target: Target) -> dict[str, str]:
+    """What each lane of the timeline shows."""
+    return {
+        "host": "the host: transfers between its memory and the unified buffer, and the steps that it computes",
+        "weights": f"weight memory: weight tiles on their way to the FIFO, {target.tile_fetch_cycles:,} cycles each",
+        "shift": f"weight tiles on their way from the FIFO into the matrix unit, {target.tile_shift_cycles:,} cycles each",
+        "matrix": "the matrix unit: products; hatching is waiting, and says for what",
+        "activate": "the activation unit: it makes integers of finished sums, applies functions, and writes to the unified buffer",
+    }
+
+
+def term(word: str, meaning: str = "") -> Markup:
+    """A word that shows its definition under the pointer, and when it has the keyboard's focus; plain text if there is none."""
+    found = meaning or TERMS.get(word, "")
+    return tag("span", escaped(word), class_="term", tabindex=0, title=found) if found else escaped(word)
