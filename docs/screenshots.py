@@ -18,6 +18,7 @@ from palette_png import Octets, palette_png
 
 from tpucc.cli.main import main
 from tpucc.options import Options
+from tpucc.viz.artifacts import artifacts
 from tpucc.watch.build import Built, Recipe, attempt
 from tpucc.watch.server import Board, Server
 from tpucc.watch.site import view_of
@@ -107,7 +108,12 @@ def _watched(folder: Path) -> Iterator[str]:
     """The address at which `tpucc watch` shows the model after a slip of the pen, as long as the context lasts."""
     for file in MODEL.parent.glob(f"{MODEL.stem}*"):
         shutil.copy(file, folder)
-    recipe = Recipe(folder / MODEL.name, folder / "build", Options, lambda compilation, runtime: {"report.html": b"<!doctype html>"})
+    recipe = Recipe(
+        folder / MODEL.name,
+        folder / "build",
+        Options,
+        lambda compilation, runtime: artifacts(compilation, runtime, MODEL.stem, ("report",)).files,
+    )
     good = attempt(recipe)
     recipe.path.write_text(recipe.path.read_text("utf-8").replace(*SLIP), "utf-8")
     server = Server(Board(view_of(MODEL.name, attempt(recipe), good if isinstance(good, Built) else None)), 0)
@@ -123,6 +129,7 @@ def _taken(browser: Browser, address: str, shot: Shot) -> bytes:
     scheme = "dark" if shot.dark else "light"
     offline = address.startswith("file:")
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=offline)
+    page.add_init_script("try { localStorage.setItem('tpucc.tour', 'seen'); } catch {}")
     page.goto(f"{address}#{shot.fragment}" if shot.fragment else address)
     for action in shot.actions:
         action(page)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 PATIENCE = 10_000
 """Milliseconds after which a page or an element that doesn't come is a failure."""
 
+TOURED = """if (window.name !== "first visit") try { localStorage.setItem("tpucc.tour", "seen"); } catch {}"""
+"""The tour has been seen, but in a tab of this name."""
+
 OpenPage = Callable[..., "Page"]
 
 
@@ -37,6 +40,7 @@ def context(browser: Browser, kept: Record) -> Iterator[BrowserContext]:
     width, height = VIEWPORT
     made = browser.new_context(viewport={"width": width, "height": height}, offline=True)
     made.set_default_timeout(PATIENCE)
+    made.add_init_script(TOURED)
     kept.watch(made)
     made.new_page()
     yield made

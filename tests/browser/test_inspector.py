@@ -15,8 +15,9 @@ import tpucc
 from tests.support.reports import PROGRAMS, report_of, report_of_text
 from tests.support.visits import settle
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
+from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Instruction, Opcode
 from tpucc.isa.program import Program
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline
@@ -161,6 +162,9 @@ def test_instructions_work_and_wait_as_the_panel_says(measured: Measured, open_p
     for instruction in chosen:
         sentences = told(page, f"instruction={instruction}")
         assert sentences[0] == f"Instruction {instruction:,}"
+        assert f"It {Instruction.of(program.instructions[instruction])}." in sentences
+        keys = [spec.key for spec in SPECS[Opcode(program.instructions["opcode"][instruction])].operands]
+        assert all(re.match(rf"({'|'.join(keys)})=", text) for text in page.locator("#inspector .operands code").all_inner_texts())
         start, end = int(measured.timeline.start[instruction]), int(measured.timeline.end[instruction])
         unit = Engine(ENGINE_OF[Opcode(program.instructions["opcode"][instruction])])
         if unit == Engine.CONTROL:
@@ -199,3 +203,30 @@ def test_a_transfer_of_several_buffers_belongs_to_each_of_them(tmp_path: Path, o
     for block in (blocks[0], blocks[8]):
         told(page, f"view=assembly&buffer={block}")
         assert page.locator(f"#view-assembly [data-row='{read}'].lit").count() == 1
+
+
+def test_the_panel_of_a_box_has_the_cost_of_its_layer_first(measured: Measured, open_page: OpenPage) -> None:
+    """The cycles and the share are those of `stats.json`, and of the layer's row; so is the sum of where they go."""
+    page, stats = open_page(measured.report), tpucc.Executable(Runtime(measured.program)).stats
+    for index in sorted(range(len(stats["layers"])), key=lambda index: -stats["layers"][index]["cycles"])[:4]:
+        box = page.evaluate(
+            """(index) => {
+              const model = JSON.parse(document.getElementById("data").textContent);
+              const { origin } = model.layers[index];
+              const alone = (found) => found.length && found.every((number) => number === origin);
+              const places = Object.keys(model.diagrams).filter((name) => name.startsWith("program"));
+              const [name] = places.filter((place) => model.diagrams[place].some(alone));
+              return name ? `${name}.${model.diagrams[name].findIndex(alone)}` : "";
+            }""",
+            index,
+        )
+        if not box:
+            continue
+        sentences = told(page, f"box={box}")
+        assert sentences[1].startswith("held")
+        found = re.search(rf"{NUMBER} cycles? \(", sentences[2])
+        assert found is not None
+        cycles = int(found[1].replace(",", ""))
+        lit = page.evaluate("window.tpucc.lit().layers")
+        assert cycles == sum(stats["layers"][other]["cycles"] for other in lit)
+        assert f"{100 * cycles / stats['cycles']:.1f} % of all" in sentences[2]

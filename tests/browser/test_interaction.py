@@ -180,9 +180,9 @@ def test_keys_move_hold_and_let_go(report: Path, open_page: OpenPage) -> None:
 def test_the_list_of_keys_opens_and_closes(report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
     page.keyboard.press("?")
-    assert "let go of the selection" in page.inner_text("dialog")
+    assert "let go of the selection" in page.inner_text("#help")
     page.keyboard.press("Escape")
-    assert not page.locator("dialog").is_visible()
+    assert not page.locator("#help").is_visible()
 
 
 def test_light_and_dark(report: Path, open_page: OpenPage) -> None:

@@ -80,8 +80,10 @@ CUT = """() => [...document.querySelectorAll("body *")].flatMap((element) => {
   const down = element.scrollHeight > element.clientHeight + 1 && ["hidden", "clip"].includes(overflowY) && element.id !== "";
   return across || down ? [`${element.tagName} ${element.id} ${element.className}: ${element.textContent.slice(0, 40)}`] : [];
 })"""
+# Diagrams fit their panes, and are zoomed to be read.
 SMALL = """() => [...document.querySelectorAll(".view.on svg text")].flatMap((text) => {
   const picture = text.ownerSVGElement;
+  if (picture.closest(".picture:not(.chart), .rewrite")) return [];
   const scale = picture.viewBox.baseVal.width ? picture.getBoundingClientRect().width / picture.viewBox.baseVal.width : 1;
   const size = Number.parseFloat(getComputedStyle(text).fontSize) * scale;
   return size < 10.5 ? [`${size}: ${text.textContent}`] : [];

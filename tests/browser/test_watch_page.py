@@ -121,6 +121,7 @@ def test_an_error_can_be_read_in_both_themes(scheme: str, page: Page, watched: W
 
 def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page, watched: Watched) -> None:
     watched.save(WRONG)
+    page.get_by_role("link", name="see them alone").click()
     page.get_by_text("the last good report").click()
     corner = page.locator(".tpucc-watch")
     corner.get_by_text("1 error in the source as it is now").wait_for()
@@ -131,6 +132,31 @@ def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page,
     corner.get_by_role("link").click()
     page.locator("mark.error").wait_for()
     assert page.url == watched.address + HASH
+
+
+CALLED = """weights random(seed=1)
+def dense(x, n):
+    weight w: f32[x.shape[1], n]
+    return x @ v
+model small(x: f32[4, 6] in [-1.0, 1.0]):
+    return dense(x, 3)
+"""
+
+
+def test_an_error_stands_in_the_last_report_with_the_call_that_led_there(page: Page, watched: Watched) -> None:
+    """The report stays, dimmed, with its selection; in place of its source is the one as it is now."""
+    watched.save(CALLED)
+    pane = page.locator(".tpucc-errors")
+    pane.locator("mark.error").wait_for()
+    assert pane.locator(".marked b").all_inner_texts() == ["4", "6"]
+    assert "in this call" in pane.inner_text()
+    assert page.url == watched.address + HASH
+    assert page.locator("#view-layers svg").first.is_visible()
+    assert not page.locator("#source").is_visible()
+    assert float(page.evaluate("getComputedStyle(document.getElementById('views')).opacity")) < 1
+    watched.save(SMALL)
+    pane.wait_for(state="detached")
+    assert page.locator("#source").is_visible()
 
 
 def test_the_code_leads_to_its_explanation(page: Page, watched: Watched) -> None:

@@ -27,6 +27,7 @@ MODEL: dict[str, Any] = {
     "fetches": [],
     "fetchOf": [-1, -1],
     "diagrams": {},
+    "rewrites": [],
     "origins": [],
     "waits": {
         "causes": [{"meaning": "weights"}, {"meaning": "shift"}],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
@@ -12,17 +14,21 @@ from hypothesis import strategies as st
 
 import tpucc
 from tests.support.machine import Writer
-from tests.support.pictures import BIDI
+from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.frontend import literals
 from tpucc.ir.graph import GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Function, Opcode
+from tpucc.isa.instructions import Function, Instruction, Opcode
 from tpucc.isa.program import Program, Resident
+from tpucc.viz.page import colouring
+from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.columns import plain
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.payload import source_lines
+from tpucc.viz.page.sentences import sentences_payload
 from tpucc.viz.page.stages import LONGEST, Stage, stages_payload
 
 
@@ -146,3 +152,39 @@ def test_lines_of_the_source_keep_their_tabs_and_nothing_else_that_acts() -> Non
     assert source_lines("a\tb\r\n\x1b[0m\r\n\n") == ["a\tb", printable("\x1b[0m"), ""]
     assert source_lines("") == [""]
     assert source_lines("x") == source_lines("x\n") == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("line", "tokens"),
+    [
+        ('# a 1 "b"', [("comment", '# a 1 "b"')]),
+        ("param batch = 200", [("keyword", "param"), ("number", "200")]),
+        (
+            '    weight k: f32[3] = "{n}.k"  # why',
+            [("keyword", "    weight"), ("number", "3"), ("string", '"{n}.k"'), ("comment", "# why")],
+        ),
+        ("    y = relu(x2) if n else .5", [("call", "relu"), ("keyword", "if"), ("keyword", "else"), ("number", ".5")]),
+        ("weight = 1e-3", [("number", "1e-3")]),
+        ("<b>'#'</b>", [("string", "'#'")]),
+    ],
+)
+def test_the_tokens_of_a_line_have_their_classes(line: str, tokens: list[tuple[str, str]]) -> None:
+    markup = ET.fromstring(f"<code>{coloured(line)}</code>")
+    assert "".join(markup.itertext()) == line
+    assert [((span.get("class") or "").removeprefix("t-"), span.text) for span in markup] == tokens
+
+
+def test_all_keywords_of_the_language_are_coloured() -> None:
+    assert set(colouring.KEYWORDS) == literals.KEYWORDS
+
+
+def test_sentences_are_those_of_the_instructions() -> None:
+    program = chain_program("two", 600, [300, 260, 20])
+    found = sentences_payload(program)
+    packed = base64.b64decode(found["numbers"])
+    groups = re.findall(rb"[\x80-\xff]*[\x00-\x7f]", packed)
+    values = iter([sum((octet & 127) << 7 * place for place, octet in enumerate(group)) // 2 for group in groups])
+    said = [re.sub("#", lambda _: f"{next(values):,}", found["forms"][form]) for form in numbers(found["form"])]
+    assert said == [str(Instruction.of(record)) for record in program.instructions]
+    assert next(values, None) is None
+    assert len(found["forms"]) < len(said) / 2

@@ -195,13 +195,13 @@ def test_charts_have_the_timeline_s_times(both: Executable, monkeypatch: pytest.
     assert pictures.memory_of(both.runtime) == (program, times.start, times.end, times.makespan)
 
 
-def test_what_opens_is_laid_out_from_the_full_diagrams_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_opens_is_laid_out_from_the_full_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(pictures, "insides", lambda diagrams: (asked.append(diagrams), [])[1])
-    monkeypatch.setattr(pictures, "render_all", lambda *given: (asked.append(given), [])[1])
-    drawn: Any = {"graph": SimpleNamespace(full="full", diagram="collapsed")}
+    monkeypatch.setattr(pictures, "drawn_as_they_are", lambda *given: (asked.append(given), [])[1])
+    drawn: Any = {"graph": SimpleNamespace(full="full", diagram="drawn", collapsed="collapsed")}
     assert pictures._openings(drawn) == []
-    assert asked == [["full"], ([], 5.0)]
+    assert asked == [[("full", "collapsed")], ([],)]
 
 
 def test_files_hold_what_their_names_say(both: Executable) -> None:

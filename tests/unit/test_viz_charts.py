@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
@@ -246,8 +247,27 @@ def test_the_title_counts_each_tile_once_and_the_subtitle_the_layers_that_are_no
     assert "four: 4 weight tiles, 100 % full" in texts(tiles_svg(program))
     shared = replace(program, layers=tuple(replace(layer, tile_fills=((0, 4, 4),)) for layer in program.layers))
     assert "four: 1 weight tile, 100 % full" in texts(tiles_svg(shared))
-    assert " Drawn: the 3 largest of 4 layers with weights. " in " ".join(texts(tiles_svg(program)))
-    assert "Drawn" not in tiles_svg(chain_program("three", 4, [4, 4, 4, 4], "tiny"))
+    assert "Drawn" not in tiles_svg(program)
+
+
+def test_the_tiles_that_are_drawn_are_those_that_are_counted() -> None:
+    """All layers while they fit; then the sentence counts what is there, and names what isn't."""
+    few, many = (
+        chain_program("few", 4, [4, 8, 4, 12, 4], "tiny"),
+        chain_program("many", 4, [4, *(8 + 4 * (i % 3) for i in range(30))], "tiny"),
+    )
+    assert len(titles(tiles_svg(few))) == len({tile for layer in few.layers for tile, _, _ in layer.tile_fills})
+    svg = tiles_svg(many)
+    said = re.search(
+        r"Drawn: (\d+) tiles, of the (\d+) largest of 30 layers; not (\w+), (\w+), (\w+) and (\d+) others\.", " ".join(texts(svg))
+    )
+    assert said is not None
+    drawn, layers = int(said[1]), int(said[2])
+    assert (len(titles(svg)), int(said[6])) == (drawn, 30 - layers - 3)
+    names = [text for text in texts(svg) if re.fullmatch(r"fc\d+", text)]
+    assert len(names) == layers
+    assert not set(said.groups()[2:5]) & set(names)
+    assert float(ET.fromstring(svg).get("height", "0")) <= 1400
 
 
 def test_equal_tiles_take_their_turns_one_after_the_other() -> None:
@@ -261,7 +281,7 @@ def test_equal_tiles_take_their_turns_one_after_the_other() -> None:
 
 def test_the_largest_layers_are_shown_and_a_vast_one_is_not_drawn_tile_by_tile() -> None:
     program = chain_program("three", 4, [8, 4, 16, 4, 4], "tiny")
-    assert largest_layers(program, 2) == [1, 2]
+    assert largest_layers(program)[:2] == [1, 2]
     vast = LayerInfo("vast", "fc", program.layers[0].origin, 1, (400, 400), tuple((0, 4, 4) for _ in range(10000)))
     svg = tiles_svg(replace(program, layers=(vast,)))
     assert "100 × 100 tiles" in texts(svg)

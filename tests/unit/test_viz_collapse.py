@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from tpucc.viz.diagrams.collapse import LONGEST_PERIOD, TRIES, _runs, collapse
+from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.grouping import LONGEST_PERIOD, TRIES, _runs
 from tpucc.viz.palette import Kind
 
 

@@ -14,7 +14,8 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.viz.diagrams.collapse import READABLE, collapse
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.diagrams.insides import BUDGET, LISTED, Inside, insides
+from tpucc.viz.diagrams.insides import BUDGET, LISTED, Inside
+from tpucc.viz.diagrams.insides import insides as insides_of
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import operator_diagram
 from tpucc.viz.diagrams.part import MOST_STUBS, Period
@@ -39,6 +40,11 @@ def woven(count: int, per_layer: int, reach: int = 40) -> Diagram:
     ends = sorted({(tail, head) for head in range(1, count) for tail in (head - 1, max(0, head - 2 - head * 7 % reach))})
     clusters = tuple(Cluster(f"layer {i}") for i in range(count // per_layer + 1))
     return Diagram("graph", "operator", "woven", "", tuple(boxes), tuple(Edge(*pair, (f"{pair}",)) for pair in ends), clusters)
+
+
+def insides(diagrams: list[Diagram], budget: int = BUDGET) -> list[Inside]:
+    """Of diagrams that are collapsed past `READABLE` boxes."""
+    return insides_of([(diagram, collapse(diagram)) for diagram in diagrams], budget)
 
 
 def names(diagram: Diagram) -> list[str]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.palette import INKS, KINDS, VARIABLES, Kind
+from tpucc.viz.palette import INKS, KINDS, SOURCE_INKS, VARIABLES, Kind
 
 Colour = npt.NDArray[np.float64]
 
@@ -73,6 +73,7 @@ def test_text_of_pages_stands_out(theme: str) -> None:
     colours = {name: getattr(colour, theme) for name, colour in VARIABLES.items()}
     pairs = [(text, under) for text in ("alarm", "warning", "accent") for under in ("paper", "band")]
     pairs += [(text, under) for text in ("ink", "soft") for under in ("mark", "come", "gone")]
+    pairs += [(text, under) for text in SOURCE_INKS for under in ("paper", "band", "mark")]
     found = {pair: contrast(*(colours[name] for name in pair)) for pair in pairs}
     assert {pair: ratio for pair, ratio in found.items() if ratio < LEGIBLE} == {}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
-from tpucc.viz.palette import INKS, KINDS, PAGE_INKS, VARIABLES, WAVES, Kind, theme
+from tpucc.viz.palette import INKS, KINDS, PAGE_INKS, SOURCE_INKS, VARIABLES, WAVES, Kind, theme
 
 PACKAGE = Path(tpucc.__file__).parent
 SHEETS = sorted(PACKAGE.glob("**/*.css"))
@@ -39,7 +39,8 @@ def test_the_variables_have_the_colours_of_the_palette() -> None:
     assert (light["--row-5"], dark["--row-5-line"]) == (WAVES[5].fill, WAVES[5].dark_line)
     assert (light["--accent"], dark["--accent"]) == (KINDS[Kind.MATRIX].line, KINDS[Kind.MATRIX].dark_line)
     assert (light["--soft"], dark["--soft"]) == (INKS["soft"].light, INKS["soft"].dark)
-    assert len(light) == 1 + 2 * len(KINDS) + 2 * len(WAVES) + len(INKS) + len(PAGE_INKS) + 1, "no name stands for two colours"
+    single = len(INKS) + len(PAGE_INKS) + len(SOURCE_INKS) + 1
+    assert len(light) == 1 + 2 * len(KINDS) + 2 * len(WAVES) + single, "no name stands for two colours"
 
 
 def test_values_are_colours_that_a_canvas_takes() -> None:

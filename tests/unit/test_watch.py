@@ -140,7 +140,11 @@ def test_the_last_good_report_stays_while_the_source_is_wrong(model: Path) -> No
     assert board.view.contents[REPORT] == good.contents[REPORT]
     assert board.view.contents["/stats.json"].body == b"{}"
     assert board.view.contents[HOME].body != good.contents[HOME].body
-    assert b'href="/report.html"' in board.view.contents[HOME].body
+    front = board.view.contents[HOME].body
+    assert b"<p>cycles</p>" in front, "the last good report"
+    assert b'<template id="tpucc-errors">' in front
+    assert b"E0201" in front
+    assert b'href="/report.html"' in board.view.contents[MESSAGES].body
     assert (board.view.state.errors, board.view.state.compiling) == (1, False)
 
 

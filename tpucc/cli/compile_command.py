@@ -13,7 +13,7 @@ from tpucc.cli.options import FILE, compile_options, data_option, json_option, l
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
-from tpucc.cli.work import Dump, compiled, held_out_accuracy
+from tpucc.cli.work import Dump, compiled, held_out_accuracy, told
 from tpucc.diagnostics import did_you_mean
 from tpucc.files import write_files
 from tpucc.runtime.runtime import Runtime
@@ -82,6 +82,7 @@ def command(
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw and write the files")
         made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)
+        told(made.warnings, progress, quiet)
     folder = output or Path("build") / stem
     write_files(folder, made.files)
     files = [folder / name for name in made.files]

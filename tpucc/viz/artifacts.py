@@ -27,11 +27,12 @@ EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Files by name; who laid the diagrams out, and how long drawing took in seconds."""
+    """Files by name; who laid the diagrams out, how long drawing took in seconds, and what to warn of."""
 
     files: dict[str, bytes]
     renderer: str = ""
     seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
 
 
 def artifacts(
@@ -73,6 +74,7 @@ def _with_pictures(
 ) -> Artifacts:
     started = time.perf_counter()
     diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
+    warnings = tuple(drawn.warning for drawn in diagrams.values() if drawn.warning)
     errors = fidelity(compilation, runtime)
     if "svg" in kinds:
         files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
@@ -80,8 +82,9 @@ def _with_pictures(
         files |= {f"{kind}.svg": draw(runtime.program.title, errors).encode() for kind, draw in pictures.LOSSES.items() if errors}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, _notes(compilation), errors).encode()
-    return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started)
+        notes = [*_notes(compilation), *warnings]
+        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors).encode()
+    return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started, warnings)
 
 
 def _notes(compilation: Compilation) -> list[str]:

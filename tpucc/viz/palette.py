@@ -92,6 +92,16 @@ PAGE_INKS: Mapping[str, Ink] = {
 a difference."""
 
 
+SOURCE_INKS: Mapping[str, Ink] = {
+    "t-keyword": Ink("#8a2c7a", "#f0a8dc"),
+    "t-call": Ink("#7a4a00", "#e8c37a"),
+    "t-number": Ink("#00558c", "#7cc4f5"),
+    "t-string": Ink("#0a6045", "#5fd6ae"),
+    "t-comment": Ink("#57606a", "#b1bac4"),
+}
+"""The tokens of a source."""
+
+
 def in_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """These kinds, each once, in the palette's order: a legend."""
     present = set(kinds)
@@ -104,6 +114,7 @@ VARIABLES: Mapping[str, Ink] = {
     **{f"{name}-line": Ink(colour.line, colour.dark_line) for name, colour in _PAIRS.items()},
     **INKS,
     **PAGE_INKS,
+    **SOURCE_INKS,
     "accent": Ink(KINDS[Kind.MATRIX].line, KINDS[Kind.MATRIX].dark_line),
 }
 """Colours by the names that pages have for them: `matrix` and `matrix-line` for a kind, `row-0` and `row-0-line` for a row of the input,

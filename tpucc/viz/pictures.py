@@ -25,8 +25,9 @@ from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.insides import insides
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
-from tpucc.viz.diagrams.render import Rendered, render, render_all
-from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Waits
+from tpucc.viz.diagrams.render import Rendered, drawn_as_they_are, render, render_all
+from tpucc.viz.diagrams.rewrites import rewrites
+from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page import page as draw_page
 from tpucc.viz.page.stages import Stage
 from tpucc.viz.statistics import read_statistics
@@ -35,8 +36,6 @@ DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
 PAGE_WIDTH = 660.0
 """The width of a chart in the report, which has panes beside it."""
-INSIDES_LIMIT = 5.0
-"""Seconds for laying out what opens in them."""
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
 
@@ -90,7 +89,8 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
         "layers": None if layers is None else layer_diagram(layers, runtime.program.title),
         "program": program_diagram(runtime.program, cycles),
     }
-    there = {kind: diagram for kind in kinds if (diagram := wanted.get(kind)) is not None}
+    source = runtime.program.source_text
+    there = {kind: replace(diagram, source=source) for kind in kinds if (diagram := wanted.get(kind)) is not None}
     return dict(zip(there, render_all(list(there.values())), strict=True))
 
 
@@ -129,15 +129,24 @@ def page(
             notes=notes,
             renderer=next((drawn.renderer for drawn in diagrams.values()), ""),
             openings=_openings(diagrams),
+            rewritings=_rewritings(stages),
         )
     )
 
 
 def _openings(diagrams: Mapping[str, Rendered]) -> list[Opening]:
-    """The insides of the diagrams' boxes. They are laid out separately: a failure here leaves the diagrams as they are."""
-    found = insides([drawn.full for drawn in diagrams.values()])
-    pictures = iter(render_all([inside.diagram for inside in found if inside.diagram], INSIDES_LIMIT))
-    return [Opening(inside, next(pictures).svg if inside.diagram else "") for inside in found]
+    """The insides of the diagrams' boxes."""
+    found = insides([(drawn.full, drawn.collapsed) for drawn in diagrams.values()])
+    pictures = iter(drawn_as_they_are([inside.diagram for inside in found if inside.diagram]))
+    return [Opening(inside, next(pictures) if inside.diagram else "") for inside in found]
+
+
+def _rewritings(stages: Sequence[Stage]) -> list[Rewriting]:
+    found = rewrites([stage.graph for stage in stages])
+    sides = [part for rewrite in found for part in (rewrite.before, rewrite.after)]
+    pictures = iter(drawn_as_they_are([part for part in sides if part]))
+    drawn = [next(pictures) if part else "" for part in sides]
+    return [Rewriting(*each) for each in zip(found, drawn[::2], drawn[1::2], strict=True)]
 
 
 def times_of(runtime: Runtime) -> Times:

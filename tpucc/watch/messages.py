@@ -58,6 +58,16 @@ def messages_page(given: Messages) -> str:
     )
 
 
+def source_pane(given: Messages) -> Markup:
+    """What a report has in place of its source while there are errors: messages without a place, and the source with the others."""
+    source = given.source
+    placed = [m for m in given.messages if m.span is not None] if source is not None else []
+    loose = [m for m in given.messages if m not in placed]
+    listing = _listing(source, placed) if source is not None else NOTHING
+    head = tag("p", tag("strong", _text(given.heading)), Markup(" "), _text(given.lead), class_="lead")
+    return joined([head, *map(_box, loose), listing])
+
+
 def explanations(messages: Iterable[Diagnostic]) -> Iterator[tuple[str, str]]:
     """The addresses that the boxes link to, and the text that each has."""
     for code in dict.fromkeys(message.code for message in messages):

@@ -13,7 +13,7 @@ from tpucc.diagnostics import Diagnostic, counted
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome
-from tpucc.watch.messages import Messages, explanations, messages_page
+from tpucc.watch.messages import Messages, explanations, messages_page, source_pane
 
 HOME, REPORT, MESSAGES, ICON = "/", "/report.html", "/messages", "/favicon.ico"
 END = b"</body>"
@@ -67,15 +67,19 @@ def compiling(view: View) -> View:
 def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
     """The pages of an outcome. `good` is the last good compilation: this one, an earlier one, or none yet.
 
-    The front page is the report, or the messages when there is an error; the other of the two is one link away. The files are those of
-    the last good compilation.
+    The front page is the report. While there are errors it is the last good one, in which they stand at their lines of the source and the
+    rest is dimmed; without one it is the messages. The files are those of the last good compilation.
     """
     failed = isinstance(outcome, Failed)
     messages = outcome.error.diagnostics if isinstance(outcome, Failed) else outcome.warnings
-    said = messages_page(_messages(name, outcome, messages, good)).encode()
+    given = _messages(name, outcome, messages, good)
+    said = messages_page(given).encode()
     files = {} if good is None else {f"/{file}": content for file, content in good.files.items()}
     report = files.pop(REPORT, None)
-    pages = {MESSAGES: said, HOME: said if failed or report is None else report}
+    front = said if report is None else report
+    if failed and report is not None:
+        front = _before_end(report, tag("template", source_pane(given), id="tpucc-errors"))
+    pages = {MESSAGES: said, HOME: front}
     pages |= {} if report is None else {REPORT: report}
     texts = {path: text.encode() for path, text in explanations(messages)}
     state = State({}, errors=len(messages) if failed else 0, warnings=0 if failed else len(messages))
@@ -89,7 +93,11 @@ def followed(page: bytes, place: str) -> bytes:
     """
     style, script = _script()
     data = {"data-place": place, "data-digest": digest(page)}
-    added = tag("style", style) + tag("script", script, attributes=data)
+    return _before_end(page, Markup(tag("style", style) + tag("script", script, attributes=data)))
+
+
+def _before_end(page: bytes, added: Markup) -> bytes:
+    """The page with something more at the end of its body."""
     before, end, after = page.rpartition(END)
     return before + added.encode() + end + after if end else page + added.encode()
 

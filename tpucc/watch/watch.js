@@ -8,6 +8,7 @@
  */
 (() => {
   const { place, digest } = document.currentScript.dataset;
+  const stale = document.getElementById("tpucc-errors");
   const bar = document.createElement("aside");
   bar.className = "tpucc-watch";
   bar.setAttribute("role", "status");
@@ -40,6 +41,7 @@
     const outdated = state.errors > 0 && place === "/report.html";
     if (now !== undefined && now !== digest) location.reload();
     else if (state.compiling) say("compiling …");
+    else if (stale) say(`${counted(state.errors, "error")}; the report is that of the last version that compiled`, "/messages", "see them alone");
     else if (outdated) say(`${counted(state.errors, "error")} in the source as it is now`, "/", "see them");
     else if (state.warnings > 0 && place !== "/messages") say(counted(state.warnings, "warning"), "/messages", "see them");
     else say("");
@@ -53,6 +55,22 @@
     events = new EventSource("/events");
     events.addEventListener("state", (event) => hear(JSON.parse(event.data)));
     events.addEventListener("error", () => say("tpucc watch can't be reached: this page doesn't follow the source"));
+  }
+
+  /** Puts the errors, at their lines of the source as it is now, in place of the source of a report that is no longer of it. */
+  function showErrors() {
+    const pane = document.createElement("section");
+    pane.className = "tpucc-errors";
+    pane.setAttribute("aria-label", "source with errors");
+    pane.tabIndex = 0;
+    pane.append(stale.content.cloneNode(true));
+    const source = document.getElementById("source");
+    if (source) source.hidden = true;
+    if (source) source.before(pane);
+    else document.body.prepend(pane);
+    document.documentElement.classList.add("tpucc-stale");
+    const first = pane.querySelector("mark");
+    if (first) pane.scrollTop = first.getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 3;
   }
 
   /** Brings the first message of the page of messages into view, wherever the page stood before. */
@@ -72,5 +90,6 @@
   document.addEventListener("click", keepHash);
   document.addEventListener("visibilitychange", listen);
   showFirst();
+  if (stale) showErrors();
   listen();
 })();

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import assert_never
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, listed
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.lowering.tileprogram import TileProgram
@@ -24,6 +24,10 @@ FEW, TALL = 400, 18
 LINE = 16.0
 MOST = 4096
 """Tiles that one grid may show."""
+HIGHEST = 1400.0
+"""Pixels that the picture may be high, unless one layer alone is higher."""
+CANDIDATES, NAMED = 40, 3
+"""Layers that are drawn at most, and those left out that are named."""
 KEY = "tiles"
 
 
@@ -47,28 +51,43 @@ class _Part:
 
 
 def tiles_svg(program: Program | TileProgram) -> str:
-    """The grids of the three largest layers, side by side as long as there is room; the subtitle says if there are more."""
-    chosen = largest_layers(program)
-    order = order_of(program)
-    head = heading(_title(program), SUBTITLE + _left_out(program, len(chosen)), (Kind.WEIGHTS,) if chosen else (), most=WIDTH - 2 * EDGE)
-    grids = [_grid(program.layers[index], program.target.mxu, order.get(index, ())) for index in chosen]
-    x, y, row, width = EDGE, EDGE + head.height + 10, 0.0, head.width + EDGE
-    parts = [head.markup]
+    """The grids of the layers, side by side: the largest that fit, or all; the subtitle says what is left out."""
+    order, mxu = order_of(program), program.target.mxu
+    sized = largest_layers(program)
+    grids = {index: _grid(program.layers[index], mxu, order.get(index, ())) for index in sized[:CANDIDATES]}
+    for count in range(len(grids), -1, -1):
+        chosen = sorted(sized[:count])
+        words = SUBTITLE + _left_out(program, chosen)
+        head = heading(_title(program), words, (Kind.WEIGHTS,) if chosen else (), most=WIDTH - 2 * EDGE)
+        places, width, height = _flow([grids[index] for index in chosen], EDGE + head.height + 10)
+        if height <= HIGHEST or count <= 1:
+            break
+    parts = [
+        tag("g", grids[index].markup, transform=f"translate({number_text(x)} {number_text(y)})")
+        for index, (x, y) in zip(chosen, places, strict=True)
+    ]
+    return picture(KEY, _title(program), max(width, head.width + EDGE) + EDGE, height, head.markup, *parts)
+
+
+def _flow(grids: Sequence[_Part], top: float) -> tuple[list[tuple[float, float]], float, float]:
+    """Where each grid stands, the right end of all, and the height of the picture."""
+    places = []
+    x, y, row, width = EDGE, top, 0.0, 0.0
     for grid in grids:
         if x > EDGE and x + grid.width > WIDTH - EDGE:
             x, y, row = EDGE, y + row + GAP, 0.0
-        parts.append(tag("g", grid.markup, transform=f"translate({number_text(x)} {number_text(y)})"))
+        places.append((x, y))
         x, row, width = x + grid.width + GAP, max(row, grid.height), max(width, x + grid.width)
-    return picture(KEY, _title(program), width + EDGE, y + row + EDGE, *parts)
+    return places, width, y + row + EDGE
 
 
 SUBTITLE = "The filled part of a tile is used, the rest is padding; the number is the tile's turn in its layer."
 
 
-def largest_layers(program: Program | TileProgram, count: int = 3) -> list[int]:
-    """The layers with the most weights, in program order; layers without weights never."""
+def largest_layers(program: Program | TileProgram) -> list[int]:
+    """The layers with weights, those with the most first."""
     sizes = [(-layer.weights[0] * layer.weights[1], index) for index, layer in enumerate(program.layers) if layer.tile_fills]
-    return sorted(index for _, index in sorted(sizes)[:count])
+    return [index for _, index in sorted(sizes)]
 
 
 def _title(program: Program | TileProgram) -> str:
@@ -81,10 +100,17 @@ def _title(program: Program | TileProgram) -> str:
     return f"{name}: {counted(count, 'weight tile')}, {percent(sum(used.values()), count * program.target.mxu**2)} full"
 
 
-def _left_out(program: Program | TileProgram, drawn: int) -> str:
-    """A sentence about the layers that aren't drawn; empty if all are."""
-    count = sum(1 for layer in program.layers if layer.tile_fills)
-    return f" Drawn: the {drawn} largest of {count:,} layers with weights." if count > drawn else ""
+def _left_out(program: Program | TileProgram, drawn: Sequence[int]) -> str:
+    """A sentence about what isn't drawn, by name; empty if all is."""
+    layers = program.layers
+    others = [index for index in largest_layers(program) if index not in drawn]
+    if not others:
+        return ""
+    seen = {tile for index in drawn if len(layers[index].tile_fills) <= MOST for tile, _, _ in layers[index].tile_fills}
+    names = [shown(layers[index].name, 24) for index in sorted(others[:NAMED])]
+    more = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
+    which = f"the {len(drawn)} largest of {len(drawn) + len(others):,} layers"
+    return f" Drawn: {counted(len(seen), 'tile')}, of {which}; not {listed([*names, *more])}."
 
 
 def order_of(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:

@@ -7,25 +7,27 @@ again free of cycles.
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from itertools import takewhile
 
 from tpucc.diagnostics import counted
-from tpucc.numerics import Int64
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, layers_of, repeated
 
 READABLE = 200
 """Boxes that a picture may have, small ones not counted."""
-LONGEST_PERIOD = 2048
-TRIES = 8
-
-Group = list[int]
-Run = tuple[int, int, int]
-"""Start, length of one period, number of periods; in groups."""
+LARGEST = (1000.0, 1400.0)
+"""Width and height in pixels that a picture may have; what is larger is collapsed."""
+SIZES = (100, 60, 40, 28, 20, 14, 10, 7, 5, 3)
+"""Boxes that a picture may have, tried one after the other."""
+MOST_WORK = 2500
+"""`Diagram.work` of a picture that may be laid out: Graphviz takes less than a second for it."""
+DENSE = 0.6
+"""The part of a picture that boxes and labels may fill."""
+ENOUGH = 8
+"""Boxes that a picture should have, if its calls can be told apart further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,80 +53,50 @@ def collapse(diagram: Diagram, readable: int = READABLE) -> Collapsed:
     inner = [index for index in diagram.main_boxes if not diagram.boxes[index].outside]
     if len(inner) <= readable:
         return Collapsed(diagram, tuple((index,) for index in range(len(diagram.boxes))), (1,) * len(diagram.boxes))
-    stretches, repeats = _grouped(diagram, inner, readable)
+    stretches, way = _grouped(diagram, inner, readable)
     before, after = ([[[index]] for index in stubs] for stubs in _stubs(diagram, inner))
-    return _joined(diagram, [*before, *stretches, *after], repeats)
+    return _joined(diagram, [*before, *stretches, *after], way)
 
 
-def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[Group]], dict[int, int]]:
-    """The stretches, and how often those repeat that do, by their first box."""
-    layers = _layers(diagram, inner)
-    if len(layers) <= readable:
-        return [[layer] for layer in layers], {}
-    runs = _runs(["\n".join(diagram.boxes[index].signature for index in layer) for layer in layers])
-    groups, repeats = _repeated(layers, runs)
-    return _stretches(groups, readable), repeats
+def sized(diagram: Diagram, most: int = SIZES[0]) -> Iterator[Collapsed]:
+    """The diagram as it is, if it has at most `most` boxes, and ever more collapsed; what can't fit into `LARGEST` is left out."""
+    before, found = -1, None
+    for readable in (size for size in SIZES if size <= most):
+        found = collapse(diagram, readable)
+        if len(found.diagram.boxes) != before and _may_fit(found.diagram):
+            yield found
+            before, found = len(found.diagram.boxes), None
+    if found is not None and len(found.diagram.boxes) != before:
+        yield found
+
+
+def _may_fit(diagram: Diagram) -> bool:
+    """Whether what the picture has to show needs less than it has room for."""
+    sizes = [*(box.size for box in diagram.boxes), *(edge.size for edge in diagram.edges)]
+    return diagram.work <= MOST_WORK and sum(width * height for width, height in sizes) <= DENSE * LARGEST[0] * LARGEST[1]
+
+
+def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[Group]], Way]:
+    """The stretches of at most `readable` boxes, and the way that they come from.
+
+    Where the source is known, a box is a call of a `def`: of the outermost calls that leave enough boxes to say something. Else it is a
+    layer, or a run of equal layers.
+    """
+    layers = layers_of(diagram, inner)
+    ways = [*by_calls(diagram, layers), layers]
+    usable = [way for way in ways if 1 < len(way.groups) <= readable]
+    if not usable:
+        ways = [way for way in [*ways, repeated(diagram, layers)] if len(way.groups) > 1 or way.repeats]
+        way = min(ways, key=lambda way: len(way.groups), default=layers)
+        return _stretches(way.groups, readable), way
+    way = next((way for way in usable if len(way.groups) >= ENOUGH), max(usable, key=lambda way: len(way.groups)))
+    return [[group] for group in way.groups], way
 
 
 def _stubs(diagram: Diagram, inner: Group) -> tuple[Group, Group]:
     """The boxes outside, those after the others apart; one among the others stands before them."""
     stubs = [index for index in diagram.main_boxes if diagram.boxes[index].outside]
     return [index for index in stubs if index < inner[-1]], [index for index in stubs if index > inner[-1]]
-
-
-def _layers(diagram: Diagram, inner: Group) -> list[Group]:
-    """Each layer's boxes as one group, every other box as its own; ordered by their last boxes."""
-    members: dict[int, Group] = defaultdict(list)
-    found: dict[int, Group] = {}
-    for index in inner:
-        cluster = diagram.boxes[index].cluster
-        if cluster >= 0 and diagram.clusters[cluster].layer:
-            members[cluster].append(index)
-        else:
-            found[index] = [index]
-    found.update((group[-1], group) for group in members.values())
-    return [found[last] for last in sorted(found)]
-
-
-def _runs(signatures: Sequence[str]) -> list[Run]:
-    """Where three or more equal stretches follow each other, the longest such runs first from the left; single groups between."""
-    known: dict[str, int] = {}
-    marks = np.array([known.setdefault(signature, len(known)) for signature in signatures], np.int64)
-    places: dict[int, list[int]] = defaultdict(list)
-    for place, mark in enumerate(marks.tolist()):
-        places[mark].append(place)
-    runs, at = [], 0
-    while at < len(marks):
-        found = (_run(marks, at, period) for period in _periods(places[int(marks[at])], at))
-        runs.append(max((run for run in found if run[2] >= 3), key=lambda run: run[1] * run[2], default=(at, 1, 1)))
-        at += runs[-1][1] * runs[-1][2]
-    return runs
-
-
-def _periods(places: list[int], at: int) -> list[int]:
-    """How far the next ones of these places, which ascend, are from `at`."""
-    first = bisect_right(places, at)
-    return [place - at for place in places[first : first + TRIES] if place - at <= LONGEST_PERIOD]
-
-
-def _run(marks: Int64, start: int, period: int) -> Run:
-    """How often the stretch of `period` groups from `start` on is repeated at once."""
-    count, first = 1, marks[start : start + period]
-    while np.array_equal(marks[start + count * period : start + (count + 1) * period], first):
-        count += 1
-    return start, period, count
-
-
-def _repeated(layers: list[Group], runs: list[Run]) -> tuple[list[Group], dict[int, int]]:
-    """One group a run; and for each group that stands for a run, by its first box, how many periods."""
-    groups: list[Group] = []
-    repeats: dict[int, int] = {}
-    for start, period, count in runs:
-        group = [index for layer in layers[start : start + period * count] for index in layer]
-        groups.append(group)
-        if count > 1:
-            repeats[group[0]] = count
-    return groups, repeats
 
 
 def _stretches(groups: list[Group], readable: int) -> list[list[Group]]:
@@ -134,12 +106,14 @@ def _stretches(groups: list[Group], readable: int) -> list[list[Group]]:
     return [groups[a:b] for a, b in itertools.pairwise(bounds)]
 
 
-def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, int]) -> Collapsed:
+def _joined(diagram: Diagram, stretches: list[list[Group]], way: Way) -> Collapsed:
     members = [tuple(index for group in stretch for index in group) for stretch in stretches]
     home = {index: place for place, indices in enumerate(members) for index in indices}
-    times = [repeats.get(indices[0], 1) if len(stretch) == 1 else 1 for stretch, indices in zip(stretches, members, strict=True)]
+    alone = [len(stretch) == 1 for stretch in stretches]
+    times = [way.repeats.get(indices[0], 1) if single else 1 for single, indices in zip(alone, members, strict=True)]
+    calls = [way.call(diagram, indices) if single else None for single, indices in zip(alone, members, strict=True)]
     kept = {cluster: number for number, cluster in enumerate(i for i, c in enumerate(diagram.clusters) if not c.layer)}
-    boxes = [_box(diagram, indices, count, kept) for indices, count in zip(members, times, strict=True)]
+    boxes = [_box(diagram, indices, count, kept, call) for indices, count, call in zip(members, times, calls, strict=True)]
     edges = _edges(diagram, home)
     small = _with_small(diagram, members, boxes, edges)
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
@@ -150,8 +124,9 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
 
-def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int]) -> Box:
-    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes beside them."""
+def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int], call: Call | None) -> Box:
+    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes beside them. `call`
+    is the call of a `def` that made them."""
     boxes = [diagram.boxes[index] for index in members]
     clusters = {box.cluster for box in boxes}
     cluster = kept.get(boxes[0].cluster, -1) if len(clusters) == 1 else -1
@@ -162,17 +137,36 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
     parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
     origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
-    head = _name(diagram, members)
+    head, where = _name(diagram, members), _span(boxes)
     if count > 1:
         head = f"{count:,} × {counted(len(titles), diagram.noun)}" if len(titles) > 1 else counted(count, diagram.noun)
-    return Box(head, kind, (_summary(titles), *_span(boxes)), cluster, origins=origins, stands_for=len(boxes))
+    details = (_summary(titles), *where)
+    if call is not None and (count > 1 or not _one_layer(diagram, members)):
+        name, line = call.name, f"line {call.line}"
+        if call.whole:
+            head = f"{count:,} × {name}" if count > 1 else name
+        common = _common(diagram, members)
+        details = (" · ".join([*([common] if common else []), *([] if call.whole else [f"of {name}"]), line]), _summary(titles))
+    return Box(head, kind, details, cluster, origins=origins, stands_for=len(boxes))
+
+
+def _common(diagram: Diagram, members: Sequence[int]) -> str:
+    """What the names of the layers have in common: `stage1.block2`."""
+    owners = {diagram.boxes[index].cluster for index in members} - {-1}
+    labels = sorted(cluster.label.split(" · ")[0] for cluster in map(diagram.clusters.__getitem__, owners) if cluster.layer)
+    levels = zip(*(label.split(".") for label in labels), strict=False)
+    return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
 def _name(diagram: Diagram, members: Sequence[int]) -> str:
-    clusters = {diagram.boxes[index].cluster for index in members}
-    if len(clusters) == 1 and (cluster := clusters.pop()) >= 0 and diagram.clusters[cluster].layer:
-        return diagram.clusters[cluster].label
+    if _one_layer(diagram, members):
+        return diagram.clusters[diagram.boxes[members[0]].cluster].label
     return counted(len(members), diagram.noun)
+
+
+def _one_layer(diagram: Diagram, members: Sequence[int]) -> bool:
+    cluster, *others = {diagram.boxes[index].cluster for index in members}
+    return not others and cluster >= 0 and diagram.clusters[cluster].layer
 
 
 def _summary(titles: Sequence[str]) -> str:

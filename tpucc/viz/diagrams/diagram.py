@@ -102,7 +102,7 @@ class Diagram:
     """Boxes in an order in which edges run forwards, small ones anywhere; edges; clusters.
 
     `key` begins the picture's ids, `noun` is what a box is called. `title` is the answer that the picture
-    gives, `subtitle` says how to read it.
+    gives, `subtitle` says how to read it. `source` is the text that the boxes' origins are places of, if it is known.
     """
 
     key: str
@@ -112,6 +112,7 @@ class Diagram:
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     clusters: tuple[Cluster, ...] = field(default=())
+    source: str = ""
 
     @cached_property
     def main_boxes(self) -> tuple[int, ...]:
@@ -151,6 +152,11 @@ class Diagram:
         for index in self.main_boxes:
             ranks[index] = max((ranks[tail] + 1 for tail in feeding[index] if not self.boxes[tail].small), default=0)
         return tuple(ranks[box.beside] if box.small else ranks[index] for index, box in enumerate(self.boxes))
+
+    @property
+    def work(self) -> int:
+        """How much there is to lay out: the boxes, and for each edge the ranks that it passes."""
+        return len(self.boxes) + sum(1 + abs(self.ranks[edge.head] - self.ranks[edge.tail]) for edge in self.edges)
 
     @property
     def horizontal(self) -> bool:

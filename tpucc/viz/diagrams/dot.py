@@ -28,6 +28,8 @@ def dot_source(diagram: Diagram) -> str:
     graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=f"{SMALL:g}", margin="0")
     graph.attr("edge", fontname=FONTS, fontsize=f"{SMALL:g}", arrowsize="0.7", color=INKS["soft"].light)
     for index, cluster in enumerate(diagram.clusters):
+        if index not in diagram.owners:
+            continue  # Graphviz gives a cluster without boxes no place
         with graph.subgraph(name=f"cluster_{index}") as inner:
             inner.attr(label=_sized((cluster.label,), 7.0 * len(shown(cluster.label)), 14.0), style="rounded", color=INKS["rule"].light)
             _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index])

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
-from tpucc.viz.diagrams.collapse import Collapsed, collapse
+from tpucc.viz.diagrams.collapse import Collapsed, sized
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.part import Part, Period
 
 BUDGET = 1500
 """Boxes in all insides of a page."""
-READABLE = 60
+READABLE = 40
 """Boxes that one of them may have, before they are collapsed."""
 LISTED = 12
 """Members that are named."""
@@ -43,7 +43,7 @@ _Closed = tuple[str, Box, Period]
 """A box that stands for several and may be opened: the name of its inside, the box, and its members as boxes of the whole diagram."""
 
 
-def insides(diagrams: Sequence[Diagram], budget: int = BUDGET) -> list[Inside]:
+def insides(diagrams: Sequence[tuple[Diagram, Collapsed]], budget: int = BUDGET) -> list[Inside]:
     """The insides of full diagrams as they are collapsed for a page, in the order in which they were opened. Linear but for sorting."""
     order = itertools.count()
     waiting: list[tuple[bool, int, _Closed]] = []
@@ -52,8 +52,8 @@ def insides(diagrams: Sequence[Diagram], budget: int = BUDGET) -> list[Inside]:
         for closed in found:
             heapq.heappush(waiting, (closed[2].repeats == 1, next(order), closed))
 
-    for diagram in diagrams:
-        wait(_closed(diagram.key, collapse(diagram), Part(diagram, tuple(range(len(diagram.boxes)))), diagram))
+    for diagram, picture in diagrams:
+        wait(_closed(diagram.key, picture, Part(diagram, tuple(range(len(diagram.boxes)))), diagram))
     found: list[Inside] = []
     while waiting:
         name, box, period = heapq.heappop(waiting)[2]
@@ -61,7 +61,7 @@ def insides(diagrams: Sequence[Diagram], budget: int = BUDGET) -> list[Inside]:
         inside = Inside(name, box.title, period.whole.noun, len(period.members), tuple(members), None)
         if budget >= 2:
             part = period.part(name, _title(box, period))
-            picture = collapse(part.diagram, READABLE)
+            picture = next(sized(part.diagram, READABLE))
             if len(picture.diagram.boxes) <= budget:
                 budget -= len(picture.diagram.boxes)
                 inside = replace(inside, diagram=picture.diagram)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
 from tpucc.viz.diagrams.layout import Layout, Route
-from tpucc.viz.heading import EDGE, HALO, RADIUS, heading
+from tpucc.viz.heading import EDGE, HALO, RADIUS, Heading, heading
 from tpucc.viz.palette import ink_fill, ink_line
 from tpucc.viz.rect import Point, Rect, hull
 from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, kind_rect, label, number_text, picture, tag, title
@@ -18,18 +19,30 @@ ARROW = 8.0
 
 def painted(diagram: Diagram, layout: Layout) -> str:
     """The whole picture as SVG."""
-    area = hull([*layout.boxes, *(frame.rect for frame in layout.frames), *(route.area for route in layout.routes)])
-    head = heading(diagram.title, diagram.subtitle, diagram.kinds, any(edge.quantised for edge in diagram.edges), area.width)
+    area, head = _parts(diagram, layout)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     routes = joined(_route(diagram, route) for route in layout.routes)
     names = joined(_frame_name(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
-    width = max(head.width, area.width) + 2 * EDGE
+    width, height = extent(diagram, layout)
     dx = (width - (area.width)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
     dy = EDGE + head.height - area.top
     body = tag("g", frames, routes, names, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
-    return picture(diagram.key, diagram.title, width, head.height + area.bottom - area.top + 2 * EDGE, head.markup, body)
+    return picture(diagram.key, diagram.title, width, height, head.markup, body)
+
+
+def extent(diagram: Diagram, layout: Layout) -> Point:
+    """The width and the height of the picture."""
+    area, head = _parts(diagram, layout)
+    return max(head.width, area.width) + 2 * EDGE, head.height + area.height + 2 * EDGE
+
+
+def _parts(diagram: Diagram, layout: Layout) -> tuple[Rect, Heading]:
+    """The space that the layout takes, and what stands above it."""
+    area = hull([*layout.boxes, *(frame.rect for frame in layout.frames), *(route.area for route in layout.routes)])
+    quantised = any(edge.quantised for edge in diagram.edges)
+    return area, heading(diagram.title, diagram.subtitle, diagram.kinds, quantised, area.width, LARGEST[0] - 2 * EDGE)
 
 
 def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:

@@ -61,7 +61,7 @@ class Period:
         crowded = {len(before) - 1} if len(entering) > len(before) else set()
         crowded |= {len(boxes) - 1} if len(leaving) > len(after) else set()
         numbers = (*(-1 for _ in before), *inner, *(-1 for _ in after))
-        return Part(Diagram(key, whole.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters), numbers)
+        return Part(Diagram(key, whole.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters, whole.source), numbers)
 
     def _boxes(
         self, inner: Sequence[int], place: Mapping[int, int], likes: Mapping[int, Sequence[int]]

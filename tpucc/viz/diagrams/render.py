@@ -18,18 +18,20 @@ from dataclasses import dataclass
 from importlib import metadata, util
 
 from tpucc.diagnostics import reason
-from tpucc.viz.diagrams.collapse import collapsed
+from tpucc.viz.diagrams.collapse import LARGEST, Collapsed, sized
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.dot import dot_source
 from tpucc.viz.diagrams.graphviz_layout import read_layouts
 from tpucc.viz.diagrams.layout import Layout, layered
-from tpucc.viz.diagrams.paint import painted
+from tpucc.viz.diagrams.paint import extent, painted
 from tpucc.viz.diagrams.wrap import wrapped
+from tpucc.viz.rect import Point
 
 VARIABLE = "TPUCC_DOT"
 BUILT_IN = "built-in layout"
-LIMIT = 10.0
-"""Seconds that one renderer gets for all the pictures of a call."""
+PATIENCE = 300.0
+"""Seconds after which a renderer is taken to hang. What it gets is bounded in size instead, so that the same picture comes of it however
+busy the machine is: a page's diagrams take less than a second."""
 LEAST_PYGRAPHVIZ = (2, 0, 4)
 WORKER = """
 import json, sys
@@ -51,7 +53,8 @@ class Renderer:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A picture, the diagram as it was drawn, its source, who laid it out, what was tried in vain before, and the diagram in full.
+    """A picture, the diagram as it was drawn, its source, who laid it out, what was tried in vain before, the diagram in full, and what
+    each box that was drawn stands for.
 
     Box number n of the diagram is the element `KEY-bn` of the picture.
     """
@@ -62,6 +65,14 @@ class Rendered:
     renderer: str
     failures: tuple[str, ...]
     full: Diagram
+    collapsed: Collapsed
+
+    @property
+    def warning(self) -> str:
+        """That the built-in layout had to step in for a renderer, and why; empty if it hadn't."""
+        if self.renderer != BUILT_IN or not self.failures:
+            return ""
+        return f"the picture {self.diagram.key} is drawn by the {BUILT_IN}, less well: {'; '.join(self.failures)}"
 
 
 class RenderError(Exception):
@@ -83,46 +94,90 @@ def renderers() -> tuple[Renderer, ...]:
     return tuple(chain)
 
 
-def render(diagram: Diagram, limit: float = LIMIT) -> Rendered:
+def render(diagram: Diagram, patience: float = PATIENCE) -> Rendered:
     """One diagram as SVG; never fails for want of a renderer."""
-    return render_all([diagram], limit)[0]
+    return render_all([diagram], patience)[0]
 
 
-def render_all(diagrams: Sequence[Diagram], limit: float = LIMIT) -> list[Rendered]:
-    """The diagrams as SVG, those with too many boxes collapsed, all laid out in one child process."""
-    small = [collapsed(diagram) for diagram in diagrams]
-    sources = [dot_source(diagram) for diagram in small]
-    layouts, name, failures = _laid_out(small, sources, limit)
-    pictures = [painted(d, wrapped(d, layout)) for d, layout in zip(small, layouts, strict=True)]
-    drawn = zip(pictures, small, sources, diagrams, strict=True)
-    return [Rendered(svg, diagram, dot, name, failures, full) for svg, diagram, dot, full in drawn]
+def render_all(diagrams: Sequence[Diagram], patience: float = PATIENCE) -> list[Rendered]:
+    """The diagrams as SVG, each collapsed until its picture is no larger than `LARGEST`. Those that are tried at once share a process."""
+    ways = [sized(diagram) for diagram in diagrams]
+    found: dict[int, Rendered] = {}
+    tried = dict(enumerate(map(next, ways)))
+    while tried:
+        layouts = _laid_out([small.diagram for small in tried.values()], patience)
+        again: dict[int, Collapsed] = {}
+        for (index, small), laid in zip(tried.items(), layouts, strict=True):
+            layout = wrapped(small.diagram, laid.layout)
+            smaller = None if _fits(extent(small.diagram, layout)) else next(ways[index], None)
+            if smaller is not None:
+                again[index] = smaller
+                continue
+            svg, dot = painted(small.diagram, layout), dot_source(small.diagram)
+            found[index] = Rendered(svg, small.diagram, dot, laid.renderer, laid.failures, diagrams[index], small)
+        tried = again
+    return [found[index] for index in range(len(diagrams))]
 
 
-def _laid_out(diagrams: Sequence[Diagram], sources: Sequence[str], limit: float) -> tuple[list[Layout], str, tuple[str, ...]]:
-    failures: list[str] = []
+def drawn_as_they_are(diagrams: Sequence[Diagram], patience: float = PATIENCE) -> list[str]:
+    """The diagrams as SVG, whatever their size."""
+    laid = _laid_out(diagrams, patience)
+    return [painted(diagram, wrapped(diagram, each.layout)) for diagram, each in zip(diagrams, laid, strict=True)]
+
+
+def _fits(size: Point) -> bool:
+    return all(own <= most for own, most in zip(size, LARGEST, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """A layout, who made it, and what was tried in vain before."""
+
+    layout: Layout
+    renderer: str
+    failures: tuple[str, ...]
+
+
+def _laid_out(diagrams: Sequence[Diagram], patience: float) -> list[_Laid]:
+    """Each diagram by the first renderer that can."""
+    done: dict[int, _Laid] = {}
+    failures: list[tuple[str, ...]] = [()] * len(diagrams)
     for link in renderers():
-        if not link.available or link.name == BUILT_IN or not diagrams:
+        if link.name == BUILT_IN or not link.available:
             continue
-        command = [sys.executable, "-P", "-c", WORKER] if link.name == "pygraphviz" else [link.detail, "-Kdot", "-Tjson0"]
+        waiting = [index for index in range(len(diagrams)) if index not in done]
+        for index, answer in zip(waiting, _answers(link, [diagrams[index] for index in waiting], patience), strict=True):
+            if isinstance(answer, Layout):
+                done[index] = _Laid(answer, link.name, failures[index])
+            else:
+                failures[index] += (f"{link.name}: {answer}",)
+    return [done.get(index) or _Laid(layered(diagram), BUILT_IN, failures[index]) for index, diagram in enumerate(diagrams)]
+
+
+def _answers(link: Renderer, diagrams: Sequence[Diagram], patience: float) -> list[Layout | str]:
+    """For each diagram its layout, or why there is none. If they can't be had all at once, each is asked for alone."""
+    sources = [dot_source(diagram) for diagram in diagrams]
+    command = [sys.executable, "-P", "-c", WORKER] if link.name == "pygraphviz" else [link.detail, "-Kdot", "-Tjson0"]
+    try:
         text = json.dumps(sources) if link.name == "pygraphviz" else "\n".join(sources)
-        try:
-            return read_layouts(_child(command, text, limit), diagrams), link.name, tuple(failures)
-        except (RenderError, ValueError, RecursionError) as error:
-            failures.append(f"{link.name}: {error}")
-    return [layered(diagram) for diagram in diagrams], BUILT_IN, tuple(failures)
+        return [*read_layouts(_child(command, text, patience), diagrams)] if diagrams else []
+    except (RenderError, ValueError, RecursionError) as error:
+        if len(diagrams) == 1:
+            return [str(error)]
+    return [answer for diagram in diagrams for answer in _answers(link, [diagram], patience)]
 
 
-def _child(command: list[str], text: str, limit: float) -> str:
-    """Runs a command on `text` in a session of its own; past the limit the whole session is ended."""
+def _child(command: list[str], text: str, patience: float) -> str:
+    """Runs a command on `text` in a session of its own; past its time the whole session is ended."""
     pipe = subprocess.PIPE
     try:
         child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
         raise RenderError(reason(error)) from None
     try:
-        answer, _ = child.communicate(text.encode("utf-8", "backslashreplace"), timeout=limit)
+        answer, _ = child.communicate(text.encode("utf-8", "backslashreplace"), timeout=patience)
     except subprocess.TimeoutExpired:
-        raise RenderError(f"no answer in {limit:g} s") from None
+        raise RenderError(f"no answer in {patience:g} s") from None
     finally:
         _end(child)
     if child.returncode:

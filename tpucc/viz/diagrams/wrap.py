@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.layout import HEADROOM, MARGIN, Frame, Layout, Route
+from tpucc.viz.heading import EDGE
 from tpucc.viz.rect import Point, Rect, hull
 
-WIDTH = 1140.0
-"""Pixels that a line should not pass."""
 STUB = 26.0
 """How far a cut edge goes on past the cut, on either side."""
+WIDTH = LARGEST[0] - 2 * EDGE - 2 * STUB
+"""Pixels that a line should not pass."""
 LINE_GAP = 34.0
 MAX_COST = 8
 

@@ -14,7 +14,8 @@ import msgspec
 
 from tpucc.diagnostics import counted, printable
 from tpucc.sim.durations import duration
-from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
+from tpucc.viz.page.colouring import coloured
+from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
@@ -23,12 +24,12 @@ from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import percent, shown
 
-__all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Waits", "page", "script"]
+__all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page", "script"]
 
 SCRIPTS = (
     "decode", "dom", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams", "tiles", "list",
     "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "accounting", "inspector", "search", "views",
-    "keyboard", "main",
+    "keyboard", "tour", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
@@ -48,7 +49,7 @@ def page(given: PageInput) -> str:
         source=_source(given.program.source_text, stats),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
-        insides=joined(_template(opening) for opening in given.openings if opening.svg),
+        insides=joined(_templates(given)),
         data=msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c"),  # nothing in it can end the script element
         script=script(),
     )
@@ -91,9 +92,14 @@ def _picture(picture: Picture) -> Markup:
     return tag("div", inlined(picture.svg), class_=kind, tabindex=0)
 
 
-def _template(opening: Opening) -> Markup:
-    """A picture that waits to be opened: no part of the document until then."""
-    return Markup(str(tag("template", inlined(opening.svg), id=f"inside-{opening.inside.name}")) + "\n")
+def _templates(given: PageInput) -> Iterator[Markup]:
+    """Pictures that wait to be shown: no part of the document until then."""
+    waiting = [(f"inside-{opening.inside.name}", opening.svg) for opening in given.openings]
+    for number, each in enumerate(given.rewritings):
+        waiting += [(f"rewrite-{number}-before", each.before), (f"rewrite-{number}-after", each.after)]
+    for name, svg in waiting:
+        if svg:
+            yield Markup(str(tag("template", inlined(svg), id=name)) + "\n")
 
 
 def _tab(name: str, title: str) -> Markup:
@@ -122,4 +128,4 @@ def _line(number: int, text: str, cycles: int, most: int, total: int) -> Markup:
         words = f"{counted(cycles, 'cycle')}, {percent(cycles, total)}"
         bar = tag("span", title=words, style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
     gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
-    return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{escaped(text)}</code></div>\n')
+    return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{coloured(text)}</code></div>\n')

@@ -14,6 +14,7 @@ from tpucc.numerics import Int64
 from tpucc.viz.charts.timeline import Times
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.diagrams.insides import Inside
+from tpucc.viz.diagrams.rewrites import Rewrite
 from tpucc.viz.page.stages import Stage
 from tpucc.viz.statistics import Statistics
 
@@ -33,6 +34,15 @@ class Opening:
 
     inside: Inside
     svg: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """A rewrite, and the pictures of the graph before and after it; an empty one where there is nothing of it."""
+
+    rewrite: Rewrite
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,3 +84,4 @@ class PageInput:
     notes: Sequence[str] = field(default=())
     renderer: str = ""
     openings: Sequence[Opening] = field(default=())
+    rewritings: Sequence[Rewriting] = field(default=())

@@ -29,6 +29,7 @@ from tpucc.viz.page.given import Opening, PageInput, Waits
 from tpucc.viz.page.nesting import Call, calls_of
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
+from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.statistics import LayerStatistics
 from tpucc.viz.terms import GLOSSARY, lanes
@@ -52,9 +53,10 @@ def payload(given: PageInput) -> dict[str, Any]:
         "layers": _layers(given, origins),
         "calls": _calls(program),
         "units": ["host", "weights", "matrix", "activate", "control"],
-        "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode])} for opcode in Opcode],
+        "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode],
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
+        "sentences": sentences_payload(program),
         "places": plain(_places(program, touched)),
         "shifts": deltas(given.times.shift_starts),
         "layer_spans": layer_spans(given.times),
@@ -63,6 +65,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),
+        "rewrites": [{"stage": each.rewrite.stage, "alike": each.rewrite.alike} for each in given.rewritings],
     }
     return {**found, **origins.payload()}
 

@@ -71,12 +71,13 @@ class Lines:
 
 
 def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
-    """The stages that changed something. `rows` is 3 * line + (0 kept, 1 added, 2 removed), in the order of reading."""
+    """The stages that changed something: `at` is the number among all stages, `rows` is 3 * line + (0 kept, 1 added, 2 removed), in the
+    order of reading."""
     lines = Lines(origins)
     before: list[int] = []
     shown: list[dict[str, Any]] = []
     graph: Graph | None = None
-    for stage in stages:
+    for at, stage in enumerate(stages):
         if stage.graph is graph:
             continue
         graph, after = stage.graph, lines.of(stage.graph)
@@ -85,7 +86,7 @@ def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
         if not shown or any(counts):
             text = {"name": printable(stage.name), "summary": printable(stage.summary)}
             sizes = {"nodes": len(after), "added": counts[0], "removed": counts[1]}
-            shown.append({**text, **sizes, "rows": deltas([3 * line + kind for line, kind in rows])})
+            shown.append({"at": at, **text, **sizes, "rows": deltas([3 * line + kind for line, kind in rows])})
         before = after
     return {**lines.payload(), "shown": shown, "unchanged": len(stages) - len(shown)}
 

@@ -2,6 +2,13 @@
 const assembly = (() => {
   const panel = document.getElementById("view-assembly");
   const { code, texts, layers } = model;
+  const HEADS = [
+    ["number", "number", "The instruction's place in the program, from 0."],
+    ["number", "starts", "The cycle in which its unit begins with it."],
+    ["owner", "layer", "The layer whose instructions begin here."],
+    ["mnemonic", "mnemonic", "What it does; the colour is that of the unit that does it."],
+    ["operands", "operands", "What it reads and writes: buffers by name, rows, tiles and blocks by number, then flags."],
+  ];
   let rows = null;
 
   function fill(row, index) {
@@ -31,7 +38,7 @@ const assembly = (() => {
   }
 
   function start() {
-    rows = list.open(panel, () => code.count, fill);
+    rows = list.open(panel, () => code.count, fill, HEADS.map(([kind, name, meaning]) => tips.explain(list.cell(kind, name), meaning)));
     selection.follow(panel, "assembly", instruction);
     selection.listen(light);
   }

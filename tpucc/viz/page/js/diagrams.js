@@ -9,7 +9,6 @@ const diagrams = (() => {
       this.frame = document.querySelector(`#view-${name} .picture`);
       this.pictures = new Map([[name, this.frame.querySelector("svg")]]);
       this.scrolled = new Map();
-      this.begun = new Set();
       this.crumbs = dom.make("div", { class: "crumbs", hidden: "", role: "navigation", "aria-label": "where this is" });
       this.frame.before(this.crumbs);
       this.zoom = zooming.zoomable(this.frame, () => this.svg);
@@ -37,21 +36,15 @@ const diagrams = (() => {
       this.frame.replaceChildren(this.svg);
       this.crumbs.hidden = name === this.name;
       this.crumbs.replaceChildren(...way(name));
-      this.frame.scrollTo(...(this.scrolled.get(name) ?? [0, 0]));
       this.begin();
+      this.frame.scrollTo(...(this.scrolled.get(name) ?? [0, 0]));
       if (focused) this.focus(left);
       this.light(selection.current(), selection.lit());
     }
 
-    /** Of a picture that is so large that it has no box where it begins, brings the first one into sight; once. */
+    /** Of a picture that is shown now: it fits, unless it was zoomed. */
     begin() {
-      if (this.begun.has(this.shown) || !this.frame.clientWidth) return;
-      this.begun.add(this.shown);
-      const frame = this.frame.getBoundingClientRect();
-      const boxes = [...this.svg.querySelectorAll(`[id^="${this.shown}-b"]`)];
-      const seen = ({ top, bottom, left, right }) => top >= frame.top && bottom <= frame.bottom && left >= frame.left && right <= frame.right;
-      if (boxes.some((box) => seen(box.getBoundingClientRect()))) return;
-      document.getElementById(`${this.shown}-b0`)?.scrollIntoView({ block: "center", inline: "center" });
+      this.zoom.settle();
     }
 
     /** Focuses the box that one came out of, or the frame. */

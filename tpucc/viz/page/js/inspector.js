@@ -18,6 +18,13 @@ const inspector = (() => {
     return [make("h3", {}, title), make("ul", {}, ...items, ...(more ? [make("li", { class: "soft" }, `and ${words.number(more)} more`)] : []))];
   }
 
+  /** Each operand of an instruction with its meaning. */
+  function operands(chosen) {
+    const found = chosen.kind === "instruction" ? words.operands(chosen.id) : [];
+    if (!found.length) return [];
+    return [make("h3", {}, "Operands"), make("ul", { class: "operands" }, ...found.map(({ text, meaning }) => make("li", {}, make("code", {}, text), ` ${meaning}`)))];
+  }
+
   function related(chosen, lit) {
     const ids = [...lit.instructions.keys()].filter((id) => lit.instructions[id]);
     const instructions = ids.slice(0, MOST + 1).map((id) => ({ kind: "instruction", id }));
@@ -57,6 +64,7 @@ const inspector = (() => {
       ...held,
       ...words.about(chosen).map((sentence, index) => make("p", index === 0 && chosen.kind === "instruction" ? { class: "code" } : {}, sentence)),
       ...(lit.idle ? [make("p", { class: "soft" }, "Nothing of the program comes from it.")] : []),
+      ...operands(chosen),
       ...opening(chosen),
       ...accounting.about(chosen, lit),
       ...related(chosen, lit),

@@ -4,16 +4,20 @@ const list = (() => {
   const SPARE = 6;
 
   /**
-   * Makes `panel`, which scrolls, show `count()` rows; `fill(row, index)` says what row `index` shows, whenever it may have changed.
+   * Makes `panel`, which scrolls, show `count()` rows; `fill(row, index)` says what row `index` shows, whenever it may have changed. The
+   * cells of `heads` stand above them, and stay there.
    */
-  function open(panel, count, fill) {
-    const space = panel.appendChild(dom.make("div", { class: "rows" }));
+  function open(panel, count, fill, heads = []) {
+    const head = heads.length ? [dom.make("div", { class: "row heads" }, ...heads)] : [];
+    const space = dom.make("div", { class: "rows" });
+    panel.append(...head, space);
+    const covered = head.length * HEIGHT;
     const rows = [];
 
     function draw() {
       space.style.height = `${count() * HEIGHT}px`;
       const first = Math.max(0, Math.floor(panel.scrollTop / HEIGHT) - SPARE);
-      const last = Math.min(count(), Math.ceil((panel.scrollTop + panel.clientHeight) / HEIGHT) + SPARE);
+      const last = Math.min(count(), Math.ceil((panel.scrollTop + panel.clientHeight - covered) / HEIGHT) + SPARE);
       while (rows.length < last - first) rows.push(space.appendChild(dom.make("div")));
       rows.forEach((row, place) => {
         const index = first + place;
@@ -29,7 +33,7 @@ const list = (() => {
     /** Scrolls so that row `index` can be seen. */
     function reveal(index) {
       const top = index * HEIGHT;
-      if (top < panel.scrollTop || top + HEIGHT > panel.scrollTop + panel.clientHeight) panel.scrollTop = top - panel.clientHeight / 3;
+      if (top < panel.scrollTop || top + HEIGHT > panel.scrollTop + panel.clientHeight - covered) panel.scrollTop = top - panel.clientHeight / 3;
       draw();
     }
 

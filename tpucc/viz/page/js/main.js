@@ -22,6 +22,7 @@
   window.addEventListener("hashchange", () => restore(selection.restored()));
   document.documentElement.classList.add("alive"); // only now is there one view at a time, and something to scroll in it
   restore(asked);
+  tour.start(asked);
 
   /** For those who drive the page from outside: what is held, and what lights up. */
   window.tpucc = {

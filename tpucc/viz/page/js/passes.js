@@ -53,8 +53,39 @@ const passes = (() => {
     return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts));
   }
 
+  /** The rewrites of a stage that are drawn, by their numbers on the page. */
+  const drawnOf = (number) => model.rewrites.flatMap(({ stage: at }, place) => (at === stages[number].at ? [place] : []));
+
+  /** The graph on one side of a rewrite, with what is around it. A click on a box holds its line. */
+  function side(place, name) {
+    const waiting = document.getElementById(`rewrite-${place}-${name}`);
+    const picture = waiting ? waiting.content.firstElementChild.cloneNode(true) : dom.make("p", { class: "soft" }, name === "after" ? "Nothing is left of it." : "Nothing was there.");
+    const hold = (event) => {
+      event.preventDefault();
+      const line = /line-(\d+)/.exec(event.target.closest(".box")?.getAttribute("class") ?? "");
+      if (line) selection.hold({ kind: "line", id: Number(line[1]) }, "passes");
+    };
+    return dom.make("figure", { click: hold, tabindex: "0" }, dom.make("figcaption", {}, name), picture);
+  }
+
+  /** Shows one rewrite of the stage, before and after, and the way to the others. */
+  function showRewrite(wanted = 0) {
+    const drawn = drawnOf(stage);
+    const pane = panel.querySelector(".rewrite");
+    pane.hidden = !drawn.length;
+    if (!drawn.length) return;
+    const at = (wanted + drawn.length) % drawn.length;
+    const { alike } = model.rewrites[drawn[at]];
+    const likes = alike > 1 ? `, ${words.number(alike)} times alike` : "";
+    const turn = (text, label, step) => dom.make("button", { "aria-label": label, title: label, click: () => showRewrite(at + step) }, text);
+    const turns = drawn.length > 1 ? [turn("‹", "the rewrite before", -1), turn("›", "the next rewrite", 1)] : [];
+    const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${likes}. Dashed boxes are around it.`;
+    pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), dom.make("div", { class: "sides" }, side(drawn[at], "before"), side(drawn[at], "after")));
+  }
+
   function choose(number) {
     stage = number;
+    showRewrite();
     entries = entriesOf(number);
     for (const element of panel.querySelectorAll("[data-stage]")) element.classList.toggle("chosen", Number(element.dataset.stage) === number);
     const { summary, nodes } = stages[number];
@@ -69,7 +100,7 @@ const passes = (() => {
     const head = dom.make("p", {}, list.cell("summary", ""), dom.make("label", {}, box, " all lines"));
     const scroll = dom.make("div", { class: "lines", tabindex: 0 });
     whole = () => box.checked;
-    panel.replaceChildren(dom.make("div", { class: "stages" }, ...stages.map((_, number) => button(number)), note), dom.make("div", { class: "stage" }, head, scroll));
+    panel.replaceChildren(dom.make("div", { class: "stages" }, ...stages.map((_, number) => button(number)), note), dom.make("div", { class: "stage" }, head, dom.make("div", { class: "rewrite", hidden: "" }), scroll));
     return scroll;
   }
 

@@ -37,6 +37,7 @@ const tiles = (() => {
   }
 
   const pick = (event) => selection.hold({ kind: "layer", id: Number(event.target.value) }, "tiles");
+  const detail = dom.make("div");
   const picker = dom.make("select", { "aria-label": "layer", change: pick }, ...withTiles.map((layer) => new Option(model.layers[layer].name, layer)));
 
   function head(id) {
@@ -48,11 +49,44 @@ const tiles = (() => {
     return dom.make("p", {}, picker, ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`);
   }
 
+  /** All layers in small: as many tiles as may be drawn, and a sentence about the others. */
+  function overview() {
+    const drawn = [];
+    let count = 0;
+    for (const id of withTiles) {
+      count += model.layers[id].fills.length;
+      if (count > MOST) break;
+      drawn.push(id);
+    }
+    const shownTiles = drawn.reduce((sum, id) => sum + model.layers[id].fills.length, 0);
+    const others = withTiles.slice(drawn.length).map((id) => model.layers[id].name);
+    const left = others.length ? ` Not drawn, as the page has no room: ${others.slice(0, 8).join(", ")}${others.length > 8 ? ` and ${words.number(others.length - 8)} more` : ""}.` : "";
+    const said = `${words.counted(drawn.length, "layer")} with weights, ${words.counted(shownTiles, "tile")}: the filled part of a tile is used.${left}`;
+    return [dom.make("h2", {}, "All layers"), dom.make("p", { class: "soft" }, said), dom.make("div", { class: "cells small" }, ...drawn.map(small))];
+  }
+
+  /** A layer's grid in small, as a button that holds it. */
+  function small(id) {
+    const { name, fills, weights } = model.layers[id];
+    const { mxu } = model.machine;
+    const across = Math.ceil(weights[1] / mxu);
+    const down = Math.ceil(fills.length / across);
+    const side = Math.min(18, Math.max(1, 96 / Math.max(across, down)));
+    const inner = Math.max(0.6, side - 1);
+    const cells = fills.flatMap(([, rows, columns], place) => {
+      const [x, y] = [(place % across) * side, Math.floor(place / across) * side];
+      const [width, height] = [columns, rows].map((used) => (inner * used) / mxu);
+      return [dom.svg("rect", { x, y, width: inner, height: inner, class: "rest" }), dom.svg("rect", { x, y, width, height, class: "s-weights" })];
+    });
+    const picture = dom.svg("svg", { width: across * side, height: down * side, "aria-hidden": "true" }, ...cells);
+    return dom.make("button", { "data-small": id, click: () => selection.hold({ kind: "layer", id }, "tiles") }, picture, dom.make("span", {}, name), dom.make("small", {}, words.counted(fills.length, "tile")));
+  }
+
   function draw(id) {
     shown = id;
     const few = model.layers[id].fills.length <= MOST;
     const note = few ? "The filled part of a tile is used, the rest is padding; the number is its turn in the layer." : "Too many tiles to draw.";
-    panel.replaceChildren(head(id), dom.make("p", {}, note), ...(few ? [grid(id)] : []));
+    detail.replaceChildren(head(id), dom.make("p", {}, note), ...(few ? [grid(id)] : []));
   }
 
   /** The first layer with tiles among what is lit. */
@@ -62,6 +96,7 @@ const tiles = (() => {
     const layer = selection.held() ? layerOf(chosen, lit) : undefined;
     if (layer !== undefined && layer !== shown) draw(layer);
     const own = lit ? [...lit.fetches].map((id) => model.fetches[id]).filter((fetch) => fetch.layer === shown) : [];
+    for (const button of panel.querySelectorAll("[data-small]")) button.classList.toggle("lit", lit?.layers.has(Number(button.dataset.small)) ?? false);
     const places = new Set(own.map(({ place }) => place));
     for (const tile of panel.querySelectorAll(".tile")) {
       const place = Number(tile.dataset.place);
@@ -80,6 +115,7 @@ const tiles = (() => {
       panel.textContent = "No layer has weights, so there are no tiles.";
       return;
     }
+    panel.replaceChildren(detail, ...overview());
     draw(withTiles.reduce((best, id) => (model.layers[id].fills.length > model.layers[best].fills.length ? id : best)));
     selection.follow(panel, "tiles", tileOf);
     selection.listen(light);

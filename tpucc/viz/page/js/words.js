@@ -78,13 +78,16 @@ const words = (() => {
     instruction: ({ id }) => ofInstruction(id),
     buffer: ({ id }) => ofBuffer(buffers[id]),
     tile: ({ id, place }) => ofTile(id, place),
-    box: (chosen) => [...writtenIn(chosen), ...madeBy(model.diagrams[chosen.diagram][chosen.id])],
+    box: (chosen) => [...costOf(chosen), ...writtenIn(chosen), ...madeBy(model.diagrams[chosen.diagram][chosen.id])],
     origin: ({ id }) => madeBy([id]),
   };
 
+  /** The share of all cycles in tenths, as the table of layers has it. */
+  const share = (own) => tenths(own / Math.max(1, model.cycles));
+
   function ofLayer(id) {
     const { weights, fills, cycles: own, choice, tops, error } = layers[id];
-    const parts = [`It takes ${cycles(own)}, ${percent(own, model.cycles)} of all; ${Number(tops.toPrecision(3))} TOPS.`];
+    const parts = [`It takes ${cycles(own)}, ${share(own)} of all; ${Number(tops.toPrecision(3))} TOPS.`];
     if (weights[0]) parts.push(`Its weights are ${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
     if (choice) parts.push(`Computed ${choice}.`);
     if (error) parts.push(error);
@@ -92,7 +95,7 @@ const words = (() => {
   }
 
   function ofInstruction(id) {
-    const parts = [model.texts[id]];
+    const parts = [model.texts[id], model.sentenceOf(id)];
     const length = code.end[id] - code.start[id];
     if (length) parts.push(`The ${model.unitOf(id)} unit works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
@@ -102,6 +105,16 @@ const words = (() => {
       parts.push(`Tile (${row}, ${column}) of ${layers[layer].name}.`);
     }
     return parts;
+  }
+
+  /** The operands of an instruction, as its text has them, each with its meaning. */
+  function operands(id) {
+    const { operands: meanings } = model.opcodes[code.opcode[id]];
+    const written = model.texts[id].split(" ").slice(1).map((text) => text.replace(/,$/, ""));
+    return written.flatMap((text) => {
+      const [key] = text.split("=");
+      return Object.hasOwn(meanings, key) ? [{ text, meaning: meanings[key] }] : [];
+    });
   }
 
   function ofBuffer(buffer) {
@@ -127,6 +140,15 @@ const words = (() => {
     return `${number(count)}${ending && Math.floor(count / 10) % 10 !== 1 ? ending : "th"}`;
   }
 
+  /** What a box costs: that of the layers that it is, or is a part of. */
+  function costOf(chosen) {
+    const [first, ...others] = [...links.resolve(chosen).layers].sort((a, b) => a - b);
+    if (first === undefined) return [];
+    if (!others.length) return [`Layer ${layers[first].name}. ${ofLayer(first)[0]}`];
+    const sum = [first, ...others].reduce((whole, id) => whole + layers[id].cycles, 0);
+    return [`Its ${number(others.length + 1)} layers take ${cycles(sum)}, ${share(sum)} of all.`];
+  }
+
   /** What a box says of itself, or what it stands for. */
   function writtenIn(chosen) {
     if (insides.of(chosen)) return standsFor(insides.of(chosen));
@@ -150,5 +172,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, tilePlace };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace };
 })();

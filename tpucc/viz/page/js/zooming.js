@@ -1,26 +1,75 @@
-/** Moving about in a picture that is larger than its frame. */
+/** Moving about in a picture that is larger than its frame: it fits when it opens, can be zoomed, and then has a small map of the whole. */
 const zooming = (() => {
   const STEP = 1.25;
   const [LEAST, MOST] = [0.1, 8];
+  const MAP = { width: 160, height: 120 };
 
-  /** Zooms what is in a frame, with Ctrl and the wheel too; `svg()` is the picture that is in it now. */
+  /** A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. */
+  function mapOf(frame, svg, scale) {
+    const [use, seen] = [dom.svg("use"), dom.svg("rect", { class: "seen" })];
+    const drawing = dom.svg("svg", { "aria-hidden": "true" }, use, seen);
+    const map = dom.make("div", { class: "map", hidden: "", title: "the whole picture; click to go there" }, drawing);
+    function draw() {
+      const { width, height } = svg().viewBox.baseVal;
+      const least = Math.min(MAP.width / width, MAP.height / height);
+      map.hidden = width * scale() <= frame.clientWidth + 1 && height * scale() <= frame.clientHeight + 1;
+      if (map.hidden) return;
+      for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width: width * least, height: height * least })) drawing.setAttribute(name, value);
+      for (const [name, value] of Object.entries({ href: `#${svg().id}`, width, height })) use.setAttribute(name, value);
+      const shown = { x: frame.scrollLeft, y: frame.scrollTop, width: frame.clientWidth, height: frame.clientHeight };
+      for (const [name, value] of Object.entries(shown)) seen.setAttribute(name, value / scale());
+    }
+    function go(event) {
+      if (!event.buttons) return;
+      event.preventDefault();
+      const place = drawing.getBoundingClientRect();
+      const factor = (svg().viewBox.baseVal.width / place.width) * scale();
+      frame.scrollTo((event.clientX - place.left) * factor - frame.clientWidth / 2, (event.clientY - place.top) * factor - frame.clientHeight / 2);
+    }
+    for (const kind of ["pointerdown", "pointermove"]) map.addEventListener(kind, go);
+    frame.addEventListener("scroll", draw);
+    return { map, draw };
+  }
+
+  /** Zooms what is in a frame, with Ctrl and the wheel too; `svg()` is the picture that is in it now. It fits until somebody zooms it. */
   function zoomable(frame, svg) {
+    const zoomed = new WeakSet();
     const size = () => svg().viewBox.baseVal;
     const scale = () => svg().width.baseVal.value / size().width;
+    const { map, draw } = mapOf(frame, svg, scale);
     function to(wanted, x = frame.clientWidth / 2, y = frame.clientHeight / 2) {
       const [before, next] = [scale(), Math.min(MOST, Math.max(LEAST, wanted))];
       const [left, top] = [(frame.scrollLeft + x) / before, (frame.scrollTop + y) / before];
       svg().setAttribute("width", size().width * next);
       svg().setAttribute("height", size().height * next);
       frame.scrollTo(left * next - x, top * next - y);
+      draw();
+    }
+    function by(steps, ...place) {
+      zoomed.add(svg());
+      to(scale() * STEP ** steps, ...place);
+    }
+    function fit() {
+      zoomed.delete(svg());
+      to(Math.min(1, frame.clientWidth / size().width, frame.clientHeight / size().height));
+    }
+    /** Fits what nobody has zoomed, when it is shown or its frame has another size. */
+    function settle() {
+      if (!frame.clientWidth) return;
+      if (zoomed.has(svg())) draw();
+      else fit();
     }
     frame.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       const place = frame.getBoundingClientRect();
-      to(scale() * STEP ** -Math.sign(event.deltaY), event.clientX - place.left, event.clientY - place.top);
+      by(-Math.sign(event.deltaY), event.clientX - place.left, event.clientY - place.top);
     }, { passive: false });
-    return { by: (steps) => to(scale() * STEP ** steps), fit: () => to(Math.min(1, frame.clientWidth / size().width)) };
+    const button = (text, label, click) => dom.make("button", { title: label, "aria-label": label.split(" (")[0], click }, text);
+    const buttons = [button("+", "zoom in (+)", () => by(1)), button("−", "zoom out (-)", () => by(-1)), button("fit", "fit the picture (0)", fit)];
+    frame.after(dom.make("div", { class: "tools" }, map, dom.make("div", { role: "group", "aria-label": "zoom" }, ...buttons)));
+    new ResizeObserver(settle).observe(frame);
+    return { by, fit, settle };
   }
 
   /** Dragging moves the picture. Returns whether that is what the pointer did last. */

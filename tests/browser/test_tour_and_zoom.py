@@ -1,0 +1,128 @@
+"""The tour of the first visit; diagrams that fit their pane, are zoomed, and have a map; rewrites before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+STEPS = 7
+SIZES = """() => {
+  const frame = document.querySelector(".view.on .picture");
+  const { width, height } = frame.querySelector("svg").getBoundingClientRect();
+  return { width, height, across: frame.clientWidth, down: frame.clientHeight, map: !document.querySelector(".view.on .map").hidden };
+}"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report_of(PROGRAMS / "02_iris.tpu", tmp_path_factory.mktemp("iris"))
+
+
+def first_visit(page: Page) -> None:
+    page.evaluate("window.name = 'first visit'; localStorage.removeItem('tpucc.tour')")
+    page.reload()
+    settle(page)
+
+
+def step(page: Page) -> str:
+    """How far the tour is; empty if it isn't there."""
+    return page.inner_text(".tour .bar span") if page.locator(".tour").is_visible() else ""
+
+
+def test_the_tour_comes_once_and_goes_from_part_to_part(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    assert step(page) == "", "it was seen"
+    first_visit(page)
+    seen = []
+    while (at := step(page)) and len(seen) < 20:
+        assert page.locator(".toured").count() == 1
+        card, width = page.locator(".tour").bounding_box(), page.viewport_size
+        assert card is not None
+        assert width is not None
+        assert card["x"] >= 0
+        assert card["y"] >= 0
+        assert card["x"] + card["width"] <= width["width"]
+        assert card["y"] + card["height"] <= width["height"]
+        seen.append(at)
+        assert page.evaluate("document.activeElement.closest('.tour') !== null"), "the keyboard is in it"
+        page.keyboard.press("Enter")
+    assert seen == [f"{number} of {STEPS}" for number in range(1, STEPS + 1)]
+    assert page.locator(".toured").count() == 0
+    page.reload()
+    assert step(page) == ""
+    page.evaluate("window.name = ''")
+
+
+def test_the_tour_is_skipped_and_reopened(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    page.click("#tour")
+    page.get_by_role("dialog", name="The source").get_by_role("button", name="next").click()
+    assert page.get_by_role("dialog", name="The views").is_visible()
+    page.keyboard.press("ArrowLeft")
+    assert step(page).startswith("1 of")
+    page.keyboard.press("Escape")
+    assert step(page) == ""
+    assert page.evaluate("document.activeElement.id") == "tour"
+    page.keyboard.press("Enter")
+    page.click(".tour >> text=skip")
+    assert step(page) == ""
+
+
+def test_a_linked_address_has_no_tour_in_its_way(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report, "view=graph")
+    first_visit(page)
+    assert step(page) == ""
+    page.evaluate("window.name = ''")
+
+
+def test_a_diagram_fits_its_pane_until_it_is_zoomed(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report, "view=layers")
+    settle(page)
+    whole = page.evaluate(SIZES)
+    assert whole["width"] <= whole["across"] + 1
+    assert whole["height"] <= whole["down"] + 1
+    assert not whole["map"]
+    page.set_viewport_size({"width": 1900, "height": 1000})
+    settle(page)
+    assert page.evaluate(SIZES)["height"] > whole["height"], "it fits the larger pane"
+    page.get_by_role("button", name="zoom in").first.click()
+    for _ in range(4):
+        page.keyboard.press("+")
+    zoomed = page.evaluate(SIZES)
+    assert zoomed["map"]
+    assert zoomed["height"] > zoomed["down"]
+    page.set_viewport_size({"width": 1280, "height": 800})
+    settle(page)
+    assert page.evaluate(SIZES)["height"] == zoomed["height"], "what was zoomed stays so"
+    page.locator(".view.on .map").click(position={"x": 5, "y": 90})
+    assert page.evaluate("document.querySelector('.view.on .picture').scrollTop") > 0
+    page.locator(".view.on").get_by_role("button", name="fit the picture").click()
+    assert page.evaluate(SIZES) == whole
+
+
+def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=passes")
+    pane = page.locator(".rewrite")
+    assert not pane.is_visible(), "the first stage rewrites nothing"
+    page.locator(".stages button", has_text="fuse-bias").click()
+    sides = pane.locator("figure")
+    assert [text.split("\n")[0] for text in sides.all_inner_texts()] == ["before", "after"]
+    assert "fuse-bias: rewrite 1 of" in pane.inner_text()
+    count = [sides.nth(side).locator(".box:not(:has(rect[stroke-dasharray]))").count() for side in (0, 1)]
+    assert count[0] > count[1], "two operators have become one"
+    pane.get_by_role("button", name="the next rewrite").click()
+    assert "rewrite 2 of" in pane.inner_text()
+    sides.first.locator(".box").last.click()
+    assert page.evaluate("window.tpucc.selection().kind") == "line"

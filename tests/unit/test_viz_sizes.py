@@ -1,0 +1,131 @@
+"""The diagrams of all programs: none is too large to read, none is left to the built-in layout, and no arrow runs through words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tpucc
+from tests.unit.test_viz_insides import woven
+from tpucc.viz.diagrams.collapse import LARGEST, MOST_WORK, collapse, sized
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.layout import Layout, Route
+from tpucc.viz.diagrams.paint import extent
+from tpucc.viz.diagrams.render import BUILT_IN, PATIENCE, Rendered, Renderer, render, render_all, renderers
+from tpucc.viz.diagrams.wrap import wrapped
+from tpucc.viz.pictures import DIAGRAMS, draw_diagrams
+from tpucc.viz.rect import Point
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+ALL = [*sorted(PROGRAMS.glob("*.tpu")), *sorted(PROGRAMS.glob("gallery/*.tpu"))]
+
+
+def drawn(path: Path) -> dict[str, Rendered]:
+    exe = tpucc.compile(path)
+    assert exe.compilation is not None
+    return draw_diagrams(DIAGRAMS, exe.compilation.graph, exe.compilation.layers, exe.runtime)
+
+
+def points(route: Route) -> Iterator[Point]:
+    """Places on a route, about as far from each other as letters."""
+    for start in range(0, len(route.points) - 1, 3):
+        a, b, c, d = route.points[start : start + 4]
+        for t in (step / 24 for step in range(25)):
+            u = 1 - t
+            x, y = (u**3 * a[i] + 3 * u * u * t * b[i] + 3 * u * t * t * c[i] + t**3 * d[i] for i in (0, 1))
+            yield x, y
+
+
+@pytest.mark.skipif(renderers()[0].name == BUILT_IN, reason="no Graphviz here")
+@pytest.mark.parametrize("path", ALL, ids=[path.stem for path in ALL])
+def test_every_diagram_can_be_read_before_anything_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts: dict[str, Layout] = {}
+
+    def kept(diagram: Diagram, layout: Layout) -> Layout:
+        layouts[diagram.key] = wrapped(diagram, layout)
+        return layouts[diagram.key]
+
+    monkeypatch.setattr("tpucc.viz.diagrams.render.wrapped", kept)
+    found = drawn(path)
+    assert set(found) == set(DIAGRAMS)
+    for name, rendered in found.items():
+        assert (rendered.failures, rendered.warning) == ((), "")
+        assert rendered.diagram.work <= MOST_WORK
+        layout = layouts[name]
+        assert all(own <= most for own, most in zip(extent(rendered.diagram, layout), LARGEST, strict=True)), name
+        labels = [route.label for route in layout.routes if route.label]
+        for x, y in (point for route in layout.routes for point in points(route)):
+            assert not any(r.left + 5 < x < r.right - 5 and r.top + 3 < y < r.bottom - 3 for r in labels), "an arrow through a label"
+
+
+def titles(path: Path, name: str) -> list[str]:
+    return [box.title for box in drawn(path)[name].diagram.boxes]
+
+
+def test_the_steps_of_a_loop_and_the_calls_of_the_model_are_boxes() -> None:
+    assert titles(PROGRAMS / "06_digits_lstm.tpu", "graph") == [
+        "input",
+        "zeros",
+        "zeros",
+        "8 × lstm_step",
+        "fc · line 28",
+        "softmax",
+        "output",
+    ]
+    found = drawn(PROGRAMS / "11_resnet50.tpu")
+    for name in DIAGRAMS:
+        stages = [box for box in found[name].diagram.boxes if box.title == "stage"]
+        assert [box.details[0].split("line ")[1] for box in stages] == ["38", "39", "40", "41"]
+    assert found["graph"].diagram.boxes[2].details[0] == "stage1 · line 38"
+
+
+def test_a_part_of_a_call_does_not_pass_for_all_of_it() -> None:
+    """The products with the inputs are taken out of the steps: what stays in each is a part of `lstm_step`."""
+    found = drawn(PROGRAMS / "06_digits_lstm.tpu")["layers"].diagram
+    parts = [box for box in found.boxes if "of lstm_step" in "".join(box.details)]
+    assert len(parts) > 1
+    assert not any("lstm_step" in box.title for box in found.boxes)
+
+
+def test_a_size_and_no_time_decides_what_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, float]] = []
+
+    def answers(link: Renderer, diagrams: list[Diagram], patience: float) -> list[str]:
+        asked.extend((diagram.work, patience) for diagram in diagrams)
+        return ["no answer"] * len(diagrams)
+
+    monkeypatch.setattr("tpucc.viz.diagrams.render._answers", answers)
+    full = woven(6000, 5)
+    assert next(sized(full)).diagram.work <= MOST_WORK < full.work
+    render_all([full, woven(90, 1, reach=80)])
+    assert {patience for _, patience in asked} <= {PATIENCE}
+    assert all(work <= MOST_WORK for work, _ in asked)
+    assert PATIENCE >= 300
+
+
+def test_each_diagram_that_the_built_in_layout_draws_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be laid out at once is tried one by one: one that fails takes no other with it."""
+    fine, broken = woven(5, 1), woven(6, 1)
+
+    def layouts(text: str, diagrams: list[Diagram]) -> list[Layout]:
+        if any(len(diagram.boxes) == 6 for diagram in diagrams):
+            raise ValueError("not the layout of graph")
+        return [Layout((), (), ())] * len(diagrams)
+
+    monkeypatch.setattr("tpucc.viz.diagrams.render.renderers", lambda: (Renderer("dot", True, "dot"), Renderer(BUILT_IN, True, "")))
+    monkeypatch.setattr("tpucc.viz.diagrams.render._child", lambda *_: "")
+    monkeypatch.setattr("tpucc.viz.diagrams.render.read_layouts", layouts)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.painted", lambda *_: "")
+    monkeypatch.setattr("tpucc.viz.diagrams.render.wrapped", lambda *_: Layout((), (), ()))
+    monkeypatch.setattr("tpucc.viz.diagrams.render.extent", lambda *_: (0.0, 0.0))
+    first, second, third = render_all([fine, broken, fine])
+    assert (first.renderer, first.warning, third.renderer) == ("dot", "", "dot")
+    assert second.warning == "the picture graph is drawn by the built-in layout, less well: dot: not the layout of graph"
+
+
+def test_without_a_renderer_there_is_nothing_to_warn_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUCC_DOT", "builtin")
+    assert render(woven(5, 1)).warning == ""
+    assert collapse(woven(5, 1)).diagram == woven(5, 1)
