@@ -11,6 +11,7 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
+from tpucc.sim.recording import Recording, usual_window
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
@@ -101,8 +102,11 @@ def page(
     accuracy: Accuracy | None = None,
     notes: Sequence[str] = (),
     errors: Sequence[LayerError] = (),
+    recording: Recording | None = None,
 ) -> str:
-    """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known."""
+    """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known,
+    `recording` the values of a run."""
+    window = usual_window(runtime.program).tolist() if recording is None else [step.index for step in recording.steps]
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
     pictures.append(Picture("roofline", roofline_of(runtime)))
     return draw_page(
@@ -111,6 +115,8 @@ def page(
             statistics=read_statistics(runtime.stats),
             times=times_of(runtime),
             waits=_waits(runtime),
+            waiting=runtime.waiting,
+            window=window,
             pictures=pictures,
             stages=stages,
             errors=errors,
@@ -118,6 +124,7 @@ def page(
             notes=notes,
             renderer=next((drawn.renderer for drawn in diagrams.values()), ""),
             openings=_openings(diagrams),
+            recording=recording,
         )
     )
 

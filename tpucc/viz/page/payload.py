@@ -25,6 +25,7 @@ from tpucc.viz.charts.timeline import Times, layer_spans
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
+from tpucc.viz.page.machine import machine_payload
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import stages_payload
@@ -52,6 +53,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "layer_spans": layer_spans(given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
+        "machine_view": machine_payload(program, touched, given.waiting, given.window, given.recording),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),

@@ -1,7 +1,7 @@
 /** Brings the page to life, and takes it to where its address says. */
 (() => {
   const asked = selection.restored(); // before the parts start, which write the address
-  for (const part of [source, diagrams, tiles, assembly, passes, timeline, buffer, inspector, search, views, keyboard]) part.start();
+  for (const part of [source, diagrams, tiles, assembly, passes, timeline, buffer, machinePlayer, inspector, search, views, keyboard]) part.start();
 
   const windowText = document.getElementById("window");
   function told() {
