@@ -30,7 +30,11 @@ def memory(interpreter: Interpreter, seen: Seen) -> AnyArray:
     machine, lanes = interpreter.machine, slice(seen.values.shape[1])
     if seen.place in (Place.ACC, Place.HOST):
         return (machine.accumulators if seen.place is Place.ACC else machine.host)[seen.rows, lanes]
-    return joined(machine.ub[seen.rows, lanes], machine.ub[seen.rows + 1, lanes]) if seen.values.dtype == np.int16 else machine.ub[seen.rows, lanes]
+    return (
+        joined(machine.ub[seen.rows, lanes], machine.ub[seen.rows + 1, lanes])
+        if seen.values.dtype == np.int16
+        else machine.ub[seen.rows, lanes]
+    )
 
 
 @pytest.mark.parametrize("window", [slice(None), slice(37, 61), slice(-9, None)], ids=["all", "a middle part", "the end"])

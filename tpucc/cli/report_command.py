@@ -48,7 +48,9 @@ def command(model: Path, output: Path | None, values: range | None, quiet: bool,
         runtime = Runtime(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw the page")
-        made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=_chosen(values, len(compilation.program.instructions)))
+        made = artifacts(
+            compilation, runtime, stem_of(model), ("report",), accuracy, window=_chosen(values, len(compilation.program.instructions))
+        )
     place = output or Path(f"{stem_of(model)}.html")
     write_file(place, made.files["report.html"])
     if not quiet:

@@ -5,6 +5,7 @@ Times and waits are there for all instructions. Values, and sentences about inst
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ BOX_OF = {
     **{Place.ACC: SUMS, Place.HOST: HOST, Place.MEMORY: MEMORY},
 }
 """The box in which the rows of a place are."""
+NUMBER = re.compile(r"\d+(?:,\d{3})*")
 WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
 """The box that shows what a unit does."""
 NAMES = {
@@ -43,13 +45,13 @@ NAMES = {
 def boxes(target: Target) -> Iterator[tuple[str, Kind, str, str]]:
     """Of each part of the machine its key, its colour, its title, and what it is for."""
     side, rows = f"{target.mxu} × {target.mxu}", counted(target.accumulator_rows, "row")
-    yield HOST, Kind.HOST, "Host", "Brings inputs, takes results, computes the rest."
-    yield MEMORY, Kind.WEIGHTS, "Weight memory", f"All weights, in tiles of {side}."
-    yield FIFO, Kind.WEIGHTS, "Weight FIFO", f"Fetched tiles wait here, in {counted(target.weight_fifo_tiles, 'place')}."
-    yield MATRIX, Kind.MATRIX, "Matrix unit", "Multiplies rows by the weights in use. The shadow weights are for the next tile."
+    yield HOST, Kind.HOST, "Host", "Brings inputs and takes results."
+    yield MEMORY, Kind.WEIGHTS, "Weight memory", f"Tiles of {side} weights."
+    yield FIFO, Kind.WEIGHTS, "Weight FIFO", f"Fetched tiles, in {counted(target.weight_fifo_tiles, 'place')}."
+    yield MATRIX, Kind.MATRIX, "Matrix unit", "Multiplies rows by the weights in use; the shadow has the next."
     yield SUMS, Kind.MATRIX, "Accumulators", f"The sums of products, in {rows} of {target.mxu}."
-    yield ACTIVATION, Kind.VECTOR, "Activation unit", "Makes values of sums; adds and pools rows."
-    yield BUFFER, Kind.VECTOR, "Unified buffer", "What goes into layers and comes out of them, in rows."
+    yield ACTIVATION, Kind.VECTOR, "Activation unit", "Makes values of sums; pools, adds."
+    yield BUFFER, Kind.VECTOR, "Unified buffer", "Inputs and results of layers."
 
 
 def machine_view(program: Program) -> Markup:
@@ -71,7 +73,9 @@ def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
     return tag("section", head, about, *does, holds, attributes={"aria-label": title}, class_=f"part p-{kind}", data_part=name)
 
 
-def machine_payload(program: Program, touched: Effects, waiting: Waiting, window: Sequence[int], recording: Recording | None) -> dict[str, Any]:
+def machine_payload(
+    program: Program, touched: Effects, waiting: Waiting, window: Sequence[int], recording: Recording | None
+) -> dict[str, Any]:
     """`window` are the instructions that have a sentence, ascending; those of the recording are among them."""
     records = program.instructions
     return {
@@ -83,10 +87,18 @@ def machine_payload(program: Program, touched: Effects, waiting: Waiting, window
         "units": {int(unit): {"name": NAMES[unit], "box": WORKERS[unit]} for unit in WORKERS},
         "waiting": _waiting(waiting),
         "window": deltas(window),
-        "sentences": "\n".join(str(Instruction.of(records[index])) for index in window),
+        "sentences": _sentences([str(Instruction.of(records[index])) for index in window]),
         "left_out": _left_out(program, window, recording),
         **({} if recording is None else _recorded(recording)),
     }
+
+
+def _sentences(texts: Sequence[str]) -> dict[str, Any]:
+    """Each sentence as the number of its wording, in which # stands for each of its numbers, and these: a tenth of the letters."""
+    wordings = [NUMBER.sub("#", text) for text in texts]
+    known = list(dict.fromkeys(wordings))
+    numbers = [int(number.replace(",", "")) for text in texts for number in NUMBER.findall(text)]
+    return {"wordings": known, "wording": plain([known.index(wording) for wording in wordings]), "numbers": plain(numbers)}
 
 
 def _paths(spec: Spec) -> list[tuple[str, str]]:

@@ -109,6 +109,7 @@ const machinePlan = (() => {
       put(does, said, () => [said]);
       part.dataset.does = how;
     }
+    if (!arrows.size) laidOut();
     move(machineState.moving(state));
   }
 
@@ -117,12 +118,10 @@ const machinePlan = (() => {
     const used = new Set(found.map(({ from, to }) => `${from} ${to}`));
     for (const [key, { line }] of arrows) line.classList.toggle("busy", used.has(key));
     while (tokens.length < found.length) tokens.push(plan.appendChild(dom.make("div", { class: "token", "aria-hidden": "true" })));
+    while (tokens.length > found.length) tokens.pop().remove();
     tokens.forEach((token, place) => {
       const here = found[place];
-      const ends = here && arrows.get(`${here.from} ${here.to}`)?.ends;
-      token.hidden = !ends;
-      if (!ends) return;
-      const [x1, y1, x2, y2] = ends;
+      const [x1, y1, x2, y2] = arrows.get(`${here.from} ${here.to}`).ends;
       const along = (a, b) => a + Math.sign(a - b) * GAP + (b - a + Math.sign(b - a) * 2 * GAP) * here.share;
       token.style.transform = `translate(${along(x1, x2)}px, ${along(y1, y2)}px) translate(-50%, -50%)`;
       if (token.textContent !== here.text) token.textContent = here.text;

@@ -122,10 +122,10 @@ const machinePlayer = (() => {
     return found;
   }
 
-  /** Where a breakpoint stops: `stall`, `layer N` or `line N`. */
+  /** Where a breakpoint stops: `stall`, `layer N` or `line N`. Those of instructions have their steps, too. */
   function stops(wanted) {
     const [kind, number] = wanted.split(" ");
-    if (kind === "stall") return (machineState.stretches[machineState.MATRIX] ?? []).map((one) => ({ place: placeOf(one.start), told: Math.max(0, until(starts, one.start) - 1) }));
+    if (kind === "stall") return (machineState.stretches[machineState.MATRIX] ?? []).map((one) => ({ place: placeOf(one.start) }));
     const owns = kind === "layer" ? (index) => code.layer[index] === Number(number) : (index) => model.origins[layers[code.layer[index]]?.origin]?.line === Number(number);
     return firsts(owns);
   }
@@ -133,8 +133,8 @@ const machinePlayer = (() => {
   function toBreak(way) {
     const found = stops(shown.stop.value);
     const [here, exact] = [Math.floor(at), at === Math.floor(at)];
-    const later = ({ place, told }) => place > here || (place === here && told > focus && exact);
-    const earlier = ({ place, told }) => place < at && (place < here || !exact) || (place === here && exact && told < focus && shown.stop.value !== "stall");
+    const later = ({ place, told }) => place > here || (place === here && exact && told > focus);
+    const earlier = ({ place, told }) => place < here || (place === here && (!exact || told < focus));
     const target = way > 0 ? found.find(later) : found.findLast(earlier);
     if (target) go(target.place, target.told);
     else if (way > 0) go(final);

@@ -64,14 +64,20 @@ const machineState = (() => {
     return { steps, corners: new Map(Array.from(numbers, (number, place) => [number, square(place)])) };
   }
 
+  /** What each instruction of the window does, in a sentence. */
+  function told({ wordings, wording, numbers }) {
+    const [kinds, all] = [wording, numbers].map(decode.plain);
+    let next = 0;
+    return new Map(Array.from(decode.deltas(data.window), (index, place) => [index, wordings[kinds[place]].replaceAll("#", () => words.number(all[next++]))]));
+  }
+
   const units = work();
   const stretches = waiting();
   const stretchStarts = Object.fromEntries(Object.entries(stretches).map(([unit, own]) => [unit, own.map(({ start }) => start)]));
   const { steps, corners } = recorded();
   const tiles = decode.deltas(data.tiles);
   const rows = decode.plain(data.rows);
-  const texts = data.sentences.split("\n");
-  const sentences = new Map(Array.from(decode.deltas(data.window), (index, place) => [index, texts[place]]));
+  const sentences = told(data.sentences);
   const arrived = fetches.map(({ read }) => code.end[read]);
   const shifted = shifts.map((start) => start + machine.shift);
   const takers = Array.from(code.switches.keys()).filter((index) => code.switches[index] && model.opcodes[code.opcode[index]].unit === MATRIX);
