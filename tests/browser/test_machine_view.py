@@ -1,4 +1,4 @@
-"""The view of the machine: what it shows is the simulator's, forwards and back; why a unit waits is the timeline's; it is played and read."""
+"""The view of the machine: what it shows is the simulator's, forwards and back; why a unit waits is the timeline's; it plays."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tpucc.runtime.check import calibrated_inputs
 from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.windows import first_part
 from tpucc.sim.accounting import ROWS
+from tpucc.sim.interpret import Interpreter
 from tpucc.sim.recording import usual_window
 from tpucc.sim.segments import Cause, matrix_segments
 
@@ -84,30 +85,28 @@ def test_what_is_shown_as_an_instruction_begins_is_the_simulators_memory(stem: s
         if index in chosen:
             at(page, index)
             shown = page.evaluate(SHOWN)
-            memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
-            for name, memory in memories.items():
-                for operand in shown[name]:
-                    if operand["instruction"] == index and operand["verb"].endswith("reads"):
-                        for row, values in operand["rows"]:
-                            assert memory[row, : len(values)].tolist() == values, (index, name, row)
-                            compared += 1
+            compared += same_rows(shown, whole, index, "reads")
         whole.execute(index)
         if index in chosen:
+            compared += same_rows(shown, whole, index, "writes")
             start = int(times.start[index])
             latest = int((times.tiles.taken <= start).sum()) - 1
             assert shown["tiles"][0] == (f"in use: tile {numbers[latest]}" if latest >= 0 else "in use: none")
-            waiting = (times.tiles.arrived <= start) & ~np.pad(times.tiles.shifting <= start, (0, len(numbers) - len(times.tiles.shifting)))
-            assert shown["fifo"] == numbers[waiting].tolist()
+            shifted = np.pad(times.tiles.shifting <= start, (0, len(numbers) - len(times.tiles.shifting)))
+            assert shown["fifo"] == numbers[(times.tiles.arrived <= start) & ~shifted].tolist()
             if touched.multiplies[index]:
                 assert numbers[resolve(records, touched).fetch[index]] == whole.tile == numbers[latest]
                 assert whole.machine.tiles[whole.tile, :4, :4].tolist() == shown["corner"]
-            for name, memory in memories.items():
-                for operand in shown[name]:
-                    if operand["instruction"] == index and operand["verb"].endswith("writes"):
-                        for row, values in operand["rows"]:
-                            assert memory[row, : len(values)].tolist() == values, (index, name, row)
-                            compared += 1
     assert compared > 16
+
+
+def same_rows(shown: dict[str, Any], whole: Interpreter, index: int, verb: str) -> int:
+    """How many rows an instruction reads or writes, as the view shows them; they are those of the simulator."""
+    memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
+    found = [(n, row) for n in memories for o in shown[n] if o["instruction"] == index and o["verb"].endswith(verb) for row in o["rows"]]
+    for name, (row, values) in found:
+        assert memories[name][row, : len(values)].tolist() == values, (index, name, row)
+    return len(found)
 
 
 def test_forward_and_back_come_to_the_same_states_through_a_whole_run(open_page: OpenPage, tmp_path: Path) -> None:

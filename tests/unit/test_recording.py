@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from tpucc.sim.interpret import Interpreter
 from tpucc.sim.machine import joined
 from tpucc.sim.recording import LANES, ROWS, SIDE, Seen, recorded, usual_window
 
-MORE = {**CASES, "padding": ("02_iris", {}), "products of sums": ("06_digits_lstm", {"params": {"batch": 3}})}
+MORE: dict[str, tuple[str, Any]] = {**CASES, "padding": ("02_iris", {}), "products of sums": ("06_digits_lstm", {"params": {"batch": 3}})}
 
 
 @pytest.fixture(params=MORE)

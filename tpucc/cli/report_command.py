@@ -61,7 +61,7 @@ def _chosen(values: range | None, count: int) -> Int64 | None:
     """The numbers of the instructions that were asked for. Raises `BadParameter` where the program, or a page, has no room for them."""
     if values is None:
         return None
-    if values != range(0) and not 0 <= values.start < values.stop <= count:
+    if values.stop and not values.start < values.stop <= count:
         raise click.BadParameter(f"there are instructions 0 to {count - 1:,}", param_hint="--values")
     if len(values) > MOST:
         raise click.BadParameter(

@@ -156,7 +156,8 @@ class _Units:
 
     def _finished(self, unit: int, instruction: int) -> int:
         """When others may use what an instruction has made."""
-        return self._end[instruction] + (self._program.target.pipeline_cycles if unit == Engine.MATRIX else 0)
+        end: int = self._end[instruction]
+        return end + self._program.target.pipeline_cycles if unit == Engine.MATRIX else end
 
     def _fetch(self, index: int, unit: int) -> Iterator[Stretch]:
         place, end = self._fetched - self._program.target.weight_fifo_tiles, self._start[index]

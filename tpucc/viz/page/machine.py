@@ -16,7 +16,7 @@ from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import SPECS, Engine, Instruction, Opcode, Place, Spec
 from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, Int64
-from tpucc.sim.recording import EACH, FIRST, Recording, Seen
+from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Seen
 from tpucc.sim.waiting import SHIFTER, WORDS, Waiting
 from tpucc.target import Target
 from tpucc.viz.page.columns import deltas, octets, plain
@@ -25,10 +25,9 @@ from tpucc.viz.svg import Markup, escaped, joined, tag
 
 HOST, MEMORY, FIFO, MATRIX, SUMS, ACTIVATION, BUFFER = ("host", "memory", "fifo", "matrix", "accumulators", "activation", "buffer")
 """The boxes of the plan."""
-BOX_OF = {
-    **dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.DEST), BUFFER),
-    **{Place.ACC: SUMS, Place.HOST: HOST, Place.MEMORY: MEMORY},
-}
+BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.DEST), BUFFER) | {
+    Place.ACC: SUMS, Place.HOST: HOST, Place.MEMORY: MEMORY
+}  # fmt: skip
 """The box in which the rows of a place are."""
 NUMBER = re.compile(r"\d+(?:,\d{3})*")
 WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
@@ -117,8 +116,9 @@ def _paths(spec: Spec) -> list[tuple[str, str]]:
 
 
 def _waiting(waiting: Waiting) -> dict[str, Any]:
+    texts = {int(reason): words for reason, words in WORDS.items()}
     return {
-        "words": [WORDS[reason] if reason in WORDS else "" for reason in range(max(WORDS) + 1)],
+        "words": [texts.get(reason, "") for reason in range(max(texts) + 1)],
         "unit": octets(waiting.unit),
         "instruction": deltas(waiting.instruction),
         "start": deltas(waiting.start),
@@ -161,14 +161,15 @@ def _joined(arrays: Sequence[AnyArray]) -> Int64:
 
 def _left_out(program: Program, window: Sequence[int], recording: Recording | None) -> str:
     """Which values the view has, and how to get others."""
-    count, command = len(program.instructions), f"`tpucc report {printable(program.source)} --values A:B`"
+    count, command = len(program.instructions), f"tpucc report {printable(program.source)} --values A:B"
     if recording is None:
-        return f"The page has no values of a run: the model names no inputs for it. {command} makes it with those on random inputs."
-    first = recording.steps[0].index if recording.steps else 0
+        return f"The page has no values of a run. {command} makes it with those of instructions A to B, on random inputs if the model names none."
+    first, last = recording.steps[0].index, recording.steps[-1].index
     if len(window) == count:
         which = f"of all {counted(count, 'instruction')}"
-    elif recording.steps and len(window) == recording.steps[-1].index - first + 1:
-        which = f"of instructions {first:,} to {recording.steps[-1].index:,} of {count:,}; {command} has others"
+    elif len(window) == last - first + 1:
+        which = f"of instructions {first:,} to {last:,} of {count:,}; {command} has others"
     else:
         which = f"of the first {FIRST} instructions and the first {EACH} of each layer, {len(window):,} of {count:,}; {command} has others"
-    return f"Values on {printable(recording.origin)}: {which}. Of each operand the first 4 rows and of them the first lanes; of each tile a corner."
+    parts = f"Of each operand the first {ROWS} rows are here, of each row the first lanes, of each tile a corner."
+    return f"Values on {printable(recording.origin)}, {which}. {parts}"
