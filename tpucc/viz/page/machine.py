@@ -163,7 +163,8 @@ def _left_out(program: Program, window: Sequence[int], recording: Recording | No
     """Which values the view has, and how to get others."""
     count, command = len(program.instructions), f"tpucc report {printable(program.source)} --values A:B"
     if recording is None:
-        return f"The page has no values of a run. {command} makes it with those of instructions A to B, on random inputs if the model names none."
+        none = "The page has no values of a run."
+        return f"{none} {command} makes it with those of instructions A to B, on random inputs if the model names none."
     first, last = recording.steps[0].index, recording.steps[-1].index
     if len(window) == count:
         which = f"of all {counted(count, 'instruction')}"
