@@ -18,7 +18,6 @@ from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, Int64
 from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Seen
 from tpucc.sim.waiting import SHIFTER, WORDS, Waiting
-from tpucc.target import Target
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
 from tpucc.viz.svg import Markup, escaped, joined, tag
@@ -41,11 +40,13 @@ NAMES = {
 }
 
 
-def boxes(target: Target) -> Iterator[tuple[str, Kind, str, str]]:
+def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
     """Of each part of the machine its key, its colour, its title, and what it is for."""
+    target = program.target
+    tiles = counted(len(program.tiles) + program.written_tiles, "tile")
     side, rows = f"{target.mxu} × {target.mxu}", counted(target.accumulator_rows, "row")
     yield HOST, Kind.HOST, "Host", "Brings inputs and takes results."
-    yield MEMORY, Kind.WEIGHTS, "Weight memory", f"Tiles of {side} weights."
+    yield MEMORY, Kind.WEIGHTS, "Weight memory", f"{tiles} of {side} weights."
     yield FIFO, Kind.WEIGHTS, "Weight FIFO", f"Fetched tiles, in {counted(target.weight_fifo_tiles, 'place')}."
     yield MATRIX, Kind.MATRIX, "Matrix unit", "Multiplies rows by the weights in use; the shadow has the next."
     yield SUMS, Kind.MATRIX, "Accumulators", f"The sums of products, in {rows} of {target.mxu}."
@@ -55,7 +56,7 @@ def boxes(target: Target) -> Iterator[tuple[str, Kind, str, str]]:
 
 def machine_view(program: Program) -> Markup:
     """The plan without a program's state, which the scripts fill in, under the controls."""
-    parts = joined(_box(*box) for box in boxes(program.target))
+    parts = joined(_box(*box) for box in boxes(program))
     arrows = tag("svg", Markup(" "), attributes={"aria-hidden": "true"}, class_="ways")
     controls = tag("div", Markup(" "), attributes={"role": "toolbar", "aria-label": "steps through the program"}, class_="steps")
     now = tag("div", Markup(" "), attributes={"aria-live": "polite"}, class_="now")

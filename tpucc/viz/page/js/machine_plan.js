@@ -7,6 +7,7 @@ const machinePlan = (() => {
   const data = model.machine_view;
   const SUMS = new Set(["accumulators"]);
   const GAP = 5;
+  const BESIDE = 0.66; // where ways leave boxes: titles are on the left
   const tokens = [];
   const arrows = new Map();
   const told = new Map();
@@ -28,7 +29,8 @@ const machinePlan = (() => {
       const y = middle(Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)) + aside - frame.top;
       return [(a.right <= b.left ? a.right : a.left) - frame.left, y, (a.right <= b.left ? b.left : b.right) - frame.left, y];
     }
-    const x = middle(Math.max(a.left, b.left), Math.min(a.right, b.right)) + aside * 2 - frame.left;
+    const [left, right] = [Math.max(a.left, b.left), Math.min(a.right, b.right)];
+    const x = left + (right - left) * BESIDE + aside * 2 - frame.left;
     return [x, (a.bottom <= b.top ? a.bottom : a.top) - frame.top, x, (a.bottom <= b.top ? b.top : b.bottom) - frame.top];
   }
 
@@ -78,7 +80,7 @@ const machinePlan = (() => {
       `${used} ${shadow} ${shifting}`,
       () => [...weights("in use", used), ...weights(shifting >= 0 ? "shifting in" : "shadow", Math.max(shadow, shifting))],
     ],
-    memory: () => ["", () => [dom.make("p", { class: "soft" }, words.counted(new Set(machineState.tiles).size, "tile"))]],
+    memory: () => ["", () => []],
     activation: () => ["", () => []],
   };
 
