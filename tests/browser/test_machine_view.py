@@ -224,3 +224,21 @@ def test_without_values_it_says_so_and_shows_the_rest(open_page: OpenPage, tmp_p
     assert "tpucc report bare.tpu --values A:B" in page.inner_text(".left-out")
     assert "instruction 1: brings rows" in page.inner_text("[data-part=host]")
     assert page.locator(".part table").count() == 0
+
+
+def test_a_product_opens_in_the_array_with_its_rows_and_its_tile(open_page: OpenPage, tmp_path: Path) -> None:
+    runtime, _ = compiled("04_digits_mlp")
+    page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
+    product = int(np.flatnonzero(effects(runtime.program.instructions).multiplies)[0])
+    at(page, product)
+    shown = page.evaluate(SHOWN)
+    page.click(f"button[aria-label='open instruction {product} in the array']")
+    frame = page.frame_locator("dialog iframe")
+    frame.locator("#element p").first.wait_for()
+    assert f"Instruction {product}:" in frame.locator("h1").inner_text()
+    lanes, weights = frame.locator("body").evaluate("() => [data.input, data.cycles.at(-1).weights]")
+    rows = next(operand["rows"] for operand in shown["buffer"] if operand["verb"] == "matrix unit reads")
+    assert [list(column)[: len(rows)] for column in zip(*lanes, strict=True)][: len(rows)] == [values[:4] for _, values in rows]
+    assert weights == shown["corner"]
+    page.click("dialog.array > button")
+    assert page.locator("dialog iframe").count() == 0

@@ -13,14 +13,16 @@ import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Effects
-from tpucc.isa.instructions import SPECS, Engine, Instruction, Opcode, Place, Spec
+from tpucc.isa.instructions import SPECS, Engine, Flag, Instruction, Opcode, Place, Spec
 from tpucc.isa.program import Program
-from tpucc.numerics import AnyArray, Int64
-from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Seen
+from tpucc.numerics import AnyArray, Int8, Int64
+from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Seen, Step
 from tpucc.sim.waiting import SHIFTER, WORDS, Waiting
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
 from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.waves.page import waves_frame, work_parts
+from tpucc.viz.waves.work import Demo
 
 HOST, MEMORY, FIFO, MATRIX, SUMS, ACTIVATION, BUFFER = ("host", "memory", "fifo", "matrix", "accumulators", "activation", "buffer")
 """The boxes of the plan."""
@@ -28,6 +30,8 @@ BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.DEST), BUFFER)
     Place.ACC: SUMS, Place.HOST: HOST, Place.MEMORY: MEMORY
 }  # fmt: skip
 """The box in which the rows of a place are."""
+ARRAYS = 6
+"""Layers of which a product can be opened in the array: each takes some 17 kB."""
 NUMBER = re.compile(r"\d+(?:,\d{3})*")
 WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
 """The box that shows what a unit does."""
@@ -46,7 +50,7 @@ def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
     tiles = counted(len(program.tiles) + program.written_tiles, "tile")
     side, rows = f"{target.mxu} × {target.mxu}", counted(target.accumulator_rows, "row")
     yield HOST, Kind.HOST, "Host", "Brings inputs and takes results."
-    yield MEMORY, Kind.WEIGHTS, "Weight memory", f"{tiles} of {side} weights."
+    yield MEMORY, Kind.WEIGHTS, "Weight memory", f"{tiles} of {side}."
     yield FIFO, Kind.WEIGHTS, "Weight FIFO", f"Fetched tiles, in {counted(target.weight_fifo_tiles, 'place')}."
     yield MATRIX, Kind.MATRIX, "Matrix unit", "Multiplies rows by the weights in use; the shadow has the next."
     yield SUMS, Kind.MATRIX, "Accumulators", f"The sums of products, in {rows} of {target.mxu}."
@@ -89,7 +93,7 @@ def machine_payload(
         "window": deltas(window),
         "sentences": _sentences([str(Instruction.of(records[index])) for index in window]),
         "left_out": _left_out(program, window, recording),
-        **({} if recording is None else _recorded(recording)),
+        **({} if recording is None else _recorded(program, recording)),
     }
 
 
@@ -130,7 +134,7 @@ def _waiting(waiting: Waiting) -> dict[str, Any]:
     }
 
 
-def _recorded(recording: Recording) -> dict[str, Any]:
+def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
     """The operands of all steps one after the other, and their numbers in one column."""
     seen = [one for step in recording.steps for one in (*step.reads, *step.writes)]
     return {
@@ -143,8 +147,29 @@ def _recorded(recording: Recording) -> dict[str, Any]:
         "width": octets(_bytes(one.values.shape[1] for one in seen)),
         "row": deltas(_joined([one.rows for one in seen])),
         "values": plain(_joined([one.values for one in seen])),
+        "arrays": _arrays(program, recording),
         "corners": {"fetch": deltas(list(recording.tiles)), "values": plain(_joined(list(recording.tiles.values())))},
     }
+
+
+def _arrays(program: Program, recording: Recording) -> dict[str, Any]:
+    """Of the first products of the first layers a corner of the array at work, cycle by cycle: a page of waves in parts."""
+    found: dict[int, tuple[int, dict[str, str]]] = {}
+    for step in recording.steps:
+        layer = int(program.layer_of[step.index])
+        if step.fetch >= 0 and layer not in found and step.reads[0].values.dtype == np.int8:
+            found[layer] = (step.index, _array(program, step, recording.tiles[step.fetch]))
+        if len(found) == ARRAYS:
+            break
+    return {"page": waves_frame(), "parts": dict(found.values())} if found else {}
+
+
+def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
+    instruction, side = Instruction.of(program.instructions[step.index]), len(corner)
+    lanes = step.reads[0].values[:, :side]
+    values = lanes.view(np.uint8) if Flag.UNSIGNED in instruction.flags else lanes
+    words = f"Instruction {step.index:,}: the first {side} lanes of its first rows, times a corner of its tile"
+    return work_parts(Demo(values.astype(np.int32), corner.astype(np.int32)), words)
 
 
 def _kinds(seen: Sequence[Seen]) -> list[Seen]:

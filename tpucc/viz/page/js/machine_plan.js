@@ -67,6 +67,25 @@ const machinePlan = (() => {
     return [dom.make("div", { class: "weights" }, head, ...(corner ? [table(corner.map((values) => ({ values })), "bytes")] : []))];
   }
 
+  /** The product that can be opened in the array: the last one of the layer that the matrix unit works on; -1 if there is none. */
+  function product({ item, last }) {
+    const index = item ?? last;
+    const found = Object.keys(data.arrays?.parts ?? {}).map(Number).filter((other) => other <= index && model.code.layer[other] === model.code.layer[index]);
+    return found.length ? found.at(-1) : -1;
+  }
+
+  const opener = (index) => (index < 0 ? [] : [dom.make("button", { class: "open", "aria-label": `open instruction ${words.number(index)} in the array`, title: `instruction ${words.number(index)}`, click: () => openArray(index) }, "open in the array")]);
+
+  /** A corner of the array at work on a product, in a page of its own within this one. */
+  function openArray(index) {
+    const dark = document.documentElement.dataset.theme;
+    const page = Object.entries(data.arrays.parts[index]).reduce((text, [name, value]) => text.replaceAll(`$${name}`, () => value), data.arrays.page);
+    const frame = dom.make("iframe", { srcdoc: dark ? page.replace("<html", `<html data-theme="${dark}"`) : page, title: "the product in the array" });
+    const close = dom.make("button", { click: () => dialog.close() }, "close");
+    const dialog = document.body.appendChild(dom.make("dialog", { class: "array", "aria-label": "the product in the array", close: () => dialog.remove() }, close, frame));
+    dialog.showModal();
+  }
+
   const contents = {
     fifo: ({ fifo, coming }) => [
       `${fifo.join()} ${coming}`,
@@ -76,9 +95,10 @@ const machinePlan = (() => {
         ...Array.from({ length: Math.max(0, data.fifo - fifo.length - (coming >= 0 ? 1 : 0)) }, () => dom.make("span", { class: "tile-here free" }, "–")),
       ],
     ],
-    matrix: ({ used, shadow, shifting }) => [
-      `${used} ${shadow} ${shifting}`,
-      () => [...weights("in use", used), ...weights(shifting >= 0 ? "shifting in" : "shadow", Math.max(shadow, shifting))],
+    matrix: ({ used, shadow, shifting, units }) => [
+      `${used} ${shadow} ${shifting} ${product(units[machineState.MATRIX])}`,
+      () => [
+        ...weights("in use", used), ...weights(shifting >= 0 ? "shifting in" : "shadow", Math.max(shadow, shifting)), ...opener(product(units[machineState.MATRIX]))],
     ],
     memory: () => ["", () => []],
     activation: () => ["", () => []],
@@ -126,7 +146,8 @@ const machinePlan = (() => {
       const [x1, y1, x2, y2] = arrows.get(`${here.from} ${here.to}`).ends;
       const along = (a, b) => a + Math.sign(a - b) * GAP + (b - a + Math.sign(b - a) * 2 * GAP) * here.share;
       token.style.transform = `translate(${along(x1, x2)}px, ${along(y1, y2)}px) translate(-50%, -50%)`;
-      if (token.textContent !== here.text) token.textContent = here.text;
+      const text = y1 === y2 ? here.brief : here.text;
+      if (token.textContent !== text) token.textContent = text;
       token.dataset.unit = here.unit;
       token.dataset.way = `${here.from} ${here.to}`;
       token.dataset.share = String(here.share);

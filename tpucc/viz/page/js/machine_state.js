@@ -166,30 +166,29 @@ const machineState = (() => {
     return shown;
   }
 
-  /** What moves at a time: {from, to, share of the way, words}. */
+  /** What moves at a time: {unit, from, to, share of the way, text, brief}. */
   function moving(state) {
     const found = [];
     for (const [unit, { does, item, start, end }] of Object.entries(state.units)) {
       if (does !== "works") continue;
       const share = (state.time - start) / (end - start);
-      if (Number(unit) === SHIFT) {
-        found.push({ unit, from: "fifo", to: "matrix", share, text: `tile ${words.number(tiles[item])}` });
-        continue;
-      }
-      const paths = data.paths[code.opcode[item]];
-      const row = Math.min(rows[item] - 1, Math.floor(share * rows[item]));
-      const text = Number(unit) === FETCH ? `tile ${words.number(tiles[state.coming])}` : "";
-      for (const [from, to] of paths) found.push({ unit, from, to, share, text: text || label(item, from, row) });
+      const paths = Number(unit) === SHIFT ? [["fifo", "matrix"]] : data.paths[code.opcode[item]];
+      for (const [from, to] of paths) found.push({ unit, from, to, share, ...label(Number(unit), item, from, share, state.coming) });
     }
     return found;
   }
 
-  /** The row that is under way: its first values where they are recorded. */
-  function label(item, from, row) {
+  /** What is under way: a tile, or a row, with its first values where they are recorded. */
+  function label(unit, item, from, share, coming) {
+    if (unit === SHIFT || unit === FETCH) {
+      const tile = `tile ${words.number(tiles[unit === SHIFT ? item : coming])}`;
+      return { text: tile, brief: tile };
+    }
+    const row = Math.min(rows[item] - 1, Math.floor(share * rows[item]));
     const step = steps.get(item);
-    const found = step?.reads.find(({ box }) => box === from) ?? step?.writes[0];
-    const values = found?.rows[row]?.values;
-    return values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `row ${words.number(row)} of ${words.number(rows[item])}`;
+    const values = (step?.reads.find(({ box }) => box === from) ?? step?.writes[0])?.rows[row]?.values;
+    const brief = `row ${words.number(row)}`;
+    return { brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(rows[item])}` };
   }
 
   return { at, moving, waited, until, order, starts, events, tiles, corners, sentences, stretches, MATRIX };
