@@ -241,4 +241,4 @@ def test_a_product_opens_in_the_array_with_its_rows_and_its_tile(open_page: Open
     assert [list(column)[: len(rows)] for column in zip(*lanes, strict=True)][: len(rows)] == [values[:4] for _, values in rows]
     assert weights == shown["corner"]
     page.click("dialog.array > button")
-    assert page.locator("dialog iframe").count() == 0
+    page.locator("dialog iframe").wait_for(state="detached")

@@ -17,11 +17,10 @@ const machineState = (() => {
 
   /** What the units do: for each the starts and ends of what it works on, and its instructions; of the shift the fetches' numbers. */
   function work() {
-    const found = {};
-    for (const unit of Object.keys(data.units).map(Number)) {
-      const items = Array.from(code.opcode.keys()).filter((index) => model.opcodes[code.opcode[index]].unit === unit);
-      found[unit] = { items, start: items.map((index) => code.start[index]), end: items.map((index) => code.end[index]) };
-    }
+    const own = Object.fromEntries(Object.keys(data.units).map((unit) => [unit, []]));
+    for (let index = 0; index < code.count; index++) own[model.opcodes[code.opcode[index]].unit]?.push(index);
+    const timed = (items) => ({ items, start: Float64Array.from(items, (index) => code.start[index]), end: Float64Array.from(items, (index) => code.end[index]) });
+    const found = Object.fromEntries(Object.entries(own).map(([unit, items]) => [unit, timed(items)]));
     found[SHIFT] = { items: Array.from(shifts.keys()), start: shifts, end: shifts.map((start) => start + machine.shift) };
     return found;
   }
@@ -64,6 +63,17 @@ const machineState = (() => {
     return { steps, corners: new Map(Array.from(numbers, (number, place) => [number, square(place)])) };
   }
 
+  /** All values of several columns, ascending, each once. */
+  function ascending(columns) {
+    const all = new Float64Array(columns.reduce((count, column) => count + column.length, 0));
+    let filled = 0;
+    for (const column of columns) {
+      all.set(column, filled);
+      filled += column.length;
+    }
+    return all.sort().filter((value, place) => !place || value !== all[place - 1]);
+  }
+
   /** What each instruction of the window does, in a sentence. */
   function told({ wordings, wording, numbers }) {
     const [kinds, all] = [wording, numbers].map(decode.plain);
@@ -85,9 +95,9 @@ const machineState = (() => {
 
   /** All instructions by their starts, and all cycles in which something begins or ends. */
   const order = Array.from({ length: code.count }, (_, index) => index).sort((a, b) => code.start[a] - code.start[b] || a - b);
-  const starts = order.map((index) => code.start[index]);
+  const starts = Float64Array.from(order, (index) => code.start[index]);
   const sums = units[MATRIX].end.map((end) => end + data.pipeline);
-  const events = Array.from(new Set([0, ...code.start, ...code.end, ...shifts, ...shifted, ...sums])).sort((a, b) => a - b);
+  const events = ascending([[0], code.start, code.end, shifts, shifted, sums]);
 
   /** The rows of the unified buffer that have an owner, as steps. */
   const [changes, owned] = (() => {
@@ -96,7 +106,7 @@ const machineState = (() => {
     return [all.map(([cycle]) => cycle), all.map(([, count]) => (sum += count))];
   })();
 
-  const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => words.number(values[name]));
+  const completed = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => words.number(values[name]));
 
   /** What a unit does at a time: it works on an item, waits, or has nothing left. */
   function unitAt(unit, time) {
@@ -113,7 +123,7 @@ const machineState = (() => {
 
   /** What a unit waits for, in words: those of `tpucc debug`. */
   function waited({ stretch, cause }) {
-    const said = stretch ? `waits ${words.counted(stretch.end - stretch.start, "cycle")} for ${filled(stretch.text, stretch)}, before instruction ${words.number(stretch.instruction)}` : "waits";
+    const said = stretch ? `waits ${words.counted(stretch.end - stretch.start, "cycle")} for ${completed(stretch.text, stretch)}, before instruction ${words.number(stretch.instruction)}` : "waits";
     return cause ? `${said} (${cause})` : said;
   }
 
