@@ -6,7 +6,7 @@ const machinePlan = (() => {
   const parts = Object.fromEntries([...plan.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   const data = model.machine_view;
   const SUMS = new Set(["accumulators"]);
-  const GAP = 5;
+  const GAP = 2;
   const BESIDE = 0.66; // where ways leave boxes: titles are on the left
   const tokens = [];
   const arrows = new Map();
