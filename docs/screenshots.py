@@ -61,6 +61,7 @@ SHOTS = (
     Shot("program", "view=program"),
     Shot("tiles", "view=tiles&tile=2.4"),
     Shot("assembly", "view=assembly&instruction=100"),
+    Shot("machine", "view=machine&instruction=300"),
     Shot("passes", "view=passes&line=18", (click("#view-passes button:has-text('fuse-bias')"),)),
     Shot("roofline", "view=roofline&layer=2"),
     Shot("error", "view=error&layer=2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -332,6 +333,42 @@ def test_trace_is_json_with_named_lanes(small: Path) -> None:
 def test_viz_draws_each_kind(small: Path, kind: str) -> None:
     assert run("viz", small, "--kind", kind, "-o", "p.svg", "--quiet") == 0
     assert Path("p.svg").read_text().startswith(("<svg", "<?xml"))
+
+
+def test_the_report_has_the_values_that_are_asked_for(small: Path) -> None:
+    """Without examples none; with --values those of a run on random inputs; of a model with examples the usual ones, or none."""
+    texts = {}
+    Path("x.npz").write_bytes(npz_bytes({"x": np.linspace(-1, 1, 30, dtype=np.float32).reshape(5, 6)}))
+    for name, options in {
+        "bare": (),
+        "asked": ("--values", "3:7"),
+        "one": ("--values", "0"),
+        "usual": ("--calibrate", "x.npz"),
+        "none": ("--calibrate", "x.npz", "--values", "none"),
+    }.items():
+        assert run("report", small, "-o", "page.html", "--quiet", *options) == 0
+        texts[name] = Path("page.html").read_text()
+    said = {name: re.search(r'"left_out":"([^"]*)"', text) for name, text in texts.items()}
+    words = {name: found[1] for name, found in said.items() if found}
+    assert all(words[name].startswith("The page has no values of a run") for name in ("bare", "none"))
+    assert words["asked"].startswith("Values on random inputs, of instructions 3 to 7 of ")
+    assert words["one"].startswith("Values on random inputs, of instructions 0 to 0 of ")
+    assert words["usual"].startswith("Values on the first batch of the calibration inputs, of all ")
+    assert len(texts["asked"]) - len(texts["bare"]) < 2000
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ("7:3", "there are instructions 0 to"),
+        ("0:9999", "there are instructions 0 to"),
+        ("a:b", "neither instructions like 400:799 nor none"),
+        ("1:2:3", "neither instructions like"),
+    ],
+)
+def test_values_that_no_program_has(small: Path, values: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("report", small, "--values", values, "--quiet") == 2
+    assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["histograms", "error"])

@@ -84,7 +84,7 @@ def test_a_wait_is_the_timelines() -> None:
         assert len(waiting)
         for index in waiting.tolist():
             waits = found.waits(index)
-            assert sum(wait.cycles for wait in waits) == sum(int(column[index]) for column in columns)
+            assert sum(wait.end - wait.start for wait in waits) == sum(int(column[index]) for column in columns)
             for wait in waits:
                 if "tile" in wait.words:
                     tile = int(re.findall(r"tile ([\d,]+)", wait.words)[0].replace(",", ""))

@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,14 +18,18 @@ from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.frontend import literals
+from tpucc.interop.programs import folder
 from tpucc.ir.graph import GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Function, Instruction, Opcode
 from tpucc.isa.program import Program, Resident
+from tpucc.runtime.check import random_inputs
+from tpucc.sim.recording import MOST, recorded, usual_window
 from tpucc.viz.page import colouring
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.columns import plain
+from tpucc.viz.page.machine import machine_payload
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.payload import source_lines
@@ -188,3 +193,15 @@ def test_sentences_are_those_of_the_instructions() -> None:
     assert said == [str(Instruction.of(record)) for record in program.instructions]
     assert next(values, None) is None
     assert len(found["forms"]) < len(said) / 2
+
+
+def test_the_machine_view_takes_few_bytes_for_each_instruction() -> None:
+    """So that a page grows by 3 MB at most, whatever its window: `MOST` instructions with values, and the corners of the array."""
+    runtime = tpucc.compile(folder() / "05_digits_cnn.tpu", params={"batch": 20}).runtime
+    program, window = runtime.program, np.arange(len(runtime.program.instructions))
+    found = recorded(runtime.begun(random_inputs(runtime)), window, "random inputs")
+    given = (program, effects(program.instructions), runtime.waiting)
+    made, bare = machine_payload(*given, window.tolist(), found), machine_payload(*given, usual_window(program).tolist(), None)
+    arrays = len(msgspec.json.encode(made.pop("arrays")))
+    assert len(msgspec.json.encode(made)) / len(window) * MOST + arrays < 3_000_000
+    assert len(msgspec.json.encode(bare)) < 4000 + 40 * len(window)

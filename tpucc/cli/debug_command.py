@@ -16,8 +16,9 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.run_command import inputs_of
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
-from tpucc.runtime.batches import Arrays, rounds, rows_given
+from tpucc.runtime.batches import Arrays
 from tpucc.runtime.debugger import Debugger
+from tpucc.runtime.windows import first_part
 from tpucc.viz.tables import wrapped
 
 PROMPT = "(tpucc) "
@@ -40,11 +41,9 @@ def command(model: Path, input_file: Path | None, quiet: bool, **given: Any) -> 
         runtime = exe.runtime
         arrays, _, origin = inputs_of(exe, input_file)
         inputs: Arrays = runtime.accepted(arrays)
-        rows = rows_given(runtime.inputs, inputs, runtime.batch)
-        if rows is not None and runtime.batch is not None:
-            inputs = next(rounds(inputs, rows, runtime.batch))
-            origin += ", of which this is the first" if rows > runtime.batch else ""
-        session = Session(Debugger(runtime, runtime.parts(inputs)[0]))
+        part, several = first_part(runtime, inputs)
+        origin += ", of which this is the first" if several else ""
+        session = Session(Debugger(runtime, part))
     cores = f", the first of {runtime.program.cores} cores" if runtime.program.cores > 1 else ""
     click.echo(wrapped(printable(f"{runtime.program.name} on {runtime.program.target.name}{cores}, on {origin}"), "  "))
     click.echo(session.where())

@@ -55,7 +55,7 @@ class Breakpoint:
     def stops(self, debugger: Debugger, index: int) -> bool:
         """Whether to stop before an instruction; of a line or layer, before the first of a row of its instructions."""
         if not self.line and not self.layer:
-            return any(wait.cycles for wait in debugger.waits(index))
+            return bool(debugger.waits(index))
         return self._owns(debugger, index) and not (index and self._owns(debugger, index - 1))
 
     def _owns(self, debugger: Debugger, index: int) -> bool:
@@ -112,7 +112,7 @@ class Session:
             text = lines[layer.origin.line - 1].strip() if 0 < layer.origin.line <= len(lines) else ""
             yield wrapped(printable(f"       for {layer.name}" + (f", line {layer.origin.line}: {text}" if text else "")), "       ")
         for wait in debugger.waits(index):
-            yield wrapped(f"       before it the matrix unit waits {counted(wait.cycles, 'cycle')} for {wait.words}", "       ")
+            yield wrapped(f"       before it the matrix unit waits {counted(wait.end - wait.start, 'cycle')} for {wait.words}", "       ")
 
     def _step(self, words: Sequence[str]) -> str:
         count = self._count(words, "step")

@@ -10,16 +10,14 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from tpucc.isa.effects import effects
 from tpucc.isa.formats import format_of
-from tpucc.isa.instructions import Engine, Instruction, Opcode, Place
+from tpucc.isa.instructions import Instruction, Opcode, Place
 from tpucc.isa.program import LayerInfo, Resident
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.machine import Rows, after, written
+from tpucc.sim.waiting import Stretch
 
 UNDO_BYTES = 1 << 28
 """How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""
@@ -37,14 +35,6 @@ class _Before:
     @property
     def bytes(self) -> int:
         return sum(values.nbytes for _, _, values in self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Why the matrix unit stands still before a multiply: for so many cycles, and in words for what."""
-
-    cycles: int
-    words: str
 
 
 class Debugger:
@@ -128,34 +118,6 @@ class Debugger:
             if resident.start <= row < resident.end and resident.first < self.position <= resident.last + 1:
                 yield resident
 
-    def waits(self, index: int) -> list[Wait]:
+    def waits(self, index: int) -> list[Stretch]:
         """Why the matrix unit waits before an instruction, in the order of time: the stalls of the timeline, each with what ends it."""
-        stalls, times, tiles = self.runtime.timeline.stalls, self.runtime.timeline, self.runtime.timeline.tiles
-        found = []
-        for engine, cycles in ((Engine.ACTIVATION, stalls.raw), (Engine.HOST, stalls.input)):
-            if cycles[index]:
-                last = self._last_before(index, engine)
-                what = "the host link" if engine == Engine.HOST else "the activation unit"
-                ends = f", whose instruction {last:,} ends in cycle {int(times.end[last]):,}" if last >= 0 else ""
-                found.append(Wait(int(cycles[index]), f"{what}{ends}"))
-        if stalls.weight[index] or stalls.shift[index]:
-            fetch = int(effects(self.program.instructions).pops[: index + 1].sum()) - 1
-            number = int(self.program.instructions["index"][np.flatnonzero(effects(self.program.instructions).pushes)[fetch]])
-            if stalls.weight[index]:
-                words = (
-                    f"tile {number:,}, which is asked for in cycle {int(tiles.asked[fetch]):,} and arrives in {int(tiles.arrived[fetch]):,}"
-                )
-                found.append(Wait(int(stalls.weight[index]), words))
-            if stalls.shift[index]:
-                words = f"tile {number:,} to be shifted in, from cycle {int(tiles.shifting[fetch]):,} to {int(tiles.shifted[fetch]):,}"
-                found.append(Wait(int(stalls.shift[index]), words))
-        if stalls.other[index]:
-            found.append(Wait(int(stalls.other[index]), "what stands before it in the program to be issued"))
-        return found
-
-    def _last_before(self, index: int, engine: Engine) -> int:
-        """The instruction of an engine that ends last of those that stand before another one and end by its start; -1 if there is none."""
-        times = self.runtime.timeline
-        own = np.flatnonzero(effects(self.program.instructions).engine[:index] == engine)
-        own = own[times.end[own] <= times.start[index]]
-        return int(own[np.argmax(times.end[own])]) if len(own) else -1
+        return self.runtime.waiting.before(index)

@@ -35,6 +35,7 @@ from tpucc.sim.interpret import Interpreter
 from tpucc.sim.ports import Host
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
+from tpucc.sim.waiting import Waiting, waiting
 
 Arrays = Mapping[str, AnyArray]
 Given = Mapping[str, npt.ArrayLike]
@@ -85,6 +86,11 @@ class Runtime:
     def timeline(self) -> Timeline:
         """When every instruction starts and ends, in cycles."""
         return time_program(self.program)
+
+    @cached_property
+    def waiting(self) -> Waiting:
+        """Why each unit stands still, and what ends it."""
+        return waiting(self.program, self.timeline)
 
     @cached_property
     def stats(self) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from tpucc.isa.instructions import Instruction, Place
 from tpucc.isa.program import Program
-from tpucc.numerics import DeviceInts
-from tpucc.sim.machine import Machine, applied, host_rows
+from tpucc.numerics import DeviceInts, Int64
+from tpucc.sim.machine import Applied, Machine, applied, host_rows
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 Watch = Callable[[int, Instruction, "Interpreter"], None]
@@ -48,10 +48,13 @@ class Interpreter:
         self.host = host
         fill(self.program.prologue_ports, inputs, self.program, self.machine.host)
 
-    def execute(self, index: int) -> Instruction:
-        """Executes the instruction of this number. They must be executed in their order."""
+    def execute(self, index: int, only: Int64 | None = None) -> Instruction:
+        """Executes the instruction of this number. They must be executed in their order.
+
+        `only` are places in its walk: of the rows that it writes to the buffer, the accumulators or the host only those are computed.
+        """
         instruction = Instruction.of(self.program.instructions[index])
-        self._execute(instruction)
+        self._execute(instruction, only)
         return instruction
 
     def _clear(self) -> None:
@@ -59,7 +62,7 @@ class Interpreter:
         self.fifo: deque[int] = deque()
         self.tile = self.block = -1
 
-    def _execute(self, instruction: Instruction) -> None:
+    def _execute(self, instruction: Instruction, only: Int64 | None) -> None:
         """Changes the state as the instruction's row says, and computes its meaning on the memories."""
         number, reads, writes = instruction.values.get("index", 0), instruction.reads, instruction.writes
         if Place.FIFO in reads:
@@ -72,7 +75,11 @@ class Interpreter:
             interrupt(self.program, number, self.machine.host, self.host)
         if Place.MEMORY in writes:
             self.machine.write_tile(number, host_rows(instruction))
-        tile = self.machine.tiles[self.tile] if self.tile >= 0 else None
-        action = applied(self.program, instruction, tile, self.block)
+        action = self.applied(instruction)
         if action is not None:
-            action.run(self.machine)
+            (action if only is None else action.only(only)).run(self.machine)
+
+    def applied(self, instruction: Instruction) -> Applied | None:
+        """The effect of an instruction on rows with the tile and the block in use; None if it has none."""
+        tile = self.machine.tiles[self.tile] if self.tile >= 0 else None
+        return applied(self.program, instruction, tile, self.block)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,11 @@ def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
     return (start + steps).reshape(-1)
 
 
+def numbered(rows: Rows) -> Int64:
+    """The numbers of rows, however they are given."""
+    return np.arange(rows.start, rows.stop, rows.step or 1, dtype=np.int64) if isinstance(rows, slice) else rows
+
+
 def operand(instruction: Instruction, field: str) -> Rows:
     """The rows that an instruction visits through `ub`, `ub2` or `dest`; those of a pool's windows are in `windows`.
 
@@ -161,12 +166,17 @@ class Applied:
     reads: tuple[tuple[Place, Rows], ...]
     writes: tuple[Place, Rows]
 
+    def only(self, places: Int64) -> Applied:
+        """The same for some of the rows that it writes: their places in the walk, ascending. Each row is computed from its own sources."""
+        (place, rows), reads = self.writes, tuple((source, numbered(rows)[places]) for source, rows in self.reads)
+        return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
+
     def run(self, machine: Machine) -> None:
         """All source rows are read before any row is written."""
-        values: dict[str, Any] = {OPERANDS[place]: self._loaded(machine, place, rows) for place, rows in self.reads}
+        values: dict[str, Any] = {OPERANDS[place]: self.loaded(machine, place, rows) for place, rows in self.reads}
         _store(machine, *self.writes, self.meaning(Operands(self.flags, **values, **self.constants)))
 
-    def _loaded(self, machine: Machine, place: Place, rows: Rows) -> AnyArray:
+    def loaded(self, machine: Machine, place: Place, rows: Rows) -> AnyArray:
         """The values of rows; lane 0 alone where it stands for all."""
         if place is Place.ACC:
             return machine.accumulators[rows]

@@ -15,8 +15,10 @@ from tpucc.ir.textversion import stamped
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
+from tpucc.numerics import Int64
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.runtime import Runtime
+from tpucc.runtime.windows import recording
 from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage
@@ -42,9 +44,10 @@ def artifacts(
     kinds: Collection[str],
     accuracy: Accuracy | None = None,
     with_data: bool = False,
+    window: Int64 | None = None,
 ) -> Artifacts:
     """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
-    constants stand by their digests, unless `with_data`."""
+    constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`."""
     texts = _texts(compilation, runtime, stem, kinds, with_data)
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     if "tpub" in kinds:
@@ -53,7 +56,7 @@ def artifacts(
         files["stats.json"] = msgspec.json.format(msgspec.json.encode(runtime.stats), indent=2) + b"\n"
     if "svg" not in kinds and "report" not in kinds:
         return Artifacts(files)
-    return _with_pictures(files, compilation, runtime, kinds, accuracy)
+    return _with_pictures(files, compilation, runtime, kinds, accuracy, window)
 
 
 def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
@@ -70,7 +73,12 @@ def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collect
 
 
 def _with_pictures(
-    files: dict[str, bytes], compilation: Compilation, runtime: Runtime, kinds: Collection[str], accuracy: Accuracy | None
+    files: dict[str, bytes],
+    compilation: Compilation,
+    runtime: Runtime,
+    kinds: Collection[str],
+    accuracy: Accuracy | None,
+    window: Int64 | None,
 ) -> Artifacts:
     started = time.perf_counter()
     diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
@@ -82,8 +90,9 @@ def _with_pictures(
         files |= {f"{kind}.svg": draw(runtime.program.title, errors).encode() for kind, draw in pictures.LOSSES.items() if errors}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        notes = [*_notes(compilation), *warnings]
-        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors).encode()
+        notes, shown = [*_notes(compilation), *warnings], recording(compilation, runtime, window)
+        page = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors, shown)
+        files["report.html"] = page.encode()
     return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started, warnings)
 
 

@@ -17,6 +17,7 @@ from tpucc.sim.durations import duration
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
+from tpucc.viz.page.machine import machine_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
@@ -28,8 +29,8 @@ __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Rewriting"
 
 SCRIPTS = (
     "decode", "dom", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams", "tiles", "list",
-    "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "accounting", "inspector", "search", "views",
-    "keyboard", "tour", "main",
+    "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "machine_state", "machine_plan", "machine_player",
+    "accounting", "inspector", "search", "views", "keyboard", "tour", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
@@ -43,7 +44,7 @@ def page(given: PageInput) -> str:
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
         version=escaped(printable(stats.tpucc)),
         theme=theme(),
-        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
+        style=picture_rules() + "\n" + "".join(folder.joinpath(name).read_text("utf-8") for name in ("page.css", "machine.css")),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         facts=escaped(" · ".join(_facts(given))),
         source=_source(given.program.source_text, stats),
@@ -78,7 +79,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     empty = Markup("")
     found = [("summary", "Summary", summary(given.statistics, given.accuracy, given.notes, given.renderer))]
     found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
-    found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty)]
+    found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []
     found += [("roofline", TITLES["roofline"], _picture(drawn["roofline"]))] if "roofline" in drawn else []
     if given.errors:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
+from tpucc.sim.recording import Recording
+from tpucc.sim.waiting import Waiting
 from tpucc.viz.charts.timeline import Times
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.diagrams.insides import Inside
@@ -71,12 +73,17 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PageInput:
-    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences; `renderer` laid out the diagrams."""
+    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences; `renderer` laid out the diagrams.
+
+    `window` are the instructions that have a sentence, ascending; the `recording`, if there is one, is of these.
+    """
 
     program: Program
     statistics: Statistics
     times: Times
     waits: Waits
+    waiting: Waiting
+    window: Sequence[int]
     pictures: Sequence[Picture]
     stages: Sequence[Stage] = field(default=())
     errors: Sequence[LayerError] = field(default=())
@@ -85,3 +92,4 @@ class PageInput:
     renderer: str = ""
     openings: Sequence[Opening] = field(default=())
     rewritings: Sequence[Rewriting] = field(default=())
+    recording: Recording | None = None

@@ -26,6 +26,7 @@ from tpucc.viz.charts.timeline import Times, layer_spans
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
+from tpucc.viz.page.machine import machine_payload
 from tpucc.viz.page.nesting import Call, calls_of
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
@@ -62,6 +63,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "layer_spans": layer_spans(given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
+        "machine_view": machine_payload(program, touched, given.waiting, given.window, given.recording),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),

@@ -35,17 +35,37 @@ SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lo
 
 def waves_page(work: Demo) -> str:
     """The page as HTML."""
-    folder = resources.files(__package__)
+    title = f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"
+    return _template().substitute(_common(), **work_parts(work, title))
+
+
+def waves_frame() -> str:
+    """The page without a product: `$` stands before the names of the parts that are missing, those of `work_parts`."""
+    return _template().safe_substitute(_common())
+
+
+def work_parts(work: Demo, title: str) -> dict[str, str]:
+    """What is a product's own in the page."""
     geometry = fitting(work)
-    return Template(folder.joinpath("waves.html").read_text("utf-8")).substitute(
-        title=escaped(f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"),
-        theme=theme(),
-        style=row_rules() + "\n" + folder.joinpath("waves.css").read_text("utf-8"),
-        view=f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
-        last=len(work.frames) - 1,
-        data=_payload(work, geometry, busiest(work)),
-        script="\n".join(folder.joinpath("js", f"{name}.js").read_text("utf-8") for name in SCRIPTS),
-    )
+    return {
+        "title": escaped(title),
+        "view": f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
+        "last": str(len(work.frames) - 1),
+        "data": _payload(work, geometry, busiest(work)),
+    }
+
+
+def _template() -> Template:
+    return Template(resources.files(__package__).joinpath("waves.html").read_text("utf-8"))
+
+
+def _common() -> dict[str, str]:
+    folder = resources.files(__package__)
+    return {
+        "theme": theme(),
+        "style": row_rules() + "\n" + folder.joinpath("waves.css").read_text("utf-8"),
+        "script": "\n".join(folder.joinpath("js", f"{name}.js").read_text("utf-8") for name in SCRIPTS),
+    }
 
 
 def row_rules() -> str:

@@ -24,6 +24,7 @@ const keyboard = (() => {
     { keys: ["-"], does: "zoom out", run: () => zoom(-1) },
     { keys: ["0"], does: "all of it", run: () => (diagrams.zoom(views.current()) ? diagrams.zoom(views.current()).fit() : axis.all()) },
     { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
+    ...machinePlayer.keys,
     { keys: ["t"], does: "light or dark", run: () => theme() },
     { keys: ["?"], does: "this list", run: () => dialog.showModal() },
   ];

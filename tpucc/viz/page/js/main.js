@@ -1,7 +1,8 @@
 /** Brings the page to life, and takes it to where its address says. */
 (() => {
   const asked = selection.restored(); // before the parts start, which write the address
-  for (const part of [tips, panes, source, diagrams, tiles, assembly, passes, timeline, buffer, inspector, search, views, keyboard]) part.start();
+  const parts = [tips, panes, source, diagrams, tiles, assembly, passes, timeline, buffer, machinePlayer, inspector, search, views, keyboard];
+  for (const part of parts) part.start();
 
   const windowText = document.getElementById("window");
   function told() {

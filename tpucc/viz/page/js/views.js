@@ -18,6 +18,7 @@ const views = (() => {
       document.getElementById(`view-${tab.dataset.view}`).classList.toggle("on", on);
     }
     hooks[name]?.();
+    machinePlayer.entered();
     diagrams.begin(name);
     if (reveal && selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
     selection.show(name === names[0] ? "" : diagrams.shown(name));

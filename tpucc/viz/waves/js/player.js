@@ -24,7 +24,11 @@
     targets.show(number);
     say(number);
     for (const [index, bar] of [...bars.children].entries()) bar.classList.toggle("now", index === number);
-    history.replaceState(null, "", `#cycle-${number}`);
+    try {
+      history.replaceState(null, "", `#cycle-${number}`);
+    } catch {
+      // A page inside another one has no address of its own.
+    }
   };
 
   const pause = () => {

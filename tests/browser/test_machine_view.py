@@ -1,0 +1,244 @@
+"""The view of the machine: what it shows is the simulator's, forwards and back; why a unit waits is the timeline's; it plays."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+from tpucc.diagnostics import counted
+from tpucc.isa.effects import effects, resolve
+from tpucc.isa.instructions import Engine
+from tpucc.runtime.check import calibrated_inputs
+from tpucc.runtime.runtime import Runtime
+from tpucc.runtime.windows import first_part
+from tpucc.sim.accounting import ROWS
+from tpucc.sim.interpret import Interpreter
+from tpucc.sim.recording import usual_window
+from tpucc.sim.segments import Cause, matrix_segments
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+MODELS = ("04_digits_mlp", "05_digits_cnn")
+
+SHOWN = """() => {
+  const numbers = (row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent.replace("−", "-")));
+  const box = (name) => [...document.querySelectorAll(`[data-part=${name}] .holds table`)].map((table) => ({
+    verb: table.previousElementSibling.textContent,
+    instruction: Number(table.previousElementSibling.dataset.instruction),
+    rows: [...table.querySelectorAll("tr")].map((row) => [Number(row.dataset.row), numbers(row)]),
+  }));
+  const tiles = [...document.querySelectorAll("[data-part=matrix] .weights p")].map((head) => head.textContent);
+  const corner = [...document.querySelectorAll("[data-part=matrix] .weights:first-child tr")].map(numbers);
+  const fifo = [...document.querySelectorAll("[data-part=fifo] .tile-here:not(.free, .coming)")].map((tile) => Number(tile.textContent));
+  return { buffer: box("buffer"), accumulators: box("accumulators"), host: box("host"), tiles, corner, fifo };
+}"""
+
+
+@cache
+def compiled(stem: str) -> tuple[Runtime, Any]:
+    exe = tpucc.compile(PROGRAMS / f"{stem}.tpu")
+    assert exe.compilation is not None
+    inputs = calibrated_inputs(exe.compilation)
+    assert inputs is not None
+    return exe.runtime, first_part(exe.runtime, exe.runtime.accepted(inputs))[0]
+
+
+def at(page: Page, instruction: int) -> None:
+    page.evaluate("(number) => { location.hash = `view=machine&instruction=${number}`; }", instruction)
+    settle(page)
+
+
+def wait_until(page: Page, holds: str) -> None:
+    """Until an expression holds: looked at in each frame, as the page's policy forbids to evaluate texts later."""
+    page.evaluate(f"() => new Promise((done) => {{ const look = () => ({holds} ? done() : requestAnimationFrame(look)); look(); }})")
+
+
+def plan_text(page: Page) -> str:
+    text: str = page.evaluate("document.querySelector('.plan').textContent + document.querySelector('.now').textContent")
+    return text
+
+
+@pytest.mark.parametrize("stem", MODELS)
+def test_what_is_shown_as_an_instruction_begins_is_the_simulators_memory(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
+    """At random instructions: the rows that it reads, the tile in use with its corner, the tiles in the FIFO."""
+    runtime, inputs = compiled(stem)
+    page, times = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path), "view=machine"), runtime.timeline
+    records, touched = runtime.program.instructions, effects(runtime.program.instructions)
+    numbers = records["index"][touched.pushes]
+    known = np.intersect1d(np.flatnonzero(touched.moves & (times.end > times.start)), usual_window(runtime.program))
+    chosen = set(np.random.default_rng(2).choice(known, 8).tolist())
+    whole, compared = runtime.begun(inputs), 0
+    for index in range(len(records)):
+        if index in chosen:
+            at(page, index)
+            shown = page.evaluate(SHOWN)
+            compared += same_rows(shown, whole, index, "reads")
+        whole.execute(index)
+        if index in chosen:
+            compared += same_rows(shown, whole, index, "writes")
+            start = int(times.start[index])
+            latest = int((times.tiles.taken <= start).sum()) - 1
+            assert shown["tiles"][0] == (f"in use: tile {numbers[latest]}" if latest >= 0 else "in use: none")
+            shifted = np.pad(times.tiles.shifting <= start, (0, len(numbers) - len(times.tiles.shifting)))
+            assert shown["fifo"] == numbers[(times.tiles.arrived <= start) & ~shifted].tolist()
+            if touched.multiplies[index]:
+                assert numbers[resolve(records, touched).fetch[index]] == whole.tile == numbers[latest]
+                assert whole.machine.tiles[whole.tile, :4, :4].tolist() == shown["corner"]
+    assert compared > 16
+
+
+def same_rows(shown: dict[str, Any], whole: Interpreter, index: int, verb: str) -> int:
+    """How many rows an instruction reads or writes, as the view shows them; they are those of the simulator."""
+    memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
+    found = [(n, row) for n in memories for o in shown[n] if o["instruction"] == index and o["verb"].endswith(verb) for row in o["rows"]]
+    for name, (row, values) in found:
+        assert memories[name][row, : len(values)].tolist() == values, (index, name, row)
+    return len(found)
+
+
+def test_forward_and_back_come_to_the_same_states_through_a_whole_run(open_page: OpenPage, tmp_path: Path) -> None:
+    """Every instruction forward by key, then back to the first: at each of them the view is what it was."""
+    runtime, _ = compiled("04_digits_mlp")
+    page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
+    settle(page)
+    states = [plan_text(page)]
+    for _ in range(len(runtime.program.instructions) - 1):
+        page.keyboard.press(">")
+        states.append(plan_text(page))
+    assert f"Step {len(states)} of {len(states)}" in states[-1]
+    assert len(set(states)) == len(states)
+    for state in states[-2::-1]:
+        page.keyboard.press("<")
+        assert plan_text(page) == state
+    page.keyboard.press(".")
+    cycle = page.inner_text(".cycle")
+    assert page.keyboard.press(".") is None
+    assert page.inner_text(".cycle") != cycle
+    page.keyboard.press(",")
+    assert page.inner_text(".cycle") == cycle
+
+
+def test_a_stall_has_the_cause_of_the_timeline_and_the_words_of_the_debugger(open_page: OpenPage, tmp_path: Path) -> None:
+    runtime, _ = compiled("05_digits_cnn")
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    settle(page)
+    segments, found = matrix_segments(runtime.program, runtime.timeline), runtime.waiting
+    stretches = [found[i] for i in np.flatnonzero(found.unit == Engine.MATRIX).tolist()]
+    seen = []
+    for stretch in stretches:
+        if stretch.start:
+            page.keyboard.press("b")
+        words = page.inner_text("[data-part=matrix] .does")
+        cause = Cause(int(segments.cause[np.searchsorted(segments.start, stretch.start, "right") - 1]))
+        assert f"cycle {stretch.start:,} of" in page.inner_text(".cycle")
+        assert words == (
+            f"waits {counted(stretch.end - stretch.start, 'cycle')} for {stretch.words}, "
+            f"before instruction {stretch.instruction:,} ({ROWS[cause].name})"
+        )
+        seen.append(cause)
+    assert len(seen) >= 10
+    assert len(set(seen)) >= 3
+
+
+def test_breakpoints_of_layers_and_lines_stop_where_their_instructions_begin(open_page: OpenPage, tmp_path: Path) -> None:
+    runtime, _ = compiled("05_digits_cnn")
+    program, times = runtime.program, runtime.timeline
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    page.select_option("select[aria-label=breakpoint]", f"layer {len(program.layers) - 1}")
+    own = np.flatnonzero(program.layer_of == len(program.layers) - 1)
+    firsts = [i for i in own.tolist() if i == 0 or program.layer_of[i - 1] != program.layer_of[i]]
+    first = min(firsts, key=lambda i: (times.start[i], i))
+    page.click("[aria-label^='on to the breakpoint']")
+    assert f"instruction {first:,} " in page.inner_text(".now")
+    assert f"cycle {times.start[first]:,} of" in page.inner_text(".cycle")
+    page.select_option("select[aria-label=breakpoint]", "line 17")
+    page.keyboard.press("B")
+    assert re.search(r"line 17:", page.inner_text(".now"))
+
+
+def test_what_moves_moves_along_its_way_while_it_plays(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
+    page.emulate_media(reduced_motion="no-preference")
+    settle(page)
+    shares = "() => [...document.querySelectorAll('.token:not([hidden])')].map(({ dataset }) => [dataset.way, Number(dataset.share)])"
+    assert {way for way, _ in page.evaluate(shares)} == {"host buffer", "memory fifo"}
+    page.keyboard.press("g")
+    wait_until(page, "Number(document.querySelector('.token')?.dataset.share) > 0.02")
+    page.keyboard.press("g")
+    assert page.inner_text(".play") == "▶ play"
+    assert page.evaluate("location.hash").startswith("#view=machine&instruction=")
+
+
+def test_with_reduced_motion_it_goes_from_event_to_event(open_page: OpenPage, tmp_path: Path) -> None:
+    runtime, _ = compiled("04_digits_mlp")
+    page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
+    settle(page)
+    page.select_option("select[aria-label=speed]", "16")
+    page.keyboard.press("g")
+    wait_until(page, "!document.querySelector('.cycle').textContent.startsWith('cycle 0 ')")
+    cycles = {int(re.findall(r"[\d,]+", page.inner_text(".cycle"))[0].replace(",", "")) for _ in range(10)}
+    times, tiles = runtime.timeline, runtime.timeline.tiles
+    events = {*times.start.tolist(), *times.end.tolist(), *tiles.shifting.tolist(), *tiles.shifted.tolist()}
+    assert cycles <= events | {end + runtime.program.target.pipeline_cycles for end in times.end.tolist()}
+    wait_until(page, f"document.querySelector('.cycle').textContent.startsWith('cycle {times.makespan:,} ')")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080), (390, 844)])
+def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    page.set_viewport_size({"width": width, "height": height})
+    for number in (4, 60, 300, 505):
+        at(page, number)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        out = """() => [...document.querySelectorAll(".part")].flatMap((part) => {
+          const frame = part.getBoundingClientRect();
+          return [...part.querySelectorAll("td, th, p, span")].filter((one) => one.checkVisibility()).filter((one) => {
+            const { right, bottom } = one.getBoundingClientRect();
+            return right > frame.right || bottom > frame.bottom;
+          }).map((one) => `${part.dataset.part}: ${one.textContent}`);
+        })"""
+        assert page.evaluate(out) == []
+
+
+def test_without_values_it_says_so_and_shows_the_rest(open_page: OpenPage, tmp_path: Path) -> None:
+    model = tmp_path / "bare.tpu"
+    model.write_text(
+        "weights random(seed=0)\nmodel m(x: f32[5, 30] in [-1.0, 1.0]):\n    weight w: f32[30, 8]\n    return x @ w\n", "utf-8"
+    )
+    page = open_page(report_of(model, tmp_path), "view=machine")
+    settle(page)
+    assert "no values of a run" in page.inner_text(".left-out")
+    assert "tpucc report bare.tpu --values A:B" in page.inner_text(".left-out")
+    assert "instruction 1: brings rows" in page.inner_text("[data-part=host]")
+    assert page.locator(".part table").count() == 0
+
+
+def test_a_product_opens_in_the_array_with_its_rows_and_its_tile(open_page: OpenPage, tmp_path: Path) -> None:
+    runtime, _ = compiled("04_digits_mlp")
+    page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
+    product = int(np.flatnonzero(effects(runtime.program.instructions).multiplies)[0])
+    at(page, product)
+    shown = page.evaluate(SHOWN)
+    page.click(f"button[aria-label='open instruction {product} in the array']")
+    frame = page.frame_locator("dialog iframe")
+    frame.locator("#element p").first.wait_for()
+    assert f"Instruction {product}:" in frame.locator("h1").inner_text()
+    lanes, weights = frame.locator("body").evaluate("() => [data.input, data.cycles.at(-1).weights]")
+    rows = next(operand["rows"] for operand in shown["buffer"] if operand["verb"] == "matrix unit reads")
+    assert [list(column)[: len(rows)] for column in zip(*lanes, strict=True)][: len(rows)] == [values[:4] for _, values in rows]
+    assert weights == shown["corner"]
+    page.click("dialog.array > button")
+    page.locator("dialog iframe").wait_for(state="detached")

@@ -1,0 +1,159 @@
+"""Values of a run, in a window: for some instructions a few of the rows that they read and write, as the machine has them.
+
+To know these rows, not all of a program need be computed: `Slice` goes back through it and finds, for each instruction, the rows that
+reach the window. Every device instruction computes each of its rows from its own sources, so the values are those of a whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.isa.effects import effects, resolve
+from tpucc.isa.formats import format_of
+from tpucc.isa.instructions import Instruction, Opcode, Place
+from tpucc.isa.program import Port, Program
+from tpucc.numerics import AnyArray, Int8, Int64
+from tpucc.sim.interpret import Interpreter
+from tpucc.sim.machine import Applied, applied, host_rows, numbered
+from tpucc.sim.ports import stretches
+
+ROWS, LANES, SIDE = 4, 8, 4
+"""Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""
+FIRST, EACH = 400, 12
+"""The window, unless one is asked for: the first instructions, and the first of each layer."""
+LAST = 20_000
+"""Where it ends: until there a program is executed to know its values."""
+MOST = 4_000
+"""Instructions that a window may have: a page has some hundred bytes for each."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Seen:
+    """Rows of a memory: their numbers [n], and their first lanes as integers [n, lanes]. Of 16-bit values the rows are the low bytes'."""
+
+    place: Place
+    rows: Int64
+    values: AnyArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """An instruction: what it read, as it was before, and what it wrote, as it was after. `fetch` is the number of the tile's fetch."""
+
+    index: int
+    reads: tuple[Seen, ...]
+    writes: tuple[Seen, ...]
+    fetch: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recording:
+    """The steps of a window, ascending, the corners of the tiles that they use, by the number of the fetch, and what the run was on."""
+
+    steps: Sequence[Step]
+    tiles: Mapping[int, Int8]
+    origin: str
+
+
+def usual_window(program: Program) -> Int64:
+    """The instructions whose values a page has unless others are asked for, ascending."""
+    layer = program.layer_of[:LAST]
+    order = np.argsort(layer, kind="stable")
+    begins = np.searchsorted(layer[order], layer[order])
+    chosen = np.arange(len(layer)) < FIRST
+    chosen[order[np.arange(len(order)) - begins < EACH]] = True
+    return np.flatnonzero(chosen)[:MOST]
+
+
+def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
+    """The values of the instructions in `window`, ascending; the interpreter has begun, and its memories are then of no use."""
+    program, steps, tiles = interpreter.program, list[Step](), dict[int, Int8]()
+    if not len(window):
+        return Recording((), {}, origin)
+    wanted, touched = set(window.tolist()), effects(program.instructions)
+    fetches = resolve(program.instructions, touched).fetch.tolist()
+    for index, only in enumerate(_Slice(program, window).places()):
+        if index not in wanted:
+            interpreter.execute(index, only)
+            continue
+        instruction = Instruction.of(program.instructions[index])
+        before = interpreter.applied(instruction)
+        reads = tuple(_seen(interpreter, before, place, rows) for place, rows in before.reads) if before else ()
+        interpreter.execute(index, only)
+        fetch = fetches[index] if touched.multiplies[index] else -1
+        if fetch >= 0 and fetch not in tiles:
+            tiles[fetch] = interpreter.machine.tiles[interpreter.tile, :SIDE, :SIDE].copy()
+        steps.append(Step(index, reads, (_seen(interpreter, before, *before.writes),) if before else (), fetch))
+    return Recording(steps, tiles, origin)
+
+
+def _seen(interpreter: Interpreter, action: Applied, place: Place, rows: AnyArray | slice) -> Seen:
+    """The first rows of an operand: of windows those of the first one."""
+    numbers = numbered(rows)
+    first = (numbers[:1].reshape(-1) if place is Place.WINDOWS else numbers)[:ROWS]
+    source = Place.UB if place in (Place.WINDOWS, Place.DEST) else place
+    return Seen(place, first, action.loaded(interpreter.machine, source, first)[:, :LANES].copy())
+
+
+class _Slice:
+    """Which rows of each instruction's result reach the window."""
+
+    def __init__(self, program: Program, window: Int64) -> None:
+        self._program, self._wanted, self._last = program, set(window.tolist()), int(window[-1])
+        rows = (program.target.unified_buffer_rows, program.target.accumulator_rows, program.host_rows)
+        self._ub, self._sums, self._host = (np.zeros(count, np.bool_) for count in rows)
+        """The rows that are needed after the instruction that is looked at."""
+
+    def places(self) -> Sequence[Int64 | None]:
+        """For each instruction up to the last of the window the places in its walk, ascending; None where it writes no such rows."""
+        return list(self._backwards())[::-1]
+
+    def _backwards(self) -> Iterator[Int64 | None]:
+        for index in range(self._last, -1, -1):
+            instruction = Instruction.of(self._program.instructions[index])
+            if instruction.opcode is Opcode.INTERRUPT_HOST:
+                self._asks_host(instruction["index"])
+            elif instruction.opcode is Opcode.WRITE_WEIGHTS:
+                self._host[host_rows(instruction)] = True
+            action = applied(self._program, instruction, None, -1)
+            yield None if action is None else self._needed(action, ROWS if index in self._wanted else 0)
+
+    def _needed(self, action: Applied, first: int) -> Int64:
+        """The places whose rows are needed afterwards, or are among the `first`; before it their sources are needed."""
+        place, rows = action.writes
+        memory, numbers = self._memory(place), numbered(rows)
+        wide = self._bytes(action, place) > 1
+        chosen = memory[numbers] | (memory[numbers + 1] if wide else False)
+        chosen[:first] = True
+        memory[numbers] = False
+        if wide:
+            memory[numbers + 1] = False
+        places = np.flatnonzero(chosen)
+        for source, read in action.reads:
+            needed = numbered(read)[places].reshape(-1)
+            self._memory(source)[needed] = True
+            if self._bytes(action, source) > 1:
+                self._memory(source)[needed + 1] = True
+        return places
+
+    def _memory(self, place: Place) -> AnyArray:
+        return self._sums if place is Place.ACC else self._host if place is Place.HOST else self._ub
+
+    def _bytes(self, action: Applied, place: Place) -> int:
+        return 1 if place in (Place.ACC, Place.HOST) else format_of(action.flags).bytes_per_value
+
+    def _asks_host(self, step: int) -> None:
+        """A host step needs all rows of the ports that it reads, and makes all of those that it fills."""
+        if step >= len(self._program.host_steps):
+            return
+        reads, fills = self._program.step_ports[step]
+        for ports, needed in ((fills, False), (reads, True)):
+            for rows in self._rows(ports):
+                self._host[rows] = needed
+
+    def _rows(self, ports: Sequence[Port]) -> Iterator[slice]:
+        for port in ports:
+            yield from (rows for _, rows in stretches(port, self._program.host, self._program.target.mxu))

@@ -1,0 +1,166 @@
+/** The floor plan: what each part does and holds, the ways between the parts, and what moves along them. */
+const machinePlan = (() => {
+  const panel = document.getElementById("view-machine");
+  const plan = panel.querySelector(".plan");
+  const ways = plan.querySelector(".ways");
+  const parts = Object.fromEntries([...plan.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
+  const data = model.machine_view;
+  const SUMS = new Set(["accumulators"]);
+  const GAP = 2;
+  const BESIDE = 0.66; // where ways leave boxes: titles are on the left
+  const tokens = [];
+  const arrows = new Map();
+  const told = new Map();
+
+  /** Shows `children` in an element, unless they are what it shows: `key` says what that is. */
+  function put(element, key, children) {
+    if (told.get(element) === key) return;
+    told.set(element, key);
+    element.replaceChildren(...children());
+  }
+
+  /** The way from one part to another as [x, y, x, y]: across the gap between them; both ways side by side. */
+  function way(from, to) {
+    const [a, b, frame] = [parts[from], parts[to], plan].map((element) => element.getBoundingClientRect());
+    const both = data.paths.flat().some(([other, back]) => other === to && back === from);
+    const aside = both ? (from < to ? 14 : -14) : 0;
+    const middle = (low, high) => (low + high) / 2;
+    if (a.right <= b.left || b.right <= a.left) {
+      const y = middle(Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)) + aside - frame.top;
+      return [(a.right <= b.left ? a.right : a.left) - frame.left, y, (a.right <= b.left ? b.left : b.right) - frame.left, y];
+    }
+    const [left, right] = [Math.max(a.left, b.left), Math.min(a.right, b.right)];
+    const x = left + (right - left) * BESIDE + aside * 2 - frame.left;
+    return [x, (a.bottom <= b.top ? a.bottom : a.top) - frame.top, x, (a.bottom <= b.top ? b.top : b.bottom) - frame.top];
+  }
+
+  /** Draws all ways anew: the parts have other places. */
+  function laidOut() {
+    const pairs = new Map([["fifo matrix", ["fifo", "matrix"]], ...data.paths.flat().map((pair) => [pair.join(" "), pair])]);
+    ways.replaceChildren(dom.svg("defs", {}, dom.svg("marker", { id: "way-end", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, dom.svg("path", { d: "M0 0 8 4 0 8z" }))));
+    for (const [key, [from, to]] of pairs) {
+      const [x1, y1, x2, y2] = way(from, to);
+      const line = dom.svg("line", { x1, y1, x2, y2, "marker-end": "url(#way-end)" });
+      arrows.set(key, { line, ends: [x1, y1, x2, y2] });
+      ways.append(line);
+    }
+  }
+
+  const tile = (number) => words.number(machineState.tiles[number]);
+
+  /** A table of rows with their numbers. */
+  function table(rows, how) {
+    return dom.make("table", { class: how }, ...rows.map(({ row, values }) => dom.make("tr", { "data-row": row }, dom.make("th", { scope: "row" }, row === undefined ? "" : words.number(row)), ...values.map((value) => dom.make("td", {}, String(value).replace("-", "−"))))));
+  }
+
+  function operands(name, lines) {
+    const most = lines.length > 1 ? 2 : 4;
+    return lines.flatMap(({ index, verb, how, rows }) => [
+      dom.make("p", { class: "soft", "data-instruction": index }, verb),
+      table(rows.slice(0, most), `${how} ${SUMS.has(name) ? "sums" : "bytes"}`),
+    ]);
+  }
+
+  function weights(title, number) {
+    const corner = machineState.corners.get(number);
+    const head = dom.make("p", { class: "soft" }, number < 0 ? `${title}: none` : `${title}: tile ${tile(number)}`);
+    return [dom.make("div", { class: "weights" }, head, ...(corner ? [table(corner.map((values) => ({ values })), "bytes")] : []))];
+  }
+
+  /** The product that can be opened in the array: the last one of the layer that the matrix unit works on; -1 if there is none. */
+  function product({ item, last }) {
+    const index = item ?? last;
+    const found = Object.keys(data.arrays?.parts ?? {}).map(Number).filter((other) => other <= index && model.code.layer[other] === model.code.layer[index]);
+    return found.length ? found.at(-1) : -1;
+  }
+
+  const opener = (index) => (index < 0 ? [] : [dom.make("button", { class: "open", "aria-label": `open instruction ${words.number(index)} in the array`, title: `instruction ${words.number(index)}`, click: () => openArray(index) }, "open in the array")]);
+
+  /** A corner of the array at work on a product, in a page of its own within this one. */
+  function openArray(index) {
+    const dark = document.documentElement.dataset.theme;
+    const page = Object.entries(data.arrays.parts[index]).reduce((text, [name, value]) => text.replaceAll(`$${name}`, () => value), data.arrays.page);
+    const frame = dom.make("iframe", { srcdoc: dark ? page.replace("<html", `<html data-theme="${dark}"`) : page, title: "the product in the array" });
+    const close = dom.make("button", { click: () => dialog.close() }, "close");
+    const dialog = document.body.appendChild(dom.make("dialog", { class: "array", "aria-label": "the product in the array", close: () => dialog.remove() }, close, frame));
+    dialog.showModal();
+  }
+
+  const contents = {
+    fifo: ({ fifo, coming }) => [
+      `${fifo.join()} ${coming}`,
+      () => [
+        ...fifo.map((number) => dom.make("span", { class: "tile-here" }, tile(number))),
+        ...(coming >= 0 ? [dom.make("span", { class: "tile-here coming" }, tile(coming))] : []),
+        ...Array.from({ length: Math.max(0, data.fifo - fifo.length - (coming >= 0 ? 1 : 0)) }, () => dom.make("span", { class: "tile-here free" }, "–")),
+      ],
+    ],
+    matrix: ({ used, shadow, shifting, units }) => [
+      `${used} ${shadow} ${shifting} ${product(units[machineState.MATRIX])}`,
+      () => [
+        ...weights("in use", used), ...weights(shifting >= 0 ? "shifting in" : "shadow", Math.max(shadow, shifting)), ...opener(product(units[machineState.MATRIX]))],
+    ],
+    memory: () => ["", () => []],
+    activation: () => ["", () => []],
+  };
+
+  function rowsOf(name, { lines, owned }) {
+    const own = lines[name] ?? [];
+    const key = own.map(({ index, verb }) => `${index} ${verb}`).join();
+    const head = name === "buffer" ? [dom.make("p", { class: "soft" }, `${words.number(owned)} of ${words.counted(model.machine.buffer_rows, "row")} in use`)] : [];
+    return [`${key} ${name === "buffer" ? owned : ""}`, () => [...head, ...operands(name, own)]];
+  }
+
+  /** What a unit does, in words. */
+  function doing(unit, state) {
+    const { does, item } = state.units[unit];
+    if (does === "done") return "has done all its work";
+    if (does === "waits") return machineState.waited(state.units[unit]);
+    if (data.units[unit].box === "fifo") return `shifts tile ${tile(item)} into the shadow weights`;
+    return `instruction ${words.number(item)}: ${machineState.sentences.get(item) ?? model.texts[item]}`;
+  }
+
+  /** Shows a state. */
+  function show(state) {
+    for (const [name, part] of Object.entries(parts)) {
+      put(part.querySelector(".holds"), ...(contents[name]?.(state) ?? rowsOf(name, state)));
+      const does = part.querySelector(".does");
+      if (!does) continue;
+      const { does: how } = state.units[does.dataset.unit];
+      const said = doing(does.dataset.unit, state);
+      put(does, said, () => [said]);
+      part.dataset.does = how;
+    }
+    if (!arrows.size) laidOut();
+    move(machineState.moving(state));
+  }
+
+  /** Puts a token on each way on which something moves. */
+  function move(found) {
+    const used = new Set(found.map(({ from, to }) => `${from} ${to}`));
+    for (const [key, { line }] of arrows) line.classList.toggle("busy", used.has(key));
+    while (tokens.length < found.length) tokens.push(plan.appendChild(dom.make("div", { class: "token", "aria-hidden": "true" })));
+    while (tokens.length > found.length) tokens.pop().remove();
+    tokens.forEach((token, place) => {
+      const here = found[place];
+      const [x1, y1, x2, y2] = arrows.get(`${here.from} ${here.to}`).ends;
+      const along = (a, b) => a + Math.sign(a - b) * GAP + (b - a + Math.sign(b - a) * 2 * GAP) * here.share;
+      token.style.transform = `translate(${along(x1, x2)}px, ${along(y1, y2)}px) translate(-50%, -50%)`;
+      const text = y1 === y2 ? here.brief : here.text;
+      if (token.textContent !== text) token.textContent = text;
+      token.dataset.unit = here.unit;
+      token.dataset.way = `${here.from} ${here.to}`;
+      token.dataset.share = String(here.share);
+    });
+  }
+
+  function start(changed) {
+    new ResizeObserver(() => {
+      if (!plan.clientWidth) return;
+      laidOut();
+      changed();
+    }).observe(plan);
+  }
+
+  return { start, show, panel };
+})();

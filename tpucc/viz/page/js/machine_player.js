@@ -1,0 +1,212 @@
+/** The way through the program: play, steps by instruction and by event, breakpoints, the slider; by mouse and by keys. */
+const machinePlayer = (() => {
+  const { order, starts, events, until } = machineState;
+  const { panel } = machinePlan;
+  const { code, layers } = model;
+  const [EVENT, GLIDE] = [700, 260];
+  const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 64];
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const final = events.length - 1;
+  let at = 0; // in events: 2.5 is half way between the third and the fourth
+  let focus = 0; // which instruction of `order` is told about
+  let goal = 0; // where a glide ends
+  let playing = false;
+  let before = 0; // when the last frame was drawn
+  let frame = 0;
+  let shown = null;
+
+  /** The cycle of a place among the events. */
+  function cycle(place) {
+    const whole = Math.floor(place);
+    return events[whole] + (place - whole) * ((events[whole + 1] ?? events[whole]) - events[whole]);
+  }
+
+  const placeOf = (time) => until(events, time) - 1;
+
+  function draw() {
+    const state = machineState.at(cycle(still.matches ? Math.floor(at) : at));
+    machinePlan.show(state);
+    if (shown.slider.value !== String(Math.floor(at))) shown.slider.value = String(Math.floor(at));
+    shown.slider.setAttribute("aria-valuetext", `cycle ${words.number(state.time)}`);
+    shown.cycle.textContent = `cycle ${words.number(Math.floor(state.time))} of ${words.number(model.cycles)}`;
+    cursor(state.time);
+  }
+
+  /** A line in the timeline at the cycle that is shown. */
+  function cursor(time) {
+    const [from, to] = axis.window();
+    const line = shown.cursor;
+    line.hidden = views.current() !== "machine" || time < from || time > to;
+    line.style.top = `${shown.timeline.offsetTop}px`;
+    line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
+  }
+
+  /** Tells about the instruction that has the focus. */
+  function tell() {
+    const index = order[focus];
+    const layer = layers[code.layer[index]];
+    const line = layer ? model.origins[layer.origin].line : 0;
+    const said = [
+      `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${machineState.sentences.get(index) ?? model.texts[index]}.`,
+      layer ? `For ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
+    ];
+    shown.now.replaceChildren(...said.filter(Boolean).map((text) => dom.make("p", {}, text)));
+  }
+
+  function step(time) {
+    frame = 0;
+    const passed = Math.min(100, time - before);
+    before = time;
+    if (playing) {
+      at = Math.min(final, at + (passed / EVENT) * Number(shown.speed.value));
+      focus = Math.max(0, until(starts, cycle(Math.floor(at))) - 1);
+      if (at >= final) pause();
+    } else {
+      const left = goal - at;
+      at = Math.abs(left) < 0.01 || passed >= GLIDE ? goal : at + left * Math.min(1, passed / (GLIDE / 3));
+    }
+    draw();
+    if (playing || at !== goal) next();
+  }
+
+  function next() {
+    if (!frame) frame = requestAnimationFrame(step);
+  }
+
+  /** Goes to a place; near ones by a glide, so that one sees what moves. */
+  function go(place, told, source = "machine") {
+    halt();
+    goal = Math.min(final, Math.max(0, place));
+    focus = told ?? Math.max(0, until(starts, events[goal]) - 1);
+    tell();
+    if (still.matches || Math.abs(goal - at) > 1.5 || source !== "machine") at = goal;
+    before = performance.now();
+    draw();
+    if (at !== goal) next();
+    if (source === "machine") selection.hold({ kind: "instruction", id: order[focus] }, "machine");
+  }
+
+  function halt() {
+    playing = false;
+    shown.play.textContent = "▶ play";
+  }
+
+  function pause() {
+    const place = Math.min(final, Math.round(at));
+    go(place, Math.max(0, until(starts, events[place]) - 1));
+  }
+
+  function play() {
+    if (playing) {
+      pause();
+      return;
+    }
+    if (at >= final) at = 0;
+    playing = true;
+    shown.play.textContent = "❚❚ pause";
+    before = performance.now();
+    next();
+  }
+
+  const byEvent = (steps) => go((steps > 0 ? Math.floor(at) : Math.ceil(at)) + steps);
+
+  function byInstruction(steps) {
+    const told = Math.min(order.length - 1, Math.max(0, focus + steps));
+    go(placeOf(starts[told]), told);
+  }
+
+  /** The steps at which instructions begin for which `test` holds, the first of each row of them. */
+  function firsts(test) {
+    const found = [];
+    order.forEach((index, place) => test(index) && !(index && test(index - 1)) && found.push({ place: placeOf(starts[place]), told: place }));
+    return found;
+  }
+
+  /** Where a breakpoint stops: `stall`, `layer N` or `line N`. Those of instructions have their steps, too. */
+  function stops(wanted) {
+    const [kind, number] = wanted.split(" ");
+    if (kind === "stall") return (machineState.stretches[machineState.MATRIX] ?? []).map((one) => ({ place: placeOf(one.start) }));
+    const owns = kind === "layer" ? (index) => code.layer[index] === Number(number) : (index) => model.origins[layers[code.layer[index]]?.origin]?.line === Number(number);
+    return firsts(owns);
+  }
+
+  function toBreak(way) {
+    const found = stops(shown.stop.value);
+    const [here, exact] = [Math.floor(at), at === Math.floor(at)];
+    const later = ({ place, told }) => place > here || (place === here && exact && told > focus);
+    const earlier = ({ place, told }) => place < here || (place === here && (!exact || told < focus));
+    const target = way > 0 ? found.find(later) : found.findLast(earlier);
+    if (target) go(target.place, target.told);
+    else if (way > 0) go(final);
+    else go(0, 0);
+  }
+
+  function options() {
+    const option = (value, text) => dom.make("option", { value }, text);
+    const group = (label, items) => (items.length ? [dom.make("optgroup", { label }, ...items)] : []);
+    const lines = [...new Set(layers.map(({ origin }) => model.origins[origin].line).filter(Boolean))].sort((a, b) => a - b);
+    return [
+      option("stall", "stall of the matrix unit"),
+      ...group("layer", layers.map(({ name }, id) => option(`layer ${id}`, name))),
+      ...group("line", lines.map((line) => option(`line ${line}`, `${line}  ${(model.lines[line - 1] ?? "").trim().slice(0, 40)}`))),
+    ];
+  }
+
+  function controls() {
+    const button = (text, label, click) => dom.make("button", { "aria-label": label, title: label, click }, text);
+    const playButton = dom.make("button", { title: "play or pause (g)", click: play, class: "play" }, "▶ play");
+    const stop = dom.make("select", { "aria-label": "breakpoint" }, ...options());
+    const speed = dom.make("select", { "aria-label": "speed" }, ...SPEEDS.map((factor) => dom.make("option", factor === 1 ? { value: factor, selected: "" } : { value: factor }, `${factor} ×`)));
+    const slider = dom.make("input", { type: "range", min: 0, max: final, value: 0, step: 1, "aria-label": "time, in events", input: () => go(Number(slider.value)) });
+    const clock = dom.make("span", { class: "cycle" });
+    const group = (label, ...children) => dom.make("span", { role: "group", "aria-label": label }, dom.make("span", { class: "soft" }, label), ...children);
+    panel.querySelector(".steps").replaceChildren(
+      playButton,
+      speed,
+      group("instruction", button("◀", "the instruction before (<)", () => byInstruction(-1)), button("▶", "the next instruction (>)", () => byInstruction(1))),
+      group("event", button("◀", "the event before (,)", () => byEvent(-1)), button("▶", "the next event (.)", () => byEvent(1))),
+      group("to", stop, button("◀", "back to the breakpoint (B)", () => toBreak(-1)), button("▶", "on to the breakpoint (b)", () => toBreak(1))),
+      slider,
+      clock,
+    );
+    const line = document.getElementById("time").appendChild(dom.make("div", { class: "cursor", "aria-hidden": "true", hidden: "" }));
+    return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursor: line, timeline: document.getElementById("timeline") };
+  }
+
+  /** What is held elsewhere is where the machine goes. */
+  function follow(chosen, _, source) {
+    if (views.current() !== "machine" || source === "machine" || !selection.held() || chosen.kind !== "instruction") return;
+    const told = order.indexOf(chosen.id);
+    go(placeOf(starts[told]), told, source || "address");
+  }
+
+  const here = (run) => () => views.current() === "machine" && run();
+  const keys = [
+    { keys: ["g"], does: "in Machine: play or pause", run: here(play) },
+    { keys: ["<", ">"], does: "in Machine: the instruction before, the next one", run: (event) => here(() => byInstruction(event.key === ">" ? 1 : -1))() },
+    { keys: [",", "."], does: "in Machine: the event before, the next one", run: (event) => here(() => byEvent(event.key === "." ? 1 : -1))() },
+    { keys: ["b", "B"], does: "in Machine: on or back to the breakpoint", run: (event) => here(() => toBreak(event.key === "b" ? 1 : -1))() },
+  ];
+
+  function start() {
+    shown = controls();
+    panel.querySelector(".left-out").textContent = model.machine_view.left_out;
+    machinePlan.start(draw);
+    selection.listen(follow);
+    axis.listen(() => cursor(cycle(at)));
+    tell();
+  }
+
+  /** The view comes to be seen, or another one does. */
+  function entered() {
+    if (views.current() !== "machine") {
+      if (playing) halt();
+      cursor(cycle(at));
+      return;
+    }
+    follow(selection.current(), null, "");
+    draw();
+  }
+
+  return { start, entered, keys };
+})();

@@ -1,0 +1,205 @@
+/** What the machine does in each cycle: a function of the cycle alone, so that forward and back are the same. */
+const machineState = (() => {
+  const { code, fetches, shifts, waits, machine, buffers } = model;
+  const data = model.machine_view;
+  const [FETCH, MATRIX, SHIFT] = [1, 2, 5];
+
+  /** How many of the values, which ascend, are at most `wanted`. */
+  function until(values, wanted) {
+    let [low, high] = [0, values.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (values[middle] > wanted) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** What the units do: for each the starts and ends of what it works on, and its instructions; of the shift the fetches' numbers. */
+  function work() {
+    const own = Object.fromEntries(Object.keys(data.units).map((unit) => [unit, []]));
+    for (let index = 0; index < code.count; index++) own[model.opcodes[code.opcode[index]].unit]?.push(index);
+    const timed = (items) => ({ items, start: Float64Array.from(items, (index) => code.start[index]), end: Float64Array.from(items, (index) => code.end[index]) });
+    const found = Object.fromEntries(Object.entries(own).map(([unit, items]) => [unit, timed(items)]));
+    found[SHIFT] = { items: Array.from(shifts.keys()), start: shifts, end: shifts.map((start) => start + machine.shift) };
+    return found;
+  }
+
+  /** Why units wait, for each unit in the order of time. */
+  function waiting() {
+    const packed = data.waiting;
+    const [unit, reason] = [packed.unit, packed.reason].map(decode.octets);
+    const [instruction, start, number] = [packed.instruction, packed.start, packed.number].map(decode.deltas);
+    const [length, span] = [packed.length, packed.span].map(decode.plain);
+    const found = {};
+    unit.forEach((one, index) => {
+      const end = start[index] + length[index];
+      (found[one] ??= []).push({ instruction: instruction[index], start: start[index], end, number: number[index], begin: end - span[index], text: packed.words[reason[index]] });
+    });
+    return found;
+  }
+
+  /** The recorded values: for each instruction of the window what it reads and what it writes. */
+  function recorded() {
+    if (!data.steps) return { steps: new Map(), corners: new Map() };
+    const [reads, writes, box, height, width] = [data.reads, data.writes, data.box, data.height, data.width].map(decode.octets);
+    const [rows, values] = [decode.deltas(data.row), decode.plain(data.values)];
+    let [operand, row, value] = [0, 0, 0];
+    function seen() {
+      const found = { box: data.boxes[box[operand]], rows: [] };
+      for (let place = 0; place < height[operand]; place++) {
+        found.rows.push({ row: rows[row++], values: Array.from(values.subarray(value, value + width[operand])) });
+        value += width[operand];
+      }
+      operand += 1;
+      return found;
+    }
+    const several = (count) => Array.from({ length: count }, seen);
+    const steps = new Map(Array.from(decode.deltas(data.steps), (index, place) => [index, { reads: several(reads[place]), writes: several(writes[place]) }]));
+    const corner = decode.plain(data.corners.values);
+    const numbers = decode.deltas(data.corners.fetch);
+    const side = Math.sqrt(corner.length / Math.max(1, numbers.length));
+    const square = (place) => Array.from({ length: side }, (_, line) => Array.from(corner.subarray((place * side + line) * side, (place * side + line + 1) * side)));
+    return { steps, corners: new Map(Array.from(numbers, (number, place) => [number, square(place)])) };
+  }
+
+  /** All values of several columns, ascending, each once. */
+  function ascending(columns) {
+    const all = new Float64Array(columns.reduce((count, column) => count + column.length, 0));
+    let filled = 0;
+    for (const column of columns) {
+      all.set(column, filled);
+      filled += column.length;
+    }
+    return all.sort().filter((value, place) => !place || value !== all[place - 1]);
+  }
+
+  /** What each instruction of the window does, in a sentence. */
+  function told({ wordings, wording, numbers }) {
+    const [kinds, all] = [wording, numbers].map(decode.plain);
+    let next = 0;
+    return new Map(Array.from(decode.deltas(data.window), (index, place) => [index, wordings[kinds[place]].replaceAll("#", () => words.number(all[next++]))]));
+  }
+
+  const units = work();
+  const stretches = waiting();
+  const stretchStarts = Object.fromEntries(Object.entries(stretches).map(([unit, own]) => [unit, own.map(({ start }) => start)]));
+  const { steps, corners } = recorded();
+  const tiles = decode.deltas(data.tiles);
+  const rows = decode.plain(data.rows);
+  const sentences = told(data.sentences);
+  const arrived = fetches.map(({ read }) => code.end[read]);
+  const shifted = shifts.map((start) => start + machine.shift);
+  const takers = Array.from(code.switches.keys()).filter((index) => code.switches[index] && model.opcodes[code.opcode[index]].unit === MATRIX);
+  const taken = takers.map((index) => code.start[index]);
+
+  /** All instructions by their starts, and all cycles in which something begins or ends. */
+  const order = Array.from({ length: code.count }, (_, index) => index).sort((a, b) => code.start[a] - code.start[b] || a - b);
+  const starts = Float64Array.from(order, (index) => code.start[index]);
+  const sums = units[MATRIX].end.map((end) => end + data.pipeline);
+  const events = ascending([[0], code.start, code.end, shifts, shifted, sums]);
+
+  /** The rows of the unified buffer that have an owner, as steps. */
+  const [changes, owned] = (() => {
+    const all = buffers.flatMap(({ from, to, rows: count }) => [[from, count], [to, -count]]).sort((a, b) => a[0] - b[0]);
+    let sum = 0;
+    return [all.map(([cycle]) => cycle), all.map(([, count]) => (sum += count))];
+  })();
+
+  const completed = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => words.number(values[name]));
+
+  /** What a unit does at a time: it works on an item, waits, or has nothing left. */
+  function unitAt(unit, time) {
+    const { items, start, end } = units[unit];
+    const count = until(start, time);
+    const place = count - 1;
+    if (place >= 0 && end[place] > time) return { does: "works", item: items[place], start: start[place], end: end[place] };
+    const last = count ? items[count - 1] : -1;
+    if (count === items.length) return { does: "done", last };
+    const stretch = stretches[unit]?.[until(stretchStarts[unit], time) - 1];
+    const cause = unit === MATRIX ? until(waits.start, time) - 1 : -1;
+    return { does: "waits", last, next: items[count], stretch, cause: cause >= 0 && waits.end[cause] > time ? waits.causes[waits.cause[cause]].meaning : "" };
+  }
+
+  /** What a unit waits for, in words: those of `tpucc debug`. */
+  function waited({ stretch, cause }) {
+    const said = stretch ? `waits ${words.counted(stretch.end - stretch.start, "cycle")} for ${completed(stretch.text, stretch)}, before instruction ${words.number(stretch.instruction)}` : "waits";
+    return cause ? `${said} (${cause})` : said;
+  }
+
+  /** The state at a cycle. `lines` are, for each memory, the operands whose rows it shows. */
+  function at(time) {
+    const found = Object.fromEntries(Object.keys(units).map((unit) => [unit, unitAt(Number(unit), time)]));
+    const moved = until(shifted, time);
+    const latest = until(taken, time) - 1;
+    const shifting = moved < until(shifts, time) ? moved : -1;
+    const fetched = until(arrived, time);
+    return {
+      time,
+      units: found,
+      fifo: Array.from({ length: Math.max(0, fetched - moved) }, (_, place) => moved + place).filter((number) => number !== shifting),
+      shifting,
+      coming: found[FETCH].does === "works" ? fetched : -1,
+      shadow: moved - 1 > latest ? moved - 1 : -1,
+      used: latest,
+      owned: owned[until(changes, time) - 1] ?? 0,
+      lines: lines(found, time),
+    };
+  }
+
+  /** When others may use what an instruction of a unit has made. */
+  const complete = (index, unit) => code.end[index] + (unit === MATRIX ? data.pipeline : 0);
+
+  /** What a unit reads and writes now, with the memory of each: of the instruction it works on, and of the last one while its sums drain. */
+  function current(unit, { does, item, last }, time) {
+    const { name } = data.units[unit];
+    const working = does === "works";
+    const index = working ? item : last;
+    const step = steps.get(index);
+    if (unit === SHIFT || !step) return [];
+    const reads = working ? step.reads.map(({ box, rows: read }) => ({ box, index, verb: `${name} reads`, how: "read", rows: read })) : [];
+    const end = complete(index, unit);
+    return [...reads, ...step.writes.map(({ box, rows: written }) => ({ box, index, end, ...(end <= time ? { verb: `${name} wrote`, how: "written" } : { verb: `${name} writes`, how: "coming" }), rows: written }))];
+  }
+
+  /** The operands that each memory shows: of the units at work; where none touches it, what was written last. */
+  function lines(found, time) {
+    const shown = {};
+    const last = {};
+    for (const [unit, state] of Object.entries(found)) {
+      for (const line of current(Number(unit), state, time)) {
+        if (line.how !== "written") (shown[line.box] ??= []).push(line);
+        else if (!(last[line.box]?.end >= line.end)) last[line.box] = line;
+      }
+    }
+    for (const [box, line] of Object.entries(last)) shown[box] ??= [line];
+    return shown;
+  }
+
+  /** What moves at a time: {unit, from, to, share of the way, text, brief}. */
+  function moving(state) {
+    const found = [];
+    for (const [unit, { does, item, start, end }] of Object.entries(state.units)) {
+      if (does !== "works") continue;
+      const share = (state.time - start) / (end - start);
+      const paths = Number(unit) === SHIFT ? [["fifo", "matrix"]] : data.paths[code.opcode[item]];
+      for (const [from, to] of paths) found.push({ unit, from, to, share, ...label(Number(unit), item, from, share, state.coming) });
+    }
+    return found;
+  }
+
+  /** What is under way: a tile, or a row, with its first values where they are recorded. */
+  function label(unit, item, from, share, coming) {
+    if (unit === SHIFT || unit === FETCH) {
+      const tile = `tile ${words.number(tiles[unit === SHIFT ? item : coming])}`;
+      return { text: tile, brief: tile };
+    }
+    const row = Math.min(rows[item] - 1, Math.floor(share * rows[item]));
+    const step = steps.get(item);
+    const values = (step?.reads.find(({ box }) => box === from) ?? step?.writes[0])?.rows[row]?.values;
+    const brief = `row ${words.number(row)}`;
+    return { brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(rows[item])}` };
+  }
+
+  return { at, moving, waited, until, order, starts, events, tiles, corners, sentences, stretches, MATRIX };
+})();
