@@ -43,8 +43,6 @@ SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("12_mlp_mixer_block", {"tanh_gelu": "1"}, ("compose-tables", "fuse-activation", "fuse-activation compose-tables")),
 )
 """Of each program the passes that are left out, one at a time; "a b" are both."""
-LARGE = frozenset({"09_cifar_resnet", "10_imdb_lstm", "11_resnet50"})
-"""Programs that take a second and more to compile."""
 CORES = (1, 2, 4, 8)
 SCALED: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("04_digits_mlp", {}),
@@ -102,17 +100,6 @@ def _named(name: str, params: Mapping[str, str]) -> str:
 def programs_page() -> str:
     """The tables of all programs, of the passes, and of several cores."""
     return "\n".join([*_programs(), "", *_gallery(), "", *_savings(), "", *_scaling()]) + "\n"
-
-
-def quick_rows() -> Iterator[str]:
-    """The rows of the same tables for programs that aren't `LARGE`."""
-    yield from (_program_row(name, params) for name, params in VARIANTS if name not in LARGE)
-    for name, params, passes in SAVINGS:
-        if name not in LARGE:
-            yield from _saving_rows(name, params, passes)
-    for name, params in SCALED:
-        if name not in LARGE:
-            yield from _scaled_rows(name, params)
 
 
 def row_heads() -> Iterator[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
@@ -15,49 +13,11 @@ from tpucc.target import Target, load_target, target_names
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs" / "paper"
 COLUMNS = 3
 """Applications side by side."""
-QUICK = "mlp1"
-"""The application that is compiled in the shortest time."""
-OF_THE_MACHINE = ("machine", "matrix_600")
-"""Sections without applications."""
-Cell = tuple[str, str, str, tuple[str, ...]]
 
 
 def paper_page() -> str:
     """What `tpucc paper` prints, on `tpu_v1`."""
     return "\n".join(_paper()) + "\n"
-
-
-def quick_cells() -> Iterator[Cell]:
-    """The cells of the same tables that take a few seconds in all: of the machine, and of the application `QUICK`."""
-    with TemporaryDirectory() as folder:
-        shutil.copy(PROGRAMS / f"{QUICK}.tpu", folder)
-        for section in compare(Path(folder), load_target("tpu_v1")):
-            columns = [column for column in section.columns if column in ("", QUICK.upper())]
-            grid = section.grid(columns) if columns else []
-            rows = [row for row in grid if section.key in OF_THE_MACHINE or columns != [""] or row[0] == QUICK.upper()]
-            yield from _cells(section.title, section.head(columns), rows)
-
-
-def cells_of(page: str) -> set[Cell]:
-    """All cells of the page's tables."""
-    found: set[Cell] = set()
-    title, head = "", ()
-    for line in page.splitlines():
-        words = tuple(word.strip() for word in line.strip("|").split("|"))
-        if line.startswith("## "):
-            title = line[3:]
-        elif line.startswith("|") and "ours" in words:
-            head = words
-        elif line.startswith("|"):
-            found.update(_cells(title, head, [words]))
-    return found
-
-
-def _cells(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Cell]:
-    """The paper's figure, ours and the difference, with the names of their section, row and column."""
-    for row in rows:
-        for at in range(1, len(head), 3):
-            yield title, row[0].strip(), head[at], tuple(row[at : at + 3])
 
 
 def targets_page() -> str:

@@ -26,6 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
+    if config.getoption("--soak"):
+        from hypothesis import settings
+
+        settings.register_profile("soak", max_examples=2_500)
+        settings.load_profile("soak")
     gc.disable()
 
 

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Self
 
 TAB = 4
@@ -296,6 +295,8 @@ def misfit(error: Exception) -> str:
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """`did you mean h1?`, or nothing when no candidate is close."""
+    from difflib import get_close_matches  # imported only when something is wrong
+
     known = sorted(set(candidates))
     close = [other for other in known if other.lower() == word.lower()] or get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean {printable(close[0])}?" if close else ""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-MODELS = ("05_digits_cnn", "06_digits_lstm")
+MODELS = ("05_digits_cnn", pytest.param("06_digits_lstm", marks=pytest.mark.soak))
 TRIED = 8
 """Tiles, multiplies, other instructions and buffers of each model."""
 WAITS = {

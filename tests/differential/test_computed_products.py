@@ -21,7 +21,7 @@ from tpucc.runtime.check import compare_executors, compare_with_reference, float
 from tpucc.target import Target, load_target
 
 BY_DEVICE = {"write-weights": {"computed_products": "device"}}
-COUNT, SOAK, PER_TEST = 24, 240, 12
+COUNT, SOAK, PER_TEST = 12, 240, 12
 ATTENTION = """
 param batch = 2
 weights random(seed=7)

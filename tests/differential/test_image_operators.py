@@ -30,7 +30,7 @@ TARGETS: dict[str, Target] = {
     "middle": msgspec.structs.replace(TINY, name="middle", mxu=16, **MIDDLE),
     "tiny": msgspec.structs.replace(TINY, name="bands", unified_buffer_rows=160, accumulator_rows=32, weight_memory_bytes=2**24),
 }
-COUNT, SOAK = 16, 400
+COUNT, SOAK = 10, 400
 MEMORIES = {"E0621", "E0622", "E0623"}
 
 

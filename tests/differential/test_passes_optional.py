@@ -32,7 +32,7 @@ SMALLER = {
 }
 TOO_LARGE = {"11_resnet50"}
 PROGRAMS = sorted([*(ROOT / "programs").glob("*.tpu"), *(ROOT / "tests" / "programs").glob("*.tpu")])
-LIKE_OTHERS = {"resnet", "mnist_cnn", "07_mnist_cnn", "imdb_lstm", "10_imdb_lstm"}
+LIKE_OTHERS = {"resnet", "mnist_cnn", "07_mnist_cnn", "08_fashion_cnn", "09_cifar_resnet", "imdb_lstm", "10_imdb_lstm"}
 """Programs whose layers others have too: in `make soak`."""
 CASES = [
     pytest.param(path, id=path.stem, marks=pytest.mark.soak if path.stem in LIKE_OTHERS else ())

@@ -29,7 +29,7 @@ def stale_pages(*options: str) -> str:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    """All but the figures of large programs, which `make pages` checks."""
+    """All but the measured figures, which `make pages` checks."""
     assert stale_pages("--quick") == ""
 
 

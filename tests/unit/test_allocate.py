@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.schedule.allocate import Gaps, Lives, allocate, greedy_by_size, linear_scan
 
@@ -32,7 +33,7 @@ def live_sum_by_counting(lives: Lives) -> int:
     return max(int(lives.rows[(lives.first <= time) & (lives.last >= time)].sum()) for time in times)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(60)
 @given(BUFFERS)
 def test_buffers_that_live_together_lie_apart(buffers: list[tuple[int, int, int]]) -> None:
     lives = lives_of(buffers)
@@ -81,7 +82,7 @@ def test_many_buffers_are_placed_quickly() -> None:
     assert_apart(Lives(lives.first[near], lives.last[near], lives.rows[near]), starts[near])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(st.lists(st.integers(-12, 12).filter(bool), max_size=60))
 def test_gaps_against_a_row_of_booleans(steps: list[int]) -> None:
     """Positive numbers take rows, negative ones give back the oldest stretch."""

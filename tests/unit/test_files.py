@@ -86,13 +86,10 @@ def test_names_that_are_no_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     Path(name).write_text(SMALL)
     tpucc = [sys.executable, "-m", "tpucc"]
 
-    def ends_well(*arguments: str) -> bool:
-        return subprocess.run([*tpucc, *arguments], capture_output=True, timeout=100).returncode == 0
-
-    assert ends_well("compile", name, "--emit", "asm,tpub,svg", "--json")
+    assert subprocess.run([*tpucc, "compile", name, "--emit", "asm,tpub,svg", "--json"], capture_output=True, timeout=100).returncode == 0
     (program,) = Path("build").glob("*/*.tpub")
-    assert ends_well("run", str(program))
-    assert ends_well("profile", str(program.with_suffix(".asm")), "--like", name)
+    assert run("run", program) == 0
+    assert run("profile", program.with_suffix(".asm"), "--like", name) == 0
 
 
 class Killed(BaseException):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.rewrites import ATTRIBUTES, drawn_graph
 from tpucc.diagnostics import Origin, ProgramError, Span
 from tpucc.ir.constants import Constant, Random, random_array
@@ -206,7 +207,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(draw(HOSTILE), tuple(nodes), outputs, draw(HOSTILE))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(60)
 @given(graphs())
 def test_what_is_printed_reads_back(graph: Graph) -> None:
     verify_graph(graph)
@@ -219,7 +220,7 @@ def test_what_is_printed_reads_back(graph: Graph) -> None:
         assert again == graph
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(graphs())
 def test_printed_text_is_harmless(graph: Graph) -> None:
     assert all(character.isprintable() or character == "\n" for character in print_graph(graph))

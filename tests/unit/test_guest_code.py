@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc.numerics import Int64
+from tpucc.passes.plugins import installed_passes
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import guest
 from tpucc.schedule.allocate import Lives, allocate
@@ -335,6 +337,19 @@ def test_an_interrupt_from_the_keyboard_still_ends_tpucc(tmp_path: Path, body: s
         assert process.stderr is not None
         assert process.stderr.read().strip() == "interrupted"
     assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_an_installed_package_brings_its_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    assert list(installed_passes()) == []
+    module, archive, folder = f"in_{kind}", tmp_path / "site.zip", tmp_path / "site"
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr(f"{module}.py", PASS.replace("HOSTILE", "").replace("BODY", "return graph"))
+        files.writestr(f"{module}-1.0.dist-info/METADATA", f"Name: {module}\nVersion: 1.0\n")
+        files.writestr(f"{module}-1.0.dist-info/entry_points.txt", f"[tpucc.passes]\nmine = {module}:Mine\n")
+        files.extractall(folder)
+    monkeypatch.syspath_prepend(folder if kind == "folder" else archive)
+    assert [step.name for step in installed_passes()] == ["mine"]
 
 
 def test_from_python_the_traceback_is_the_cause() -> None:

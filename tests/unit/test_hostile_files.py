@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.campaign import campaign
 
-ORDINARY = {"program": 30, "archive": 15, "target": 15}
+ORDINARY = {"program": 15, "archive": 8, "target": 8}
 SOAK = {"program": 2000, "archive": 500, "target": 200}
 
 

@@ -51,7 +51,6 @@ REFUSED = {
 def test_the_import_refuses(what: str, tmp_path: Path) -> None:
     file, old, new, message = REFUSED[what]
     folder = package_copy(tmp_path)
-    assert run_on(folder, "import tpucc.sim.interpret").returncode == 0
     replace_once(folder / file, old, new)
     refused = run_on(folder, "import tpucc.sim.interpret")
     assert refused.returncode != 0

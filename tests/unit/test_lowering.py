@@ -8,10 +8,11 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
+from tests.support.examples import examples
 from tpucc.diagnostics import InternalError, LimitError, UsageError
 from tpucc.ir.graph import Graph, Node
 from tpucc.isa.instructions import Flag, Opcode
@@ -50,7 +51,7 @@ def test_layers_around_the_unit_s_size(depth: int, width: int) -> None:
     assert_computes(graph, program)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(15)
 @given(
     rows=st.integers(1, 40),
     widths=st.lists(st.sampled_from(RAGGED), min_size=2, max_size=5),

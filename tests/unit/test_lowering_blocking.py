@@ -6,10 +6,11 @@ from math import prod
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.device_graphs import TINY, V1
+from tests.support.examples import examples
 from tpucc.lowering.blocking import Blocking, Chunk, choose_blocking
 from tpucc.target import Target
 
@@ -35,7 +36,7 @@ SIZES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(loops=SIZES, deep=st.integers(1, 9), wide=st.integers(1, 9), room=st.sampled_from([2, 3, 16, 300, 4096]))
 def test_chunks_cover_all_rows_and_fit(loops: tuple[int, ...], deep: int, wide: int, room: int) -> None:
     target = msgspec.structs.replace(V1, accumulator_rows=room)
@@ -50,7 +51,7 @@ def test_chunks_cover_all_rows_and_fit(loops: tuple[int, ...], deep: int, wide: 
         assert all(sum(count for _, count in group) <= room for group in blocking.groups)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(loops=SIZES, deep=st.integers(1, 9), room=st.sampled_from([2, 16, 300, 4096]))
 def test_more_loops_cost_no_less(loops: tuple[int, ...], deep: int, room: int) -> None:
     """What is walked in one loop needs the fewest instructions."""

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, compiled, lstm
+from tests.support.examples import examples
 from tpucc.diagnostics import UsageError
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Function, Opcode
@@ -52,7 +53,7 @@ def layer(tiles: TileProgram, name: str) -> LayerInfo:
     return next(layer for layer in tiles.layers if layer.name == name)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(
     image=st.tuples(*[st.integers(1, 3), st.integers(1, 7), st.integers(1, 7), st.sampled_from([1, 3, 4, 5, 9])]),
     kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
@@ -73,7 +74,7 @@ def test_convolutions(
     checked(device.build(device.vector("y", "subtract", first, second)), PADDED)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(
     image=st.tuples(*[st.integers(1, 3), st.integers(1, 8), st.integers(1, 8), st.sampled_from([1, 3, 4, 5])]),
     size=st.tuples(st.integers(1, 4), st.integers(1, 4)),
@@ -143,7 +144,7 @@ MADE: list[Callable[[Device, str, str, Shape, int], str]] = [
 ]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(30)
 @given(
     choices=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=1, max_size=5),
     batch=st.integers(1, 3),

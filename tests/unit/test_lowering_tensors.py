@@ -7,10 +7,11 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.accesses import inner, rows_of, tensor
+from tests.support.examples import examples
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.tensors import Access, Shape, Tensor, regrouped, whole
@@ -59,7 +60,7 @@ BORDERED = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(GRIDS | BORDERED, st.lists(st.sampled_from(VIEWS), max_size=5), st.data())
 def test_views_walk_the_rows_that_numpy_shows(
     held: Tensor, views: list[Callable[..., tuple[Access, AnyArray]]], data: st.DataObject
@@ -73,7 +74,7 @@ def test_views_walk_the_rows_that_numpy_shows(
     assert access.is_whole == everything
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(st.lists(st.integers(1, 4), max_size=3), st.lists(st.integers(1, 4), max_size=2), st.data())
 def test_broadcasts_repeat_rows_as_numpy_does(shape: list[int], leading: list[int], data: st.DataObject) -> None:
     held = tensor(*(1 if data.draw(st.booleans()) else size for size in shape))
@@ -83,7 +84,7 @@ def test_broadcasts_repeat_rows_as_numpy_does(shape: list[int], leading: list[in
     np.testing.assert_array_equal(rows_of(found), np.broadcast_to(inner(held), wanted))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(
     st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 6)),
     st.tuples(*[st.integers(0, 2)] * 4),

@@ -8,9 +8,10 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tpucc.lowering.walks import Loop, Nest, Shape, Walk, nest, part_walks, walks
 
 Rows = list[tuple[int, ...]]
@@ -42,7 +43,7 @@ def spaces(draw: st.DrawFn) -> tuple[Shape, tuple[Shape, ...]]:
     return shape, tuple(draw(st.lists(tensors, min_size=1, max_size=3)))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(spaces())
 def test_a_nest_has_the_iterations_of_its_axes(space: tuple[Shape, tuple[Shape, ...]]) -> None:
     shape, steps = space
@@ -53,7 +54,7 @@ def test_a_nest_has_the_iterations_of_its_axes(space: tuple[Shape, tuple[Shape, 
     assert counted(sizes, [[loop.steps[t] for loop in loops] for t in range(len(steps))]) == counted(shape, steps)  # type: ignore[misc]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(spaces())
 def test_neighbouring_loops_differ(space: tuple[Shape, tuple[Shape, ...]]) -> None:
     """What could be one loop is one."""
@@ -62,7 +63,7 @@ def test_neighbouring_loops_differ(space: tuple[Shape, tuple[Shape, ...]]) -> No
         assert min(outer.size, inner.size) > 1
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(spaces())
 def test_walks_visit_every_iteration_once(space: tuple[Shape, tuple[Shape, ...]]) -> None:
     loops = nest(*space)
@@ -72,7 +73,7 @@ def test_walks_visit_every_iteration_once(space: tuple[Shape, tuple[Shape, ...]]
     assert len(found) == prod(largest[2:])
 
 
-@settings(max_examples=400, deadline=None)
+@examples(160)
 @given(spaces(), st.data())
 def test_a_part_walks_its_iterations_once(space: tuple[Shape, tuple[Shape, ...]], data: st.DataObject) -> None:
     """In whatever order: sums and results are walked alike."""
@@ -84,7 +85,7 @@ def test_a_part_walks_its_iterations_once(space: tuple[Shape, tuple[Shape, ...]]
     assert sorted(visited(found)) == sorted(counted(*space)[first : first + count])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(spaces(), st.data())
 def test_parts_are_all_iterations(space: tuple[Shape, tuple[Shape, ...]], data: st.DataObject) -> None:
     loops, total = nest(*space), prod(space[0])
@@ -93,7 +94,7 @@ def test_parts_are_all_iterations(space: tuple[Shape, tuple[Shape, ...]], data: 
     assert sorted(parts) == sorted(counted(*space))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(st.integers(1, 6), st.integers(1, 9), st.data())
 def test_parts_of_two_loops_are_in_order(outer: int, inner: int, data: st.DataObject) -> None:
     """The rest of a line, whole lines, the beginning of a line."""

@@ -62,11 +62,12 @@ def requantise_case(generator: np.random.Generator, count: int) -> tuple[np.ndar
     return accumulator, factors
 
 
-def test_requantise_is_exact_arithmetic_on_100_000_values() -> None:
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_requantise_is_exact_arithmetic(count: int) -> None:
     generator = np.random.default_rng(0)
-    accumulator, factors = requantise_case(generator, 100_000)
-    powers = (2.0 ** generator.integers(-12, 0, 100_000)).astype(np.float32)
-    factors = np.where(generator.random(100_000) < 0.2, powers, factors)  # powers of two make ties
+    accumulator, factors = requantise_case(generator, count)
+    powers = (2.0 ** generator.integers(-12, 0, count)).astype(np.float32)
+    factors = np.where(generator.random(count) < 0.2, powers, factors)  # powers of two make ties
     found = requantise(accumulator, factors, 7, -100, 120)
     expected = [slow_requantise(int(a), float(m), 7, -100, 120) for a, m in zip(accumulator, factors, strict=True)]
     assert found.dtype == np.int8
@@ -103,9 +104,10 @@ def test_requantise_by_column_over_leading_sizes() -> None:
     np.testing.assert_array_equal(requantise(accumulator, factors, -3), expected)
 
 
-def test_quantise_is_exact_arithmetic() -> None:
+@pytest.mark.parametrize("count", [4_000, pytest.param(200_000, marks=pytest.mark.soak)])
+def test_quantise_is_exact_arithmetic(count: int) -> None:
     generator = np.random.default_rng(1)
-    values = np.concatenate([generator.standard_normal(20_000) * 3, np.arange(-200, 200) * 0.0125, [0.0, -0.0, 1e-40]]).astype(np.float32)
+    values = np.concatenate([generator.standard_normal(count) * 3, np.arange(-200, 200) * 0.0125, [0.0, -0.0, 1e-40]]).astype(np.float32)
     for scale, zero in ((0.025, 0), (0.1, -128), (1 / 3, 127), (2.0**-7, 5)):
         step = exactly(np.float32(scale))
         expected = [clamped(half_even(to_float32(exactly(x) / step)) + zero) for x in values]

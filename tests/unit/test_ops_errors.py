@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cases import each
+from tests.support.examples import examples
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import Quantisation, TensorType, f32
@@ -312,7 +313,7 @@ def attribute_names(op: OpDef[Any]) -> list[str]:
     return [field.name for field in fields(attributes) if not isinstance(getattr(attributes, field.name), Constant)]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(160)
 @given(st.sampled_from([name for name in sorted(OPS) if name not in ("weight", "slice") and attribute_names(OPS[name])]), st.data())
 def test_no_attribute_value_gets_past_a_rule_or_crashes_it(name: str, data: st.DataObject) -> None:
     """One attribute of an example replaced by anything that a graph's text may hold: a rule error, or a type that the reference has."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tpucc.diagnostics import InputError
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import Quantisation, Range, TensorType, f32
@@ -133,7 +134,7 @@ def test_views_keep_the_order_of_values() -> None:
     assert run("reshape", ReshapeAttributes((4, -1)), x).shape == (4, 6)
 
 
-@settings(deadline=None)
+@examples(50)
 @given(st.permutations([0, 1, 2]), st.lists(st.booleans(), min_size=3, max_size=3))
 def test_transpose_against_loops(order: list[int], negative: list[bool]) -> None:
     x = numbers(2, 3, 4)
@@ -221,7 +222,7 @@ def test_random_numbers_of_a_part_of_a_batch_are_those_of_the_whole() -> None:
     assert not any(np.array_equal(other, whole) for other in others)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(st.floats(-1e6, 1e6, width=32), st.floats(2**-10, 2**10, width=32), st.integers(-128, 127))
 def test_quantize_against_exact_arithmetic(x: float, scale: float, zero_point: int) -> None:
     """Rounding of the float32 quotient in exact fractions: Python's round takes halves to the even integer."""

@@ -29,6 +29,13 @@ def parser(folder: Path) -> lark.Lark:
     return table.parser("module", folder=folder, postlex=Layout(DEFAULT), transformer=Builder(DEFAULT, simple_hole))
 
 
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[lark.Lark, lark.Lark, bytes]:
+    """The parser that stores its table, the one that reads it, and the table."""
+    folder = tmp_path_factory.mktemp("tables")
+    return parser(folder), parser(folder), (folder / "module.table").read_bytes()
+
+
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes each table that is built."""
@@ -51,8 +58,8 @@ def test_is_stored_at_first_use_and_read_from_then_on(tmp_path: Path, built: lis
     assert built == ["module"]
 
 
-def test_a_stored_table_gives_the_same_parser(tmp_path: Path) -> None:
-    made, read = parser(tmp_path), parser(tmp_path)
+def test_a_stored_table_gives_the_same_parser(both: tuple[lark.Lark, lark.Lark, bytes]) -> None:
+    made, read, _ = both
     assert [str(t) for t in made.terminals] == [str(t) for t in read.terminals]
     assert {str(rule) for rule in made.rules} == {str(rule) for rule in read.rules}
     for path in sorted((ROOT / "programs").glob("*.tpu")):
@@ -63,9 +70,9 @@ def test_a_stored_table_gives_the_same_parser(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["model m(x f32[8]):\n    return x\n", "model\n", "model m(x: f32[8]):\n    return x +\n", "weights @\n", "1 = 2\n", "?\n"]
 )
-def test_a_stored_table_gives_the_same_errors(tmp_path: Path, text: str) -> None:
+def test_a_stored_table_gives_the_same_errors(both: tuple[lark.Lark, lark.Lark, bytes], text: str) -> None:
     found = []
-    for made in (parser(tmp_path), parser(tmp_path)):
+    for made in both[:2]:
         with pytest.raises(Exception) as caught:  # noqa: PT011 which one it is, is compared
             made.parse(text)
         error: Any = caught.value
@@ -91,16 +98,18 @@ def nonsense_with_its_digest(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("harm", [cut, flipped, of_another_grammar, nonsense_with_its_digest, lambda _: b"", lambda c: c + b"x"])
-def test_a_stale_or_damaged_table_is_built_again(tmp_path: Path, built: list[str], harm: Callable[[bytes], bytes]) -> None:
-    sound = parser(tmp_path).parse(SOURCE)
+def test_a_stale_or_damaged_table_is_built_again(
+    tmp_path: Path, both: tuple[lark.Lark, lark.Lark, bytes], built: list[str], harm: Callable[[bytes], bytes]
+) -> None:
+    made, _, content = both
+    sound = made.parse(SOURCE)
     place = tmp_path / "module.table"
-    content = place.read_bytes()
     place.write_bytes(harm(content))
     assert parser(tmp_path).parse(SOURCE) == sound
-    assert built == ["module", "module"]
+    assert built == ["module"]
     assert place.read_bytes()[:32] == content[:32]
     assert parser(tmp_path).parse(SOURCE) == sound
-    assert built == ["module", "module"]
+    assert built == ["module"]
 
 
 def test_another_grammar_has_another_table(tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +137,8 @@ def test_the_compiler_uses_it() -> None:
 
 UNUSED = (
     "networkx", "graphviz", "onnxruntime", "tpucc.viz", "tpucc.runtime", "tpucc.api", "tpucc.isa.verify", "tpucc.isa.assembler",
-    "tpucc.stages.replaced", "numpy.ma", "tpucc.ops.softmax", "tpucc.passes.bands", "tpucc.ir.parser", "tpucc.isa.listing.lines",
+    "rich", "difflib", "importlib.metadata", "tpucc.stages.replaced", "numpy.ma", "tpucc.ops.softmax", "tpucc.passes.bands",
+    "tpucc.ir.parser", "tpucc.isa.listing.lines",
 )  # fmt: skip
 
 

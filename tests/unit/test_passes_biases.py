@@ -143,8 +143,8 @@ def recurrent(steps: int) -> Graph:
 
 
 def test_large_graphs_take_time_in_proportion() -> None:
-    graph = recurrent(4_000)
+    graph = recurrent(2_000)
     result = ReassociateBias().run(graph, CONTEXT)
     fused = FuseBias().run(result, CONTEXT)
-    assert [node.op for node in fused].count("linear") == 4_001
-    assert [node.op for node in fused].count("add") == 4_001
+    assert [node.op for node in fused].count("linear") == 2_001
+    assert [node.op for node in fused].count("add") == 2_001

@@ -118,11 +118,6 @@ def test_an_error_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     assert any("error E0201" in line for line in screen(raw))
 
 
-def test_rich_is_not_imported_before_it_is_needed() -> None:
-    code = f"import sys\nfrom tpucc.cli.main import main\nmain(['check', {IRIS!r}])\nassert 'rich' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
 def test_patience_is_half_a_second() -> None:
     assert progress.PATIENCE == 0.5
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.cases import one_of
 from tests.support.operator_graphs import Model, layers_of, outputs_of
 from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph
@@ -77,7 +78,7 @@ def moved(model: Model, kind: str, x: str, other: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", one_of(2, range(8)))
 def test_random_graphs(block: int, fused: bool) -> None:
     steps = 0
     for seed in range(block * 40, block * 40 + 40):

@@ -7,10 +7,11 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
+from tests.support.examples import examples
 from tests.support.loop_orders import scheduled
 from tpucc.diagnostics import LimitError
 from tpucc.ir.graph import Graph
@@ -202,7 +203,7 @@ def test_iris_on_the_tiny_machine_is_split_and_spilled() -> None:
     assert f"{sum(to_scratch):,} rows were spilled" in program.notes[-1]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(
     rows=st.integers(1, 12),
     widths=st.lists(st.integers(1, 20), min_size=2, max_size=4),

@@ -7,10 +7,11 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.device_graphs import TINY, V1, Device, chain, compiled, lstm
+from tests.support.examples import examples
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
@@ -64,7 +65,7 @@ def test_every_wait_is_needed(name: str) -> None:
         assert any(violation.code.startswith("V08") for violation in verify(less))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(8)
 @given(rows=st.integers(1, 20), widths=st.lists(st.integers(1, 9), min_size=2, max_size=4), parts=st.integers(1, 3))
 def test_waits_of_random_programs_are_needed(rows: int, widths: list[int], parts: int) -> None:
     _, program = compiled(chain(rows, *widths), SMALL, min(parts, rows))

@@ -51,7 +51,7 @@ def products(program: Program) -> list[Product]:
     return [product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Products) for product in step.products]
 
 
-@each({f"seed {seed}, {'16' if wide else '8'} bits": (seed, wide) for seed in range(200) for wide in (False, True)})
+@each({f"seed {seed}, {'16' if wide else '8'} bits": (seed, wide) for seed in range(200) for wide in (False, True)}, usual=120)
 def test_random_programs(seed: int, wide: bool) -> None:
     program = RandomProgram(seed, length=80, wide=wide).make()
     run_all(program, random_rows(program, seed))
@@ -297,7 +297,7 @@ def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
     assert any(0 < step.lanes.stop < program.target.mxu for step in steps) or name == "02_iris"
 
 
-@each({f"seed {seed}": (seed,) for seed in range(60)})
+@each({f"seed {seed}": (seed,) for seed in range(60)}, usual=25)
 def test_random_programs_leave_the_same_memory(seed: int) -> None:
     program = RandomProgram(seed, length=80).make()
     x = random_rows(program, seed)

@@ -148,7 +148,7 @@ def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:
     return model.build(*((last, middle)[:outputs]))
 
 
-@pytest.mark.parametrize(("rows", "outputs"), [(60, 1), (100, 2), (200, 1)])
+@pytest.mark.parametrize(("rows", "outputs"), [pytest.param(60, 1, marks=pytest.mark.soak), (100, 2), (200, 1)])
 def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
     graph = residual(outputs=outputs)
     result, notes = split(graph, with_rows(rows))
@@ -294,9 +294,9 @@ def test_a_batch_is_split_before_its_images() -> None:
 
 def test_long_chains_take_time_in_proportion() -> None:
     seconds = []
-    for blocks in (1, 4):
+    for blocks in (1, 3):
         graph = placed(residual(blocks=blocks))
         started = time.process_time()
         SplitMaps().run(graph, Context(with_rows(60)))
         seconds.append(time.process_time() - started)
-    assert seconds[1] < 8 * seconds[0] + 0.2
+    assert seconds[1] < 7 * seconds[0] + 0.2

@@ -19,8 +19,13 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100)
 
 
-@pytest.mark.parametrize("command", ["ops", "compile small.tpu", "check nowhere.tpu"])
-@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(
+    ("command", "streams"),
+    [
+        *[("ops", ">&-"), ("ops", "2>&-"), ("check nowhere.tpu", ">&-"), ("check nowhere.tpu", "2>&-")],
+        *[("compile small.tpu", ">&- 2>&-"), ("check nowhere.tpu", ">&- 2>&-")],
+    ],
+)
 def test_closed_streams(tmp_path: Path, command: str, streams: str) -> None:
     done = shell(f"{TPUCC} {command} {streams}", tmp_path)
     assert done.returncode == (2 if "nowhere" in command else 0)

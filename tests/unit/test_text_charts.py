@@ -14,6 +14,7 @@ import pytest
 from rich.cells import cell_len
 
 import tpucc
+from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
@@ -203,8 +204,12 @@ def profile(*arguments: str, **environment: str) -> str:
     return subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment}).stdout.decode()
 
 
-def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for() -> None:
-    bare, chart = profile(PYTHONIOENCODING="utf-8"), profile("--chart", PYTHONIOENCODING="utf-8")
+def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    iris = ROOT / "programs" / "02_iris.tpu"
+    assert run("profile", iris, "--quiet") == 0
+    bare = capsys.readouterr().out
+    assert run("profile", iris, "--quiet", "--chart") == 0
+    chart = capsys.readouterr().out
     assert chart.startswith(bare)
     assert "timeline:" not in bare
     assert "█" in chart

@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tpucc
+from tests.support.examples import examples
 from tests.support.pictures import BIDI, HOSTILE
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.parser import parse_graph
@@ -229,7 +230,7 @@ def test_wrong_statistics_are_refused() -> None:
         read_statistics({"model": "iris"})
 
 
-@settings(deadline=None)
+@examples(50)
 @given(st.lists(st.integers(-(2**53), 2**53), max_size=40))
 def test_columns_are_read_back(values: list[int]) -> None:
     assert numbers(plain(np.array(values, np.int64))) == values
@@ -300,7 +301,7 @@ def _stages(texts: list[list[str]]) -> list[Stage]:
 NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_a_stage_shows_what_came_and_what_went(texts: list[list[str]]) -> None:
     found = stages_payload(_stages(texts), Origins())

@@ -28,7 +28,8 @@ def command() -> None:
     for name in NEEDED:
         click.echo(f"  {name:<14} {_version(name) or f'missing: python -m pip install {name}'}")
     for name, purpose in EXTRAS.items():
-        click.echo(f"  {name:<14} {_version(name) or f'not installed ({purpose}): python -m pip install {name}'}")
+        found = _version(name) or f"not installed ({purpose}): python -m pip install {name}"
+        click.echo(filled(f"  {name:<14} {found}", "", " " * 17))
     click.echo("renderers, the first that is there will be used:")
     chosen = False
     for renderer in renderers():

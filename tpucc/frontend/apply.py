@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -156,6 +155,8 @@ def _types(about: Sequence[int], application: Application, names: Sequence[str])
 
 def _replacement(error: RuleError, about: Sequence[int], application: Application) -> str:
     """`did you mean w1, which is f32[128, 256]?`: another variable in sight with which the rule would hold."""
+    from difflib import SequenceMatcher  # imported only when something is wrong
+
     for index in reversed(about):
         wanted = application.operands[index].variable
         if wanted and (fitting := dict(_fitting(index, application))):
