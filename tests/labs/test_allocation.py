@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tpucc.schedule.allocate as own
-from tests.labs.test_labs import SOLUTIONS, Here, submitted
+from tests.labs.test_labs import ROOT, SOLUTIONS, Here, submitted
 from tpucc.labs import find
 from tpucc.labs.allocation import Rules, bound, rules, too_large, wrong
 from tpucc.labs.allocation.drawing import lives_svg
@@ -143,3 +144,24 @@ def test_the_handout_says_the_numbers_of_its_rules(term: str) -> None:
     for name, number in {"ALIGNMENT": found.alignment, "BELOW": found.below, "ABOVE": found.above}.items():
         assert f"| `{name}` | {number} |" in said
     assert f"({Term(term)})" in said
+
+
+def on_the_page() -> list[str]:
+    """The allocators that the page on a lab from start to grades shows, with words for its term's numbers."""
+    page = (ROOT / "docs/coursework.md").read_text("utf-8")
+    shown = [text for text in re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) if "\nALIGNMENT = " in text]
+    shown = [re.sub(r"^ALIGNMENT = \d+", "ALIGNMENT = {{alignment}}", text, flags=re.MULTILINE) for text in shown]
+    return [re.sub(r"^BELOW, ABOVE = \d+, \d+", "BELOW, ABOVE = {{below}}, {{above}}", text, flags=re.MULTILINE) for text in shown]
+
+
+@pytest.mark.parametrize("term", ["", "spring", "fall"])
+def test_the_page_that_shows_the_lab_leaves_the_rest_to_the_reader(term: str) -> None:
+    """Its code is right in every term, and earns at most 70 points."""
+    shown = on_the_page()
+    assert [text.count("{{") for text in shown] == [3, 3]
+    mended = submitted(LAB, {LAB.file: shown[1]}, Term(term))
+    found = [run(test, mended) for test in (*LAB.public(Term(term)), *LAB.hidden(Term(term), 1))]
+    assert [result.test.name for result in found if not result.score and "memory" not in result.test.name] == []
+    assert 35 <= sum(result.score for result in found) <= 70
+    first = submitted(LAB, {LAB.file: shown[0]}, Term(term))
+    assert sum(run(test, first).score for test in (*LAB.public(Term(term)), *LAB.hidden(Term(term), 1))) <= LAB.floor
