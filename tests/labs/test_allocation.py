@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tpucc.schedule.allocate as own
-from tests.labs.test_labs import ROOT, SOLUTIONS, Here, submitted
+from tests.labs.test_labs import ROOT, Here, submitted
+from tests.support.lab_solutions import SOLUTIONS
 from tpucc.labs import find
 from tpucc.labs.allocation import Rules, bound, rules, too_large, wrong
 from tpucc.labs.allocation.drawing import lives_svg
