@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import tpucc.schedule.allocate as own
+from tests.labs.test_labs import ROOT, Here, submitted
+from tests.support.lab_solutions import SOLUTIONS
 from tpucc.labs import find
-from tpucc.labs.allocation import Rules, bound, rules, wrong
+from tpucc.labs.allocation import Rules, bound, rules, too_large, wrong
 from tpucc.labs.allocation.drawing import lives_svg
+from tpucc.labs.grading import run
 from tpucc.labs.lab import Term
+from tpucc.labs.strip import stripped
 from tpucc.schedule.allocate import Lives
 
 
@@ -75,3 +84,85 @@ def test_terms_give_the_host_rows_below_or_above() -> None:
 @pytest.mark.parametrize(("align", "rows"), [(1, 7), (4, 8), (5, 10)])
 def test_the_bound_counts_whole_steps_of_the_alignment(align: int, rows: int) -> None:
     assert bound(Lives(np.array([0, 5]), np.array([5, 9]), np.array([4, 3])), align) == rows
+
+
+LAB = find("allocation")
+
+
+@pytest.mark.parametrize("term", ["", "spring", "fall", "2027-spring"])
+def test_where_the_last_instruction_is_taken_for_free_little_is_earned(term: str) -> None:
+    """The public tests find it as the hidden ones do."""
+    text = (SOLUTIONS / "allocation/wrong/last_is_free.py").read_text("utf-8")
+    submission = submitted(LAB, {LAB.file: text}, Term(term))
+    tests = (*LAB.public(Term(term)), *LAB.hidden(Term(term), 3))
+    assert [test.name for test in tests if run(test, submission).score] == ["hidden: a buffer that is just large enough"]
+
+
+def test_a_program_has_rows_for_every_allocator_and_none_may_be_left_out() -> None:
+    given = Here("import tpucc\ndef allocate(lives, rows):\n    raise tpucc.TooLarge")
+    for term in map(Term, ("", "spring", "b")):
+        for test in (*LAB.public(term), *LAB.hidden(term, 1)):
+            if "program" in test.name:
+                found = run(test, given)
+                assert not found.score
+                assert "TooLarge is raised for 4,096 rows, of which the buffers need" in found.outcome.message
+
+
+@pytest.mark.parametrize(
+    ("host", "few", "enough"),
+    [
+        (Rules(), "13 rows are too few: 14 are alive at one time, and there are 13 rows", "and there are 14 rows"),
+        (
+            Rules(2, 5, 0),
+            "33 rows are too few: 28 are alive at one time, and the rules leave 27 rows from row 6 on",
+            "28 rows from row 6 on",
+        ),
+        (Rules(2, 0, 5), "32 rows are too few: 28 are alive at one time, and the rules leave 27 rows", "and the rules leave 28 rows"),
+    ],
+)
+def test_too_large_says_how_many_rows_there_are(host: Rules, few: str, enough: str) -> None:
+    answers = too_large(host, Here({"allocate": lambda lives, _: [0] * len(lives.rows)}))
+    assert (answers.message, answers.expected) == (few, "TooLarge is raised")
+    refuses = too_large(host, Here("import tpucc\ndef allocate(lives, rows):\n    raise tpucc.TooLarge"))
+    assert refuses.message.startswith("TooLarge is raised, and")
+    assert refuses.message.endswith(enough)
+
+
+def test_nothing_of_tpuccs_own_allocation_is_left_in_a_students_copy() -> None:
+    """Every function and method is a stub, but for what all allocators need: lives, their peak, and errors."""
+    space: dict[str, object] = {"__name__": own.__name__}
+    exec(compile(stripped(Path(own.__file__).read_text("utf-8"), {5}), own.__file__, "exec"), space)
+    functions = [value for value in space.values() if inspect.isfunction(value) and value.__module__ == own.__name__]
+    methods = [value for value in vars(space["Gaps"]).values() if inspect.isfunction(value)]
+    for function in [one for one in (*functions, *methods) if one.__name__ != "largest_live_sum"]:
+        with pytest.raises(NotImplementedError, match="lab 5: "):
+            function(*(None for _ in inspect.signature(function).parameters))
+
+
+@pytest.mark.parametrize("term", ["", "spring", "b"])
+def test_the_handout_says_the_numbers_of_its_rules(term: str) -> None:
+    said, found = LAB.material("handout.md", Term(term)), rules(Term(term))
+    for name, number in {"ALIGNMENT": found.alignment, "BELOW": found.below, "ABOVE": found.above}.items():
+        assert f"| `{name}` | {number} |" in said
+    assert f"({Term(term)})" in said
+
+
+def on_the_page() -> list[str]:
+    """The allocators that the page on a lab from start to grades shows, with words for its term's numbers."""
+    page = (ROOT / "docs/coursework.md").read_text("utf-8")
+    shown = [text for text in re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) if "\nALIGNMENT = " in text]
+    shown = [re.sub(r"^ALIGNMENT = \d+", "ALIGNMENT = {{alignment}}", text, flags=re.MULTILINE) for text in shown]
+    return [re.sub(r"^BELOW, ABOVE = \d+, \d+", "BELOW, ABOVE = {{below}}, {{above}}", text, flags=re.MULTILINE) for text in shown]
+
+
+@pytest.mark.parametrize("term", ["", "spring", "fall"])
+def test_the_page_that_shows_the_lab_leaves_the_rest_to_the_reader(term: str) -> None:
+    """Its code is right in every term, and earns at most 70 points."""
+    shown = on_the_page()
+    assert [text.count("{{") for text in shown] == [3, 3]
+    mended = submitted(LAB, {LAB.file: shown[1]}, Term(term))
+    found = [run(test, mended) for test in (*LAB.public(Term(term)), *LAB.hidden(Term(term), 1))]
+    assert [result.test.name for result in found if not result.score and "memory" not in result.test.name] == []
+    assert 35 <= sum(result.score for result in found) <= 70
+    first = submitted(LAB, {LAB.file: shown[0]}, Term(term))
+    assert sum(run(test, first).score for test in (*LAB.public(Term(term)), *LAB.hidden(Term(term), 1))) <= LAB.floor

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("tpucc", "tests", "docs", "benchmarks", "programs")
 KINDS = ("*.py", "*.md", "*.lark", "*.js", "*.css", "*.html", "*.toml")
 EXAMPLES = {
-    *("emil.py", "fred.py", "lab5/allocation.py"),
+    *("emil.py", "fred.py", "lab5/allocation.py", "autumn/allocation.py", "spring/allocation.py"),
     *("FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "relu_once.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"),
     *("tpucc/ops/square.py", "tpucc/passes/drop_clamps.py"),
     *("tests/test_lab.py", "data.py", "everywhere.py", "merge_products.py", "test_merge.py", *(lab.file for lab in labs())),

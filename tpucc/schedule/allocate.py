@@ -101,22 +101,27 @@ def greedy_by_size(lives: Lives) -> Int64:
 
 def _lowest(starts: Int64, rows: Int64, wanted: int) -> int:
     """The lowest start of `wanted` rows beside the occupied stretches."""
+    # lab 5 begin: give each buffer its first row, so that buffers that are alive together share none
     order = np.argsort(starts)
     below = np.concatenate([[0], np.maximum.accumulate((starts + rows)[order])])
     above = np.concatenate([starts[order], [ENDLESS]])
     return int(below[np.argmax(above - below >= wanted)])
+    # lab 5 end
 
 
 class Gaps:
     """Gaps in `size` rows, all free at first; neighbouring gaps are one. Each call searches in time logarithmic in the gaps."""
 
     def __init__(self, size: int) -> None:
+        # lab 5 begin: keep the rows that are free, from which spilling takes rows too
         self._rows: dict[int, int] = {0: size}
         self._start_of_end: dict[int, int] = {size: 0}
         self._by_size: list[tuple[int, int]] = [(size, 0)]
+        # lab 5 end
 
     def take(self, rows: int) -> int:
         """The first row of `rows` free rows, which are now in use: in the smallest gap that has them, the lowest of these; -1 for none."""
+        # lab 5 begin: keep the rows that are free, from which spilling takes rows too
         position = bisect_left(self._by_size, (rows, -1))
         if position == len(self._by_size):
             return -1
@@ -125,9 +130,11 @@ class Gaps:
         if size > rows:
             self._add(start + rows, size - rows)
         return start
+        # lab 5 end
 
     def give(self, start: int, rows: int) -> None:
         """Frees rows that were taken."""
+        # lab 5 begin: keep the rows that are free, from which spilling takes rows too
         below = self._start_of_end.get(start)
         if below is not None:
             rows += self._remove(below)
@@ -135,14 +142,19 @@ class Gaps:
         if start + rows in self._rows:
             rows += self._remove(start + rows)
         self._add(start, rows)
+        # lab 5 end
 
     def _add(self, start: int, rows: int) -> None:
+        # lab 5 begin: keep the rows that are free, from which spilling takes rows too
         self._rows[start] = rows
         self._start_of_end[start + rows] = start
         insort(self._by_size, (rows, start))
+        # lab 5 end
 
     def _remove(self, start: int) -> int:
+        # lab 5 begin: keep the rows that are free, from which spilling takes rows too
         rows = self._rows.pop(start)
         del self._start_of_end[start + rows]
         del self._by_size[bisect_left(self._by_size, (rows, start))]
         return rows
+        # lab 5 end

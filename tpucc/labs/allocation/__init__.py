@@ -19,11 +19,14 @@ from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
+from tpucc.target import load_target
 
 Number = TypeVar("Number", int, Int64)
 BEST, WORST = 1.06, 1.45
 """The quotient of peak and lower bound, as a geometric mean, that earns all points for memory, and the one that earns none."""
 ROWS = 2**17
+PROGRAM_ROWS = 4096
+"""The unified buffer's rows in the tests of programs: each of their buffers could have rows of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,13 @@ def _words(term: Term) -> Mapping[str, str]:
         f"Every buffer begins at a row whose number can be divided by {alignment}." if alignment > 1 else "A buffer may begin at any row."
     )
     return {
+        "term": str(term),
         "alignment": str(alignment),
         "alignment_rule": rule,
         "host_rule": _host_rule(found),
         "below": str(found.below),
         "above": str(found.above),
+        "first": str(found.first),
         "best": f"{BEST:g}",
         "worst": f"{WORST:g}",
     }
@@ -112,8 +117,8 @@ def _families(draw: Random, families: Sequence[Family], count: int, align: int) 
 
 
 def three(align: int) -> Lives:
-    """Two buffers that are alive together, and a third that can have the rows of the first."""
-    return Lives(np.array([0, 2, 5]), np.array([4, 8, 9]), align * np.array([10, 4, 9]) - np.array([0, align > 1, align > 1]))
+    """Two buffers that are alive together at one instruction only, and a third that can have the rows of the first."""
+    return Lives(np.array([0, 4, 5]), np.array([4, 8, 9]), align * np.array([10, 4, 9]) - np.array([0, align > 1, align > 1]))
 
 
 def ask(submission: Submission, lives: Lives, rows: int) -> Int64:
@@ -195,20 +200,30 @@ def too_large(rules: Rules, submission: Submission) -> Outcome:
 
 def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
     """Buffers of whole steps of the alignment, in as many rows as they need, and in one fewer."""
-    rows = bound(lives, rules.alignment) + rules.lost
+    needed = bound(lives, rules.alignment)
+    rows = needed + rules.lost
     try:
         starts = ask(submission, lives, rows - 1)
     except Failed as failure:
         if failure.kind != "TooLarge":
             raise
     else:
-        return Outcome(0, "more rows are alive than there are", _given(lives, rows - 1), "TooLarge is raised", str(starts.tolist()))
+        message = f"{rows - 1:,} rows are too few: {needed:,} are alive at one time, and {_left(rows - 1, rules)}"
+        return Outcome(0, message, _given(lives, rows - 1), "TooLarge is raised", str(starts.tolist()))
     try:
-        return placed(lives, rows, rules, submission)
+        found = placed(lives, rows, rules, submission)
     except Failed as failure:
         if failure.kind != "TooLarge":
             raise
-        return Outcome(0, f"TooLarge for {rows:,} rows, in which the buffers fit", _given(lives, rows))
+        message = f"TooLarge is raised, and {rows:,} rows are enough: {needed:,} are alive at one time, and {_left(rows, rules)}"
+        return Outcome(0, message, _given(lives, rows), "a row for each buffer")
+    return replace(found, message=f"{found.message}; TooLarge with one row fewer") if found.passed else found
+
+
+def _left(rows: int, rules: Rules) -> str:
+    """How many of `rows` buffers may have, and which these are."""
+    free = f"{counted(rows - rules.lost, 'row')} from row {rules.first} on" if rules.first else counted(rows - rules.lost, "row")
+    return f"the rules leave {free}" if rules.lost else f"there are {free}"
 
 
 def tight(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
@@ -238,9 +253,10 @@ def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outc
 
 
 def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
-    """A model compiled with the submission as its allocator, and judged."""
+    """A model compiled with the submission as its allocator, and judged. It has rows enough for every term's rules."""
     stage: Callable[[Lives, int], Int64] = partial(_stage, submission, rules)
-    exe = tpucc.compile_source(MODEL, params={"batch": batch}, target="tiny", stages=tpucc.Stages(allocate=stage))
+    machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
+    exe = tpucc.compile_source(MODEL, params={"batch": batch}, target=machine, stages=tpucc.Stages(allocate=stage))
     verdict = tpucc.judge(exe)
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
@@ -248,15 +264,17 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
 
 
 def _stage(submission: Submission, rules: Rules, lives: Lives, rows: int) -> Int64:
+    """The submission as the compiler's stage. A `TooLarge` loses the test: the compiler would go on without an allocator, and spill."""
     try:
         starts = ask(submission, lives, rows)
-        if problem := wrong(lives, starts, rows, rules):
-            raise Failed("result", problem)
-        return starts
     except Failed as failure:
-        if failure.kind == "TooLarge":
-            raise tpucc.TooLarge(failure.message) from None
-        raise
+        if failure.kind != "TooLarge":
+            raise
+        needed = bound(lives, rules.alignment)
+        raise Failed("result", f"TooLarge is raised for {rows:,} rows, of which the buffers need {needed + rules.lost:,}") from None
+    if problem := wrong(lives, starts, rows, rules):
+        raise Failed("result", problem)
+    return starts
 
 
 def bound(lives: Lives, align: int) -> int:
