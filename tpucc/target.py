@@ -354,14 +354,14 @@ def number_of(field: str, value: object) -> int | float:
     if field not in known:
         near = did_you_mean(field, known)
         raise UsageError(Diagnostic("E0531", f"a target has no number {field}", help=(near or f"it has {', '.join(known)}",)))
-    kind, meant = known[field], "an integer" if known[field] is int else "a number"
+    kind = known[field]
     try:
         number = _parsed(value)
         converted = kind(number)
     except (ValueError, OverflowError):
-        raise _wrong_value(field, meant, value) from None
+        raise _wrong_value(field, value) from None
     if converted != number:
-        raise _wrong_value(field, meant, value)
+        raise _wrong_value(field, value)
     return converted
 
 
@@ -374,8 +374,8 @@ def _parsed(value: object) -> int | float:
     return int(value) if value.strip().isdecimal() else float(value)
 
 
-def _wrong_value(field: str, meant: str, value: object) -> UsageError:
-    return UsageError(Diagnostic("E0531", f"{field} of a target is {meant}, not {_cut(value)}"))
+def _wrong_value(field: str, value: object) -> UsageError:
+    return UsageError(Diagnostic("E0531", f"{field} of a target is {_meant(field)}, not {_cut(value)}"))
 
 
 def number_text(value: int | float) -> str:

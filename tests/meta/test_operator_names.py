@@ -183,6 +183,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "a layer for the eye; what stands beside; slices",
     ),
     "viz/diagrams/steps.py": ("conv2d", "its gradients are products too"),
+    "viz/page/colouring.py": ("state", SYNTAX),
     "viz/sweeps/page.py": ("input", OTHER),
     "viz/training/page.py": ("state", OTHER),
     "viz/waves/page.py": ("input", OTHER),

@@ -128,8 +128,8 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
         ("weight_bandwith", "136e9", "did you mean weight_bandwidth"),
         ("name", "mine", "it has mxu"),
         ("data_type", "int8", "it has mxu"),
-        ("mxu", "wide", "mxu of a target is an integer, not wide"),
-        ("mxu", "3.5", "mxu of a target is an integer, not 3.5"),
+        ("mxu", "wide", "mxu of a target is an integer from 1 to 1,024, not wide"),
+        ("mxu", "3.5", "mxu of a target is an integer from 1 to 1,024, not 3.5"),
         ("mxu", True, "not True"),
         ("mxu", "nan", "not nan"),
         ("mxu", "1e400", "not 1e400"),
@@ -282,7 +282,7 @@ def test_what_is_missing_is_said() -> None:
 
 
 def test_an_override_of_many_digits_is_cut() -> None:
-    with pytest.raises(UsageError, match=r"mxu of a target is an integer, not 9{39}…"):
+    with pytest.raises(UsageError, match=r"mxu of a target is an integer from 1 to 1,024, not 9{39}…"):
         load_target("tiny", {"mxu": "9" * 10_000})
 
 
