@@ -35,7 +35,7 @@ class Opening:
     """A box that opens: its inside, and the picture of it; the SVG is empty if there is none."""
 
     inside: Inside
-    svg: str = ""
+    svg: str
 
 
 @dataclass(frozen=True, slots=True)

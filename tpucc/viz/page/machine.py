@@ -15,7 +15,7 @@ from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import SPECS, Engine, Flag, Instruction, Opcode, Place, Spec
 from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, Int8, Int64
-from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Seen, Step
+from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Step
 from tpucc.sim.waiting import SHIFTER, WORDS, Waiting
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
@@ -122,12 +122,13 @@ def _waiting(waiting: Waiting) -> dict[str, Any]:
 def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
     """The operands of all steps one after the other, and their numbers in one column."""
     seen = [one for step in recording.steps for one in (*step.reads, *step.writes)]
+    places = list(dict.fromkeys(one.place for one in seen))
     return {
         "steps": deltas([step.index for step in recording.steps]),
         "reads": octets(_bytes(len(step.reads) for step in recording.steps)),
         "writes": octets(_bytes(len(step.writes) for step in recording.steps)),
-        "boxes": [BOX_OF[one.place] for one in _kinds(seen)],
-        "box": octets(_bytes([one.place for one in _kinds(seen)].index(one.place) for one in seen)),
+        "boxes": [BOX_OF[place] for place in places],
+        "box": octets(_bytes(places.index(one.place) for one in seen)),
         "height": octets(_bytes(len(one.rows) for one in seen)),
         "width": octets(_bytes(one.values.shape[1] for one in seen)),
         "row": deltas(_joined([one.rows for one in seen])),
@@ -155,11 +156,6 @@ def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
     values = lanes.view(np.uint8) if Flag.UNSIGNED in instruction.flags else lanes
     words = f"Instruction {step.index:,}: the first {side} lanes of its first rows, times a corner of its tile"
     return work_parts(Demo(values.astype(np.int32), corner.astype(np.int32)), words)
-
-
-def _kinds(seen: Sequence[Seen]) -> list[Seen]:
-    """One of each place."""
-    return list({one.place: one for one in seen}.values())
 
 
 def _bytes(numbers: Iterator[int] | Any) -> AnyArray:
