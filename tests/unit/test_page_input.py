@@ -200,7 +200,7 @@ def test_what_opens_is_laid_out_from_the_full_diagrams(monkeypatch: pytest.Monke
     monkeypatch.setattr(pictures, "insides", lambda diagrams: (asked.append(diagrams), [])[1])
     monkeypatch.setattr(pictures, "drawn_as_they_are", lambda *given: (asked.append(given), [])[1])
     drawn: Any = {"graph": SimpleNamespace(full="full", diagram="drawn", collapsed="collapsed")}
-    assert pictures._openings(drawn) == []
+    assert pictures._opened(drawn, ()) == ([], [])
     assert asked == [[("full", "collapsed")], ([],)]
 
 

@@ -17,6 +17,7 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.diagnostics import InputError
 from tpucc.isa.effects import effects
+from tpucc.isa.functions import matrix_product, used_size
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, DeviceInts, Int8
@@ -315,3 +316,11 @@ def test_rows_that_lie_regularly_are_a_view() -> None:
         found = taken(memory, places, slice(1, 3))
         assert found.reshape(-1, 2).tolist() == memory[rows, 1:3].tolist()
         assert np.shares_memory(found, memory) == isinstance(places, Grid)
+
+
+@pytest.mark.parametrize(("depth", "width"), [(0, 0), (1, 8), (3, 5), (8, 8)])
+def test_zero_rows_and_columns_of_a_tile_add_nothing(depth: int, width: int) -> None:
+    rows, tile = np.arange(-12, 12, dtype=np.int8).reshape(3, 8), np.zeros((8, 8), np.int8)
+    tile[:depth, :width] = -7
+    assert used_size(tile) == (depth, width)
+    assert np.array_equal(matrix_product(rows, tile), rows.astype(np.int64) @ tile.astype(np.int64))

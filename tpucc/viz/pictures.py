@@ -12,7 +12,7 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
-from tpucc.sim.recording import Recording, usual_window
+from tpucc.sim.recording import Recording
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
@@ -117,7 +117,7 @@ def page(
 ) -> str:
     """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known,
     `recording` the values of a run."""
-    window = usual_window(runtime.program).tolist() if recording is None else [step.index for step in recording.steps]
+    openings, rewritings = _opened(diagrams, stages)
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
     pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH)))
     return draw_page(
@@ -127,33 +127,27 @@ def page(
             times=times_of(runtime),
             waits=_waits(runtime),
             waiting=runtime.waiting,
-            window=window,
             pictures=pictures,
             stages=stages,
             errors=errors,
             accuracy=accuracy,
             notes=notes,
             renderer=next((drawn.renderer for drawn in diagrams.values()), ""),
-            openings=_openings(diagrams),
-            rewritings=_rewritings(stages),
+            openings=openings,
+            rewritings=rewritings,
             recording=recording,
         )
     )
 
 
-def _openings(diagrams: Mapping[str, Rendered]) -> list[Opening]:
-    """The insides of the diagrams' boxes."""
-    found = insides([(drawn.full, drawn.collapsed) for drawn in diagrams.values()])
-    pictures = iter(drawn_as_they_are([inside.diagram for inside in found if inside.diagram]))
-    return [Opening(inside, next(pictures) if inside.diagram else "") for inside in found]
-
-
-def _rewritings(stages: Sequence[Stage]) -> list[Rewriting]:
-    found = rewrites([stage.graph for stage in stages])
-    sides = [part for rewrite in found for part in (rewrite.before, rewrite.after)]
-    pictures = iter(drawn_as_they_are([part for part in sides if part]))
-    drawn = [next(pictures) if part else "" for part in sides]
-    return [Rewriting(*each) for each in zip(found, drawn[::2], drawn[1::2], strict=True)]
+def _opened(diagrams: Mapping[str, Rendered], stages: Sequence[Stage]) -> tuple[list[Opening], list[Rewriting]]:
+    """The insides of the diagrams' boxes, and what the passes rewrote, all laid out in one child process."""
+    inner = insides([(drawn.full, drawn.collapsed) for drawn in diagrams.values()])
+    changed = rewrites([stage.graph for stage in stages])
+    parts = [*(inside.diagram for inside in inner), *(side for rewrite in changed for side in (rewrite.before, rewrite.after))]
+    pictures = iter(drawn_as_they_are([part for part in parts if part]))
+    drawn = iter([next(pictures) if part else "" for part in parts])
+    return [Opening(inside, next(drawn)) for inside in inner], [Rewriting(rewrite, next(drawn), next(drawn)) for rewrite in changed]
 
 
 def times_of(runtime: Runtime) -> Times:

@@ -7,6 +7,7 @@ of Helvetica (Adobe's font metrics, thousandths of the size), which Arial and Li
 from __future__ import annotations
 
 import unicodedata
+from functools import cache
 
 from tpucc.diagnostics import printable
 
@@ -82,6 +83,7 @@ def percent(part: float, whole: float) -> str:
     return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
 
 
+@cache
 def _thousandths(character: str) -> int:
     code = ord(character)
     if 32 <= code < 127:
