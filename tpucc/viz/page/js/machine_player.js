@@ -37,7 +37,7 @@ const machinePlayer = (() => {
     const [from, to] = axis.window();
     const line = shown.cursor;
     line.hidden = views.current() !== "machine" || time < from || time > to;
-    line.style.top = `${shown.timeline.offsetTop}px`;
+    line.style.top = `${shown.timeline.parentElement.offsetTop}px`;
     line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
   }
 
