@@ -25,7 +25,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Function, Instruction, Opcode
 from tpucc.isa.program import Program, Resident
 from tpucc.runtime.check import random_inputs
-from tpucc.sim.recording import MOST, recorded, usual_window
+from tpucc.sim.recording import MOST, recorded
 from tpucc.viz.page import colouring
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.columns import plain
@@ -201,7 +201,7 @@ def test_the_machine_view_takes_few_bytes_for_each_instruction() -> None:
     program, window = runtime.program, np.arange(len(runtime.program.instructions))
     found = recorded(runtime.begun(random_inputs(runtime)), window, "random inputs")
     given = (program, effects(program.instructions), runtime.waiting)
-    made, bare = machine_payload(*given, window.tolist(), found), machine_payload(*given, usual_window(program).tolist(), None)
+    made, bare = machine_payload(*given, found), machine_payload(*given, None)
     arrays = len(msgspec.json.encode(made.pop("arrays")))
     assert len(msgspec.json.encode(made)) / len(window) * MOST + arrays < 3_000_000
     assert len(msgspec.json.encode(bare)) < 4000 + 40 * len(window)

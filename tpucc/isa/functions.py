@@ -26,8 +26,20 @@ Block = np.void
 
 
 def matrix_product(rows: Values, tile: Int8) -> Int32:
-    """`rows` [M, mxu] times `tile` [mxu, mxu]. float64 is exact: no sum of products of a tile comes near 2^53."""
-    return (rows.astype(np.float64) @ tile.astype(np.float64)).astype(np.int32)
+    """`rows` [M, mxu] times `tile` [mxu, mxu]. float64 is exact: no sum of products of a tile comes near 2^53.
+
+    The rows and columns of the tile after its last weights are zero, and so is what they add: they are left out.
+    """
+    depth, width = used_size(tile)
+    product = np.zeros((len(rows), tile.shape[1]), np.int32)
+    product[:, :width] = rows[:, :depth].astype(np.float64) @ tile[:depth, :width].astype(np.float64)
+    return product
+
+
+def used_size(tile: Int8) -> tuple[int, int]:
+    """Rows and columns of a tile up to its last weight that isn't zero."""
+    rows, columns = np.flatnonzero(tile.any(axis=1)), np.flatnonzero(tile.any(axis=0))
+    return (int(rows[-1]) + 1, int(columns[-1]) + 1) if len(rows) else (0, 0)
 
 
 def unsigned(rows: DeviceInts) -> Values:

@@ -75,6 +75,8 @@ class Interpreter:
             interrupt(self.program, number, self.machine.host, self.host)
         if Place.MEMORY in writes:
             self.machine.write_tile(number, host_rows(instruction))
+        if only is not None and not len(only):
+            return
         action = self.applied(instruction)
         if action is not None:
             (action if only is None else action.only(only)).run(self.machine)

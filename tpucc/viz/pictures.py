@@ -12,7 +12,7 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
-from tpucc.sim.recording import Recording, usual_window
+from tpucc.sim.recording import Recording
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
@@ -117,7 +117,6 @@ def page(
 ) -> str:
     """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known,
     `recording` the values of a run."""
-    window = usual_window(runtime.program).tolist() if recording is None else [step.index for step in recording.steps]
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
     pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH)))
     return draw_page(
@@ -127,7 +126,6 @@ def page(
             times=times_of(runtime),
             waits=_waits(runtime),
             waiting=runtime.waiting,
-            window=window,
             pictures=pictures,
             stages=stages,
             errors=errors,

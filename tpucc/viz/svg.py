@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NewType
 
@@ -14,11 +15,12 @@ Markup = NewType("Markup", str)
 Value = str | float | int | None
 NOTHING = Markup("")
 _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;", ord("'"): "&#39;"}
+_ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escaped(text: str) -> Markup:
     """`text` as XML: the five special characters, and what XML 1.0 has no way to write, as `\\x1f`."""
-    return Markup("".join(map(_legal, text)).translate(_ESCAPES))
+    return Markup(_ILLEGAL.sub(_written, text).translate(_ESCAPES))
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
@@ -99,8 +101,6 @@ def inlined(svg: str) -> Markup:
     return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
 
 
-def _legal(character: str) -> str:
-    code = ord(character)
-    if (code >= 0x20 and not 0xD800 <= code < 0xE000 and code not in (0xFFFE, 0xFFFF)) or character in "\t\n\r":
-        return character
+def _written(illegal: re.Match[str]) -> str:
+    code = ord(illegal[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.isa.functions import used_size
 from tpucc.numerics import EXACT, AnyArray, Int8, Int64, column_bound
 from tpucc.sim.fast.backends import Backend, Integers, integers
 
@@ -76,11 +77,8 @@ class WeightStore:
         return integers(self._backend, matrix, np.repeat(np.array(largest) == 128, depths))
 
     def _used_size(self, tile: int) -> tuple[int, int]:
-        """Rows and columns of a tile up to its last weight that isn't zero."""
         if tile not in self._used:
-            filled = self._tiles[tile] != 0
-            rows, columns = np.flatnonzero(filled.any(axis=1)), np.flatnonzero(filled.any(axis=0))
-            self._used[tile] = (int(rows[-1]) + 1, int(columns[-1]) + 1) if len(rows) else (0, 0)
+            self._used[tile] = used_size(self._tiles[tile])
         return self._used[tile]
 
     def _joined(self, grid: TileGrid, depths: Sequence[int], widths: Sequence[int]) -> Int8:

@@ -73,17 +73,13 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PageInput:
-    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences; `renderer` laid out the diagrams.
-
-    `window` are the instructions that have a sentence, ascending; the `recording`, if there is one, is of these.
-    """
+    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences; `renderer` laid out the diagrams."""
 
     program: Program
     statistics: Statistics
     times: Times
     waits: Waits
     waiting: Waiting
-    window: Sequence[int]
     pictures: Sequence[Picture]
     stages: Sequence[Stage] = field(default=())
     errors: Sequence[LayerError] = field(default=())

@@ -1,11 +1,10 @@
 """The view of the machine at work: its floor plan, and the data by which the scripts say what each part does in each cycle.
 
-Times and waits are there for all instructions. Values, and sentences about instructions, are there for a window of them: `given.recording`.
+Times and waits are there for all instructions. Values are there for a window of them: `given.recording`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,7 +31,6 @@ BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.DEST), BUFFER)
 """The box in which the rows of a place are."""
 ARRAYS = 6
 """Layers of which a product can be opened in the array: each takes some 17 kB."""
-NUMBER = re.compile(r"\d+(?:,\d{3})*")
 WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
 """The box that shows what a unit does."""
 NAMES = {
@@ -77,10 +75,7 @@ def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
     return tag("section", head, about, *does, holds, attributes={"aria-label": title}, class_=f"part p-{kind}", data_part=name)
 
 
-def machine_payload(
-    program: Program, touched: Effects, waiting: Waiting, window: Sequence[int], recording: Recording | None
-) -> dict[str, Any]:
-    """`window` are the instructions that have a sentence, ascending; those of the recording are among them."""
+def machine_payload(program: Program, touched: Effects, waiting: Waiting, recording: Recording | None) -> dict[str, Any]:
     records = program.instructions
     return {
         "fifo": program.target.weight_fifo_tiles,
@@ -90,19 +85,9 @@ def machine_payload(
         "paths": [_paths(SPECS[opcode]) for opcode in Opcode],
         "units": {int(unit): {"name": NAMES[unit], "box": WORKERS[unit]} for unit in WORKERS},
         "waiting": _waiting(waiting),
-        "window": deltas(window),
-        "sentences": _sentences([str(Instruction.of(records[index])) for index in window]),
-        "left_out": _left_out(program, window, recording),
+        "left_out": _left_out(program, recording),
         **({} if recording is None else _recorded(program, recording)),
     }
-
-
-def _sentences(texts: Sequence[str]) -> dict[str, Any]:
-    """Each sentence as the number of its wording, in which # stands for each of its numbers, and these: a tenth of the letters."""
-    wordings = [NUMBER.sub("#", text) for text in texts]
-    known = list(dict.fromkeys(wordings))
-    numbers = [int(number.replace(",", "")) for text in texts for number in NUMBER.findall(text)]
-    return {"wordings": known, "wording": plain([known.index(wording) for wording in wordings]), "numbers": plain(numbers)}
 
 
 def _paths(spec: Spec) -> list[tuple[str, str]]:
@@ -185,18 +170,19 @@ def _joined(arrays: Sequence[AnyArray]) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *(array.reshape(-1) for array in arrays)]).astype(np.int64)
 
 
-def _left_out(program: Program, window: Sequence[int], recording: Recording | None) -> str:
+def _left_out(program: Program, recording: Recording | None) -> str:
     """Which values the view has, and how to get others."""
     count, command = len(program.instructions), f"tpucc report {printable(program.source)} --values A:B"
     if recording is None:
         none = "The page has no values of a run."
         return f"{none} {command} makes it with those of instructions A to B, on random inputs if the model names none."
     first, last = recording.steps[0].index, recording.steps[-1].index
-    if len(window) == count:
+    steps = len(recording.steps)
+    if steps == count:
         which = f"of all {counted(count, 'instruction')}"
-    elif len(window) == last - first + 1:
+    elif steps == last - first + 1:
         which = f"of instructions {first:,} to {last:,} of {count:,}; {command} has others"
     else:
-        which = f"of the first {FIRST} instructions and the first {EACH} of each layer, {len(window):,} of {count:,}; {command} has others"
+        which = f"of the first {FIRST} instructions and the first {EACH} of each layer, {steps:,} of {count:,}; {command} has others"
     parts = f"Of each operand the first {ROWS} rows are here, of each row the first lanes, of each tile a corner."
     return f"Values on {printable(recording.origin)}, {which}. {parts}"

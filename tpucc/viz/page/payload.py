@@ -63,7 +63,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "layer_spans": layer_spans(given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
-        "machine_view": machine_payload(program, touched, given.waiting, given.window, given.recording),
+        "machine_view": machine_payload(program, touched, given.waiting, given.recording),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),

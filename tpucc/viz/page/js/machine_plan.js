@@ -117,7 +117,7 @@ const machinePlan = (() => {
     if (does === "done") return "has done all its work";
     if (does === "waits") return machineState.waited(state.units[unit]);
     if (data.units[unit].box === "fifo") return `shifts tile ${tile(item)} into the shadow weights`;
-    return `instruction ${words.number(item)}: ${machineState.sentences.get(item) ?? model.texts[item]}`;
+    return `instruction ${words.number(item)}: ${model.said(item)}`;
   }
 
   /** Shows a state. */

@@ -47,7 +47,7 @@ const machinePlayer = (() => {
     const layer = layers[code.layer[index]];
     const line = layer ? model.origins[layer.origin].line : 0;
     const said = [
-      `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${machineState.sentences.get(index) ?? model.texts[index]}.`,
+      `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${model.said(index)}.`,
       layer ? `For ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
     ];
     shown.now.replaceChildren(...said.filter(Boolean).map((text) => dom.make("p", {}, text)));

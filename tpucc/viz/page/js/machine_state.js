@@ -74,20 +74,12 @@ const machineState = (() => {
     return all.sort().filter((value, place) => !place || value !== all[place - 1]);
   }
 
-  /** What each instruction of the window does, in a sentence. */
-  function told({ wordings, wording, numbers }) {
-    const [kinds, all] = [wording, numbers].map(decode.plain);
-    let next = 0;
-    return new Map(Array.from(decode.deltas(data.window), (index, place) => [index, wordings[kinds[place]].replaceAll("#", () => words.number(all[next++]))]));
-  }
-
   const units = work();
   const stretches = waiting();
   const stretchStarts = Object.fromEntries(Object.entries(stretches).map(([unit, own]) => [unit, own.map(({ start }) => start)]));
   const { steps, corners } = recorded();
   const tiles = decode.deltas(data.tiles);
   const rows = decode.plain(data.rows);
-  const sentences = told(data.sentences);
   const arrived = fetches.map(({ read }) => code.end[read]);
   const shifted = shifts.map((start) => start + machine.shift);
   const takers = Array.from(code.switches.keys()).filter((index) => code.switches[index] && model.opcodes[code.opcode[index]].unit === MATRIX);
@@ -201,5 +193,5 @@ const machineState = (() => {
     return { brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(rows[item])}` };
   }
 
-  return { at, moving, waited, until, order, starts, events, tiles, corners, sentences, stretches, MATRIX };
+  return { at, moving, waited, until, order, starts, events, tiles, corners, stretches, MATRIX };
 })();

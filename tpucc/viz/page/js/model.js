@@ -88,14 +88,13 @@ const model = (() => {
     return used;
   }
 
-  /** A function that says in a sentence what an instruction does: its form, with its numbers in it. */
+  /** A function that says what an instruction does, as a part of a sentence: its form, with its numbers in it. */
   function telling({ forms, form, numbers }) {
     const [of, values] = [decode.deltas(form), decode.plain(numbers)];
     const parts = forms.map((text) => text.split("#"));
     const starts = new Float64Array(of.length + 1);
     of.forEach((number, index) => (starts[index + 1] = starts[index] + parts[number].length - 1));
-    const said = (index) => parts[of[index]].map((part, place) => (place ? values[starts[index] + place - 1].toLocaleString("en-GB") : "") + part).join("");
-    return (index) => `It ${said(index)}.`;
+    return (index) => parts[of[index]].map((part, place) => (place ? values[starts[index] + place - 1].toLocaleString("en-GB") : "") + part).join("");
   }
 
   const code = columns(data.code);
@@ -105,7 +104,7 @@ const model = (() => {
   const fetchOf = usedFetches();
   const shifts = decode.deltas(data.shifts);
   const texts = data.text.split("\n");
-  const sentenceOf = telling(data.sentences);
+  const said = telling(data.sentences);
   const unitOf = (index) => data.units[data.opcodes[code.opcode[index]].unit];
-  return { ...data, code, buffers, waits, fetches, fetchOf, shifts, texts, sentenceOf, unitOf };
+  return { ...data, code, buffers, waits, fetches, fetchOf, shifts, texts, said, unitOf };
 })();

@@ -95,7 +95,7 @@ const words = (() => {
   }
 
   function ofInstruction(id) {
-    const parts = [model.texts[id], model.sentenceOf(id)];
+    const parts = [model.texts[id], `It ${model.said(id)}.`];
     const length = code.end[id] - code.start[id];
     if (length) parts.push(`The ${model.unitOf(id)} unit works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
