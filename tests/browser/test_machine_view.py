@@ -141,6 +141,7 @@ def test_a_stall_has_the_cause_of_the_timeline_and_the_words_of_the_debugger(ope
     for stretch in stretches:
         if stretch.start:
             page.keyboard.press("b")
+            assert f": instruction {stretch.instruction:,} " in page.inner_text(".now"), "the one that waits"
         words = page.inner_text("[data-part=matrix] .does")
         cause = Cause(int(segments.cause[np.searchsorted(segments.start, stretch.start, "right") - 1]))
         assert f"cycle {stretch.start:,} of" in page.inner_text(".cycle")
