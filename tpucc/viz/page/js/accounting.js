@@ -53,7 +53,7 @@ const accounting = (() => {
   function about(chosen, lit) {
     if (words.isHosts(chosen)) return [];
     if (WHOLE.includes(chosen.kind)) return section("The matrix unit's cycles", spent([...lit.layers]));
-    return section("The matrix unit waits before them", waited(lit.instructions));
+    return section("Waits of the matrix unit that belong to them", waited(lit.instructions));
   }
 
   return { about, tenths };
