@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from dataclasses import dataclass
@@ -230,3 +231,13 @@ def test_the_panel_of_a_box_has_the_cost_of_its_layer_first(measured: Measured, 
         lit = page.evaluate("window.tpucc.lit().layers")
         assert cycles == sum(stats["layers"][other]["cycles"] for other in lit)
         assert f"{100 * cycles / stats['cycles']:.1f} % of all" in sentences[2]
+
+
+def test_a_box_of_the_host_has_no_cycles_of_the_device(open_page: OpenPage, tmp_path: Path) -> None:
+    """The host packs patches for the first convolution, whose 200,000 cycles aren't the packing's."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path))
+    model = json.loads(page.inner_text("#data") or page.text_content("#data") or "")
+    for box in model["hosts"]:
+        sentences = told(page, f"view=layers&box=layers.{box}")
+        assert not any("It takes" in sentence or "array active" in sentence for sentence in sentences)
+    assert any(told(page, f"view=layers&box=layers.{box}")[2] == "It is the host's, for layer conv1." for box in model["hosts"])

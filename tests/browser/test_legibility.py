@@ -73,6 +73,15 @@ def test_the_measure_of_contrast_sees_what_is_faint(open_page: OpenPage) -> None
     ]
 
 
+@pytest.mark.parametrize(("width", "lines"), [(1280, 1), (390, 2)])
+def test_the_head_and_the_tabs_have_room(width: int, lines: int, report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    page.set_viewport_size({"width": width, "height": 800})
+    assert len({tab.bounding_box()["y"] for tab in page.get_by_role("tab").all()}) == lines  # type: ignore[index]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("[...document.querySelectorAll('h1, header p')].filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+
+
 CUT = """() => [...document.querySelectorAll("body *")].flatMap((element) => {
   if (element instanceof SVGElement || !element.checkVisibility() || !element.clientWidth) return [];
   const { overflowX, overflowY, textOverflow } = getComputedStyle(element);

@@ -141,6 +141,7 @@ def test_a_stall_has_the_cause_of_the_timeline_and_the_words_of_the_debugger(ope
     for stretch in stretches:
         if stretch.start:
             page.keyboard.press("b")
+            assert f": instruction {stretch.instruction:,} " in page.inner_text(".now"), "the one that waits"
         words = page.inner_text("[data-part=matrix] .does")
         cause = Cause(int(segments.cause[np.searchsorted(segments.start, stretch.start, "right") - 1]))
         assert f"cycle {stretch.start:,} of" in page.inner_text(".cycle")
@@ -211,6 +212,22 @@ def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenP
           }).map((one) => `${part.dataset.part}: ${one.textContent}`);
         })"""
         assert page.evaluate(out) == []
+
+
+def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
+    settle(page)
+    assert not page.locator("#memory").is_visible()
+    window, units, cursor = (page.locator(one).bounding_box() for one in ("#time", "#units", ".cursor"))
+    assert window is not None
+    assert units is not None
+    assert cursor is not None
+    assert window["y"] + window["height"] - units["y"] - units["height"] < 10, "no room is empty"
+    assert cursor["y"] >= units["y"], "the line begins below the legend"
+    token, said = page.locator(".token[data-way='memory fifo']").bounding_box(), page.locator("[data-part=memory] .does").bounding_box()
+    assert token is not None
+    assert said is not None
+    assert token["y"] >= said["y"] + said["height"], "what moves leaves below the words"
 
 
 def test_without_values_it_says_so_and_shows_the_rest(open_page: OpenPage, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_the_panel_counts_a_layer_s_cycles_and_the_waits_before_an_instruction(o
         "in all\t4\t100.0 %",
     ]
     assert accounts(page, "{ kind: 'instruction' }", "{ instructions: [0, 1] }") == [
-        "The matrix unit waits before them", "weights\t3\t9.1 %", "shift\t30\t90.9 %", "in all\t33\t100.0 %",
+        "Waits of the matrix unit that belong to them", "weights\t3\t9.1 %", "shift\t30\t90.9 %", "in all\t33\t100.0 %",
     ]  # fmt: skip
     assert accounts(page, "{ kind: 'tile' }", "{ instructions: [0, 0] }") == []
     assert page.evaluate("accounting.tenths([12.25, 12.35, 75.4])") == [12.2, 12.4, 75.4]

@@ -27,6 +27,7 @@ MODEL: dict[str, Any] = {
     "fetches": [],
     "fetchOf": [-1, -1],
     "diagrams": {},
+    "hosts": [],
     "rewrites": [],
     "origins": [],
     "waits": {

@@ -82,7 +82,7 @@ def test_what_is_outside_stays_at_its_end_and_counts_for_nothing() -> None:
     assert found.members == ((0,), (1, 2, 3, 4), (5,), (6,), (7,))
     assert found.repeats == (1, 4, 1, 1, 1)
     assert [box.title for box in found.diagram.boxes] == ["in", "4 operators", "b", "out", "out too"]
-    assert found.diagram.subtitle == "5 operators in 2 boxes; a double box stands for several. Read on."
+    assert found.diagram.subtitle == "5 boxes drawn as 2; a double box stands for several. Read on."
 
 
 def test_small_boxes_stay_beside_what_is_still_alone() -> None:
@@ -92,7 +92,7 @@ def test_small_boxes_stay_beside_what_is_still_alone() -> None:
     assert found.members == ((1,), (2, 3, 4), (5,), (0,), (7,))
     assert [(boxes[box.beside].title, box.title) for box in boxes if box.small] == [("x", "w"), ("y", "u")]
     assert [(boxes[edge.tail].title, boxes[edge.head].title) for edge in found.diagram.edges] == [("w", "x"), ("u", "y")]
-    assert found.diagram.subtitle.startswith("5 operators in 3 boxes;")
+    assert found.diagram.subtitle.startswith("5 boxes drawn as 3;")
 
 
 def test_a_frame_is_around_boxes_that_stand_for_nothing_outside_it() -> None:

@@ -148,7 +148,7 @@ def test_past_the_limit_a_box_is_a_layer() -> None:
     assert len(diagram.main_boxes) == 69 + 3
     layer = diagram.boxes[1]
     assert (layer.title, layer.details[0], layer.kind, layer.stands_for) == ("fc1 · line 9", "matmul, add, relu", Kind.MATRIX, 3)
-    assert "in 72 boxes" in diagram.subtitle
+    assert "drawn as 72;" in diagram.subtitle
 
 
 def test_repeated_layers_are_one_box() -> None:

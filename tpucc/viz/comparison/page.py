@@ -18,6 +18,10 @@ from tpucc.viz.document import Section, document
 from tpucc.viz.pictures import times_of
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 
+MEANWHILE = escaped("A wait counts for the unit that works meanwhile.")
+WAITED_FOR = escaped("A wait counts for the instruction that is waited for, also while that one waits itself.")
+    "A wait counts for the instruction that is waited for, also while that one waits itself: so the rows differ, and the sums do not."
+)
 MOST = 200
 """Layers that have a row of their own."""
 SPACE = Markup("\u00a0")
@@ -50,9 +54,9 @@ def _key(side: str) -> Markup:
 
 def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
     groups = [(words, pair) for words, pair in found.groups.items() if pair.a or pair.b]
-    yield "groups", "What the cycles are spent on", _rows(found, groups)
+    yield "groups", "What the cycles are spent on", joined([tag("p", MEANWHILE), _rows(found, groups)])
     counted = [(row.name, found.rows[row.key]) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]
-    yield "rows", "The same, as profile counts", _rows(found, counted)
+    yield "rows", "The same, as profile counts", joined([tag("p", WAITED_FOR), _rows(found, counted)])
     if any(layer.cycles.difference for layer in found.layers):
         yield "layers", "Layers", _layers(found)
     yield "timelines", "Timelines", _both(found, (a, b), _timeline)

@@ -119,7 +119,7 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], way: Way) -> Collaps
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
     count = sum(not diagram.boxes[index].outside for index in diagram.main_boxes)
     drawn = sum(not box.outside for box in boxes) - len(small)
-    note = f"{counted(count, diagram.noun)} in {counted(drawn, 'box', 'boxes')}; a double box stands for several. "
+    note = f"{counted(count, 'box', 'boxes')} drawn as {drawn:,}; a double box stands for several. "
     drawing = replace(diagram, subtitle=note + diagram.subtitle, boxes=tuple(boxes), edges=tuple(edges), clusters=clusters)
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 

@@ -12,8 +12,8 @@ from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
 PADDING_X, PADDING_Y = 12.0, 7.0
 MIN_WIDTH = 56.0
-LONG_CHAIN = 10
-"""From this many boxes in a row on, a diagram runs from left to right."""
+LONG_CHAIN = 5
+"""From so many edges in a row on, a diagram runs from left to right: panes are wider than high."""
 MOST_LINES = 24
 
 

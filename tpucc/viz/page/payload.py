@@ -64,6 +64,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "machine_view": machine_payload(program, touched, given.waiting, given.recording),
+        "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if box.cluster < 0],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),

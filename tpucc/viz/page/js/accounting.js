@@ -49,10 +49,11 @@ const accounting = (() => {
 
   const WHOLE = ["layer", "line", "box", "origin"];
 
-  /** The section of the panel: the cycles of whole layers, or the waits before single instructions. */
+  /** The section of the panel: the cycles of whole layers, or the waits before single instructions. A box of the host has none. */
   function about(chosen, lit) {
+    if (words.isHosts(chosen)) return [];
     if (WHOLE.includes(chosen.kind)) return section("The matrix unit's cycles", spent([...lit.layers]));
-    return section("The matrix unit waits before them", waited(lit.instructions));
+    return section("Waits of the matrix unit that belong to them", waited(lit.instructions));
   }
 
   return { about, tenths };

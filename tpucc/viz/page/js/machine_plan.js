@@ -7,7 +7,7 @@ const machinePlan = (() => {
   const data = model.machine_view;
   const SUMS = new Set(["accumulators"]);
   const GAP = 2;
-  const BESIDE = 0.66; // where ways leave boxes: titles are on the left
+  const [BESIDE, BELOW] = [0.66, 0.86]; // where ways leave boxes: titles are on the left, texts above
   const tokens = [];
   const arrows = new Map();
   const told = new Map();
@@ -24,9 +24,9 @@ const machinePlan = (() => {
     const [a, b, frame] = [parts[from], parts[to], plan].map((element) => element.getBoundingClientRect());
     const both = data.paths.flat().some(([other, back]) => other === to && back === from);
     const aside = both ? (from < to ? 14 : -14) : 0;
-    const middle = (low, high) => (low + high) / 2;
     if (a.right <= b.left || b.right <= a.left) {
-      const y = middle(Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)) + aside - frame.top;
+      const [top, bottom] = [Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)];
+      const y = top + (bottom - top) * BELOW + aside - frame.top;
       return [(a.right <= b.left ? a.right : a.left) - frame.left, y, (a.right <= b.left ? b.left : b.right) - frame.left, y];
     }
     const [left, right] = [Math.max(a.left, b.left), Math.min(a.right, b.right)];

@@ -37,7 +37,7 @@ const machinePlayer = (() => {
     const [from, to] = axis.window();
     const line = shown.cursor;
     line.hidden = views.current() !== "machine" || time < from || time > to;
-    line.style.top = `${shown.timeline.offsetTop}px`;
+    line.style.top = `${shown.timeline.parentElement.offsetTop}px`;
     line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
   }
 
@@ -118,14 +118,20 @@ const machinePlayer = (() => {
   /** The steps at which instructions begin for which `test` holds, the first of each row of them. */
   function firsts(test) {
     const found = [];
-    order.forEach((index, place) => test(index) && !(index && test(index - 1)) && found.push({ place: placeOf(starts[place]), told: place }));
+    order.forEach((index, place) => test(index) && !(index && test(index - 1)) && found.push({ place: placeOf(starts[place]), step: place, told: place }));
     return found;
   }
 
-  /** Where a breakpoint stops: `stall`, `layer N` or `line N`. Those of instructions have their steps, too. */
+  /** Where the matrix unit begins to wait, and the product that does. */
+  function stalls() {
+    const places = new Map(order.map((index, place) => [index, place]));
+    return (machineState.stretches[machineState.MATRIX] ?? []).map(({ start, instruction }) => ({ place: placeOf(start), told: places.get(instruction) }));
+  }
+
+  /** Where a breakpoint stops, and of which step it tells then: `stall`, `layer N` or `line N`. Several steps may begin in one place. */
   function stops(wanted) {
     const [kind, number] = wanted.split(" ");
-    if (kind === "stall") return (machineState.stretches[machineState.MATRIX] ?? []).map((one) => ({ place: placeOf(one.start) }));
+    if (kind === "stall") return stalls();
     const owns = kind === "layer" ? (index) => code.layer[index] === Number(number) : (index) => model.origins[layers[code.layer[index]]?.origin]?.line === Number(number);
     return firsts(owns);
   }
@@ -133,8 +139,8 @@ const machinePlayer = (() => {
   function toBreak(way) {
     const found = stops(shown.stop.value);
     const [here, exact] = [Math.floor(at), at === Math.floor(at)];
-    const later = ({ place, told }) => place > here || (place === here && exact && told > focus);
-    const earlier = ({ place, told }) => place < here || (place === here && (!exact || told < focus));
+    const later = ({ place, step }) => place > here || (place === here && exact && step > focus);
+    const earlier = ({ place, step }) => place < here || (place === here && (!exact || step < focus));
     const target = way > 0 ? found.find(later) : found.findLast(earlier);
     if (target) go(target.place, target.told);
     else if (way > 0) go(final);

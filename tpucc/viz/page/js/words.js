@@ -140,10 +140,13 @@ const words = (() => {
     return `${number(count)}${ending && Math.floor(count / 10) % 10 !== 1 ? ending : "th"}`;
   }
 
-  /** What a box costs: that of the layers that it is, or is a part of. */
+  const isHosts = ({ kind, diagram, id }) => kind === "box" && diagram === "layers" && model.hosts.includes(id);
+
+  /** What a box costs: that of the layers that it is, or is a part of. A box of the host has no cycles of the device. */
   function costOf(chosen) {
     const [first, ...others] = [...links.resolve(chosen).layers].sort((a, b) => a - b);
     if (first === undefined) return [];
+    if (isHosts(chosen)) return [`It is the host's, for ${others.length ? "layers" : "layer"} ${[first, ...others].map((id) => layers[id].name).join(", ")}.`];
     if (!others.length) return [`Layer ${layers[first].name}. ${ofLayer(first)[0]}`];
     const sum = [first, ...others].reduce((whole, id) => whole + layers[id].cycles, 0);
     return [`Its ${number(others.length + 1)} layers take ${cycles(sum)}, ${share(sum)} of all.`];
@@ -172,5 +175,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts };
 })();
