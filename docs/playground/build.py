@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 from string import Template
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import tpucc
@@ -33,7 +34,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.playground.engine import Model, compiled
 from tpucc.target import load_target, target_names
 from tpucc.viz.palette import theme
-from tpucc.watch.site import _ICON
+from tpucc.watch.site import ICON_PICTURE
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -42,7 +43,8 @@ REGISTRY = "https://registry.npmjs.org"
 PACKAGES = json.loads((HERE / "packages.json").read_text("utf-8"))
 PUBLIC = f"https://cdn.jsdelivr.net/pyodide/v{PACKAGES['pyodide']['version']}/full/"
 """Pyodide's public distribution."""
-CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+LOCK = "pyodide-lock.json"
+CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", LOCK)
 NATIVE = ("numpy", "msgspec")
 """Packages with code for WebAssembly, from Pyodide's distribution."""
 PURE = ("lark", "graphviz")
@@ -73,21 +75,32 @@ def main() -> int:
 
 
 def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> None:
-    """Writes the page into `folder`, with the reports of these programs, or of all. Raises `BuildError`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    imports = editor_modules(folder / "lib")
-    base, core = pyodide_files(folder, pyodide)
-    (folder / "python.zip").write_bytes(prepared(python_archive(), core))
-    for name in SCRIPTS:
-        shutil.copyfile(HERE / name, folder / name)
-    (folder / "icon.svg").write_bytes(_ICON)
-    page = Template((HERE / "index.html").read_text("utf-8"))
-    (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
+    """Writes the page and its Python into `folder`, with the reports of these programs, or of all. Raises `BuildError`."""
+    write_page(folder, reports)
+    base = write_pyodide(folder, pyodide)
+    archive = python_archive()
+    with TemporaryDirectory() as core:
+        if "://" in base:
+            copy_core(Path(core), Path())
+        archive = prepared(archive, Path(core) if "://" in base else folder / base)
+    (folder / "python.zip").write_bytes(archive)
     _write_json(folder / "config.json", {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip"})
-    _write_json(folder / "offers.json", offers(folder, set(reports)))
     (folder / "licences.txt").write_text(licences(base), "utf-8")
     service = (HERE / "service.js").read_text("utf-8").replace("$build", f"tpucc-{digest(folder)}")
     (folder / "service.js").write_text(service.replace("$pyodide", base if "://" in base else ""), "utf-8")
+
+
+def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
+    """Writes all but Python: what the local server needs. Raises `BuildError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    imports = editor_modules(folder / "lib")
+    for name in SCRIPTS:
+        shutil.copyfile(HERE / name, folder / name)
+    (folder / "icon.svg").write_bytes(ICON_PICTURE)
+    page = Template((HERE / "index.html").read_text("utf-8"))
+    (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
+    _write_json(folder / "offers.json", offers(folder, set(reports)))
+    (folder / "licences.txt").write_text(licences(""), "utf-8")
 
 
 def editor_modules(folder: Path) -> dict[str, str]:
@@ -97,9 +110,7 @@ def editor_modules(folder: Path) -> dict[str, str]:
         place = folder / package["name"]
         with tarfile.open(fileobj=io.BytesIO(fetched(package))) as archive:
             for name in (package["module"], "LICENSE"):
-                member = archive.extractfile(f"package/{name}")
-                assert member is not None
-                _write(place / name, member.read())
+                _write(place / name, _member(archive, name))
         word = package["name"] + ("/mode/python" if package["module"].startswith("mode/") else "")
         imports[word] = f"./lib/{package['name']}/{package['module']}"
     return imports
@@ -125,20 +136,35 @@ def fetched(package: Mapping[str, str]) -> bytes:
     return content
 
 
-def pyodide_files(folder: Path, given: str) -> tuple[str, Path | None]:
-    """Copies Pyodide from a folder beside the page. Returns its address for the page, and a folder with its core if there is one."""
+def write_pyodide(folder: Path, given: str) -> str:
+    """Copies Pyodide from a folder beside the page, and returns its address for the page. A folder may have the packages alone: then the
+    rest is that of the npm package. Raises `BuildError` where one is missing."""
     if "://" in given:
-        return given.rstrip("/") + "/", None
-    core = Path(given)
-    missing = [name for name in CORE if not (core / name).is_file()]
-    if missing:
-        raise BuildError(f"{core} is no distribution of Pyodide: it has no {missing[0]}")
-    known = json.loads((core / "pyodide-lock.json").read_text("utf-8"))["packages"]
-    for name in (*CORE, *(known[package]["file_name"] for package in NATIVE)):
-        if not (core / name).is_file():
-            raise BuildError(f"{core} has no {name}")
-        _write(folder / "pyodide" / name, (core / name).read_bytes())
-    return "pyodide/", core.resolve()
+        return given.rstrip("/") + "/"
+    copy_core(folder / "pyodide", Path(given))
+    known = json.loads((folder / "pyodide" / LOCK).read_text("utf-8"))["packages"]
+    for name in (known[package]["file_name"] for package in NATIVE):
+        if not (Path(given) / name).is_file():
+            raise BuildError(f"{given} has no {name}")
+        _write(folder / "pyodide" / name, (Path(given) / name).read_bytes())
+    return "pyodide/"
+
+
+def copy_core(folder: Path, given: Path) -> None:
+    """Writes the interpreter and the standard library, from `given` if they are there, else from the npm package."""
+    if (given / LOCK).is_file():
+        for name in CORE:
+            _write(folder / name, (given / name).read_bytes())
+        return
+    with tarfile.open(fileobj=io.BytesIO(fetched(PACKAGES["pyodide"]))) as archive:
+        for name in CORE:
+            _write(folder / name, _member(archive, name))
+
+
+def _member(archive: tarfile.TarFile, name: str) -> bytes:
+    member = archive.extractfile(f"package/{name}")
+    assert member is not None
+    return member.read()
 
 
 def python_archive() -> bytes:
@@ -164,14 +190,16 @@ def _tree(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
             yield str(PurePosixPath(name, *parts)), path.read_bytes()
 
 
-def prepared(archive: bytes, core: Path | None) -> bytes:
-    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node. Without either it stays as it is: the
-    page then compiles the modules itself, at each visit."""
+def prepared(archive: bytes, core: Path) -> bytes:
+    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node.
+
+    Without Node it stays as it is, and the page compiles the modules itself, at each visit. Raises `BuildError` when Node fails.
+    """
     node = shutil.which("node")
-    if core is None or node is None:
-        print("playground: the modules are not compiled: that takes Node and --pyodide FOLDER")
+    if node is None:
+        print("playground: there is no Node, so the page compiles Python's modules itself, at each visit", file=sys.stderr)
         return archive
-    done = subprocess.run([node, str(HERE / "compile.mjs"), str(core)], input=archive, capture_output=True, check=False)
+    done = subprocess.run([node, str(HERE / "compile.mjs"), str(core.resolve())], input=archive, capture_output=True, check=False)
     if done.returncode:
         raise BuildError(f"Node can't compile the modules: {done.stderr.decode(errors='replace')[-400:]}")
     return done.stdout
@@ -209,13 +237,17 @@ def licences(base: str) -> str:
     """The names, versions and licences of what the page is made of, and where it is from."""
     rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in PACKAGES["editor"]]
     rows += [f"{name} {distribution(name).version}, {_licence(name)}: https://pypi.org/project/{name}" for name in PURE]
-    rows += [f"pyodide {PACKAGES['pyodide']['version']}, {PACKAGES['pyodide']['licence']}, with Python, numpy and msgspec: {base}"]
+    rows += (
+        []
+        if not base
+        else [f"pyodide {PACKAGES['pyodide']['version']}, {PACKAGES['pyodide']['licence']}, with Python, numpy and msgspec: {base}"]
+    )
     return "\n".join([f"tpucc {tpucc.__version__}, Apache-2.0", *rows, ""])
 
 
 def _licence(name: str) -> str:
     found = distribution(name).metadata
-    return found.get("License-Expression") or found.get("License") or "see its metadata"
+    return next((found[field] for field in ("License-Expression", "License") if field in found), "see its metadata")
 
 
 def digest(folder: Path) -> str:

@@ -10,7 +10,7 @@ import { tags } from "@lezer/highlight";
 const COLOURS = HighlightStyle.define([
   { tag: tags.keyword, color: "var(--matrix-line)", fontWeight: "bold" },
   { tag: [tags.typeName, tags.standard(tags.variableName)], color: "var(--boundary-line)" },
-  { tag: [tags.number, tags.bool], color: "var(--weights-line)" },
+  { tag: [tags.number, tags.bool], color: "color-mix(in srgb, var(--weights-line), var(--ink) 35%)" },
   { tag: tags.string, color: "var(--vector-line)" },
   { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
   { tag: tags.meta, color: "var(--boundary-line)" },
@@ -69,10 +69,10 @@ export const languages = { model, listing: () => listing, python: () => StreamLa
  * @param {object} language
  * @param {string} label what a screen reader says
  * @param {() => void} changed
- * @param {() => void} run on Ctrl-Enter
+ * @param {() => unknown} run on Ctrl-Enter
  */
 export function editor(place, language, label, changed, run) {
-  const keys = Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (run(), true) }]));
+  const keys = Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => run() || true }]));
   const heard = EditorView.updateListener.of((update) => update.docChanged && !writing && changed());
   const extensions = [
     keys, lineNumbers(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(),

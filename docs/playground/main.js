@@ -29,7 +29,7 @@ let again = false;
 let pause = 0;
 let drawn = "";
 
-const answering = engine(config, (words) => ($("loading").textContent = `loaded: ${words}`));
+const answering = engine(config, (words) => ($("loading").textContent = `loads ${words}`));
 const status = (words) => ($("status").textContent = words);
 
 /** Shows a report. It runs its own script in a frame that can reach neither this page nor anything else. */
@@ -78,7 +78,7 @@ const work = {
     show(answer) {
       source.mark(answer.diagnostics);
       $("model-messages").replaceChildren(...answer.diagnostics.map((found) => box(found, source)), ...(answer.notes ?? []).map((note) => said(note)));
-      if (!answer.report) return summary(`${$("summary").textContent.replace(/^before: /, "").replace(/^/, "before: ")}`, true);
+      if (!answer.report) return summary(`before: ${$("summary").textContent.replace(/^before: /, "")}`, true);
       show(URL.createObjectURL(new Blob([answer.report], { type: "text/html" })));
       return summary(answer.summary);
     },

@@ -12,16 +12,17 @@ const bytes = async (address) => {
 
 /** @param {{pyodide: string, packages: string[], archive: string}} config */
 async function load(config) {
-  const started = performance.now();
+  const after = () => `${(performance.now() / 1000).toFixed(1)} s`;
   const base = new URL(config.pyodide, location.href).href;
   const archive = bytes(config.archive); // while Pyodide is fetched and compiled
   say(`Python, from ${base}`);
   const { loadPyodide } = await import(`${base}pyodide.mjs`);
   const python = await loadPyodide({ indexURL: base, packages: config.packages });
-  say("tpucc");
+  const there = `Python after ${after()}`;
+  say(`${there}; tpucc, from ${config.archive}`);
   python.unpackArchive(await archive, "zip", { extractDir: PLACE });
   answered = python.runPython("from tpucc.playground.engine import answered\nlambda request: answered(request).decode()");
-  say(`Python and tpucc are there after ${((performance.now() - started) / 1000).toFixed(1)} s; Python is from ${base}`);
+  say(`${there}, from ${base}; tpucc after ${after()}, from ${config.archive}`);
   postMessage({ ready: true });
 }
 
