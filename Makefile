@@ -82,7 +82,7 @@ docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the noteb
 
 site: $(SITE) ## the book and the playground as a site in build/site, and a crawl of it; PYODIDE=folder: with Pyodide beside the page
 	$(BIN)/python docs/site/build.py $(if $(QUICK),--quick)
-	$(BIN)/python docs/playground/build.py -o build/site/playground $(if $(PYODIDE),--pyodide $(PYODIDE))
+	$(BIN)/python docs/playground/build_playground.py -o build/site/playground $(if $(PYODIDE),--pyodide $(PYODIDE))
 	$(BIN)/python docs/site/crawl.py
 
 train: $(READY) ## train the weights of programs/ again, in TPU v2's arithmetic: the same bytes everywhere

@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-BUILD = Path(__file__).resolve().parents[2] / "docs" / "playground" / "build.py"
+BUILD = Path(__file__).resolve().parents[2] / "docs" / "playground" / "build_playground.py"
 
 
 def builder() -> ModuleType:
-    """`docs/playground/build.py` as a module."""
+    """`docs/playground/build_playground.py` as a module."""
     spec = importlib.util.spec_from_file_location("playground_build", BUILD)
     assert spec is not None
     assert spec.loader is not None

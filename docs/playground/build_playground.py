@@ -1,4 +1,4 @@
-"""Builds the playground: `python docs/playground/build.py -o FOLDER [--pyodide FOLDER|URL]`. `make site` does it, too.
+"""Builds the playground: `python docs/playground/build_playground.py -o FOLDER [--pyodide FOLDER|URL]`. `make site` does it, too.
 
 The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, and the
 editor, CodeMirror, as modules. CodeMirror's packages are fetched from the npm registry in the versions of packages.json, are checked, and
@@ -86,8 +86,9 @@ def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> N
     (folder / "python.zip").write_bytes(archive)
     _write_json(folder / "config.json", {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip"})
     (folder / "licences.txt").write_text(licences(base), "utf-8")
-    service = (HERE / "service.js").read_text("utf-8").replace("$build", f"tpucc-{digest(folder)}")
-    (folder / "service.js").write_text(service.replace("$pyodide", base if "://" in base else ""), "utf-8")
+    text = Template((HERE / "service.js").read_text("utf-8"))
+    words = {"build": f"tpucc-{digest(folder)}", "pyodide": base if "://" in base else "", "first": json.dumps(first_files(folder))}
+    (folder / "service.js").write_text(text.substitute(words), "utf-8")
 
 
 def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
@@ -231,6 +232,15 @@ def _program(example: programs.Example, folder: Path, reports: set[str]) -> dict
     made = compiled(Model(source, f"{name}.tpu"))
     _write(folder / "reports" / f"{name}.html", made.report.encode())
     return found | {"summary": made.summary, "report": f"reports/{name}.html"}
+
+
+def first_files(folder: Path) -> list[str]:
+    """What a visit loads before the service worker is there: the page without Python, and the report of the first program."""
+    offered = json.loads((folder / "offers.json").read_text("utf-8"))["programs"]
+    reports = [each["report"] for each in offered if each["report"]][:1]
+    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name not in ("python.zip", "service.js")]
+    modules = [str(path.relative_to(folder)) for path in sorted((folder / "lib").rglob("*.js"))]
+    return ["./", *own, *modules, *reports]
 
 
 def licences(base: str) -> str:
