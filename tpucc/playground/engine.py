@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from tpucc.api import Executable, judge
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import (
     Diagnostic,
     Error,
@@ -41,6 +41,7 @@ from tpucc.isa.container import encode
 from tpucc.labs import puzzle
 from tpucc.options import Options, options_of
 from tpucc.passes.plugins import passes_of_file
+from tpucc.runtime.judge import judge
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.stages.stages import stages_of_files
@@ -148,12 +149,11 @@ def _answer(request: bytes | str) -> Answer:
 
 def compiled(model: Model) -> Compiled:
     """Compiles, and draws the report. Raises what compiling does."""
-    with _executable(model) as exe:
-        assert exe.compilation is not None
-        stats, stem = exe.stats, Path(model.name).stem
-        program = encode(exe.runtime.program)
-        report = artifacts(exe.compilation, exe.runtime, stem, ("report",)).files["report.html"].decode()
-        warnings = exe.compilation.model.warnings if exe.compilation.model else ()
+    with _made(model) as (compilation, runtime):
+        stats, stem = runtime.stats, Path(model.name).stem
+        program = encode(runtime.program)
+        report = artifacts(compilation, runtime, stem, ("report",)).files["report.html"].decode()
+        warnings = compilation.model.warnings if compilation.model else ()
         source = Source(model.name, model.source)
         placed = {warning.render(source) for warning in warnings}
         return Compiled(
@@ -161,7 +161,7 @@ def compiled(model: Model) -> Compiled:
             summary=f"{counted(stats['cycles'], 'cycle')}, {duration(stats['seconds'])}, {stats['bottleneck']} bound",
             explanation=stats["explanation"],
             stats=stats,
-            notes=[note for note in exe.warnings if note not in placed],
+            notes=[note for note in compilation.warnings if note not in placed],
             report=report,
             program=program,
             digest=hashlib.sha256(program).hexdigest(),
@@ -170,8 +170,8 @@ def compiled(model: Model) -> Compiled:
 
 def judged(model: Model) -> Judged:
     """Compiles, and judges as `tpucc judge` does: on the calibration inputs and on random ones. Raises what compiling does."""
-    with _executable(model) as exe:
-        found = judge(exe)
+    with _made(model) as (compilation, runtime):
+        found = judge(runtime, compilation)
         rows = f"at most {counted(found.peak_rows, 'row')} in use, at least {found.lower_bound:,} alive"
         values = "equal" if found.equal else f"NOT EQUAL: {found.first_difference or 'there is no valid program'}"
         lines = [f"{printable(model.name)}: {values}", f"{counted(found.cycles, 'cycle')}; {rows}"]
@@ -197,7 +197,7 @@ def _work(request: Request) -> Answer:
 
 
 @contextmanager
-def _executable(model: Model) -> Iterator[Executable]:
+def _made(model: Model) -> Iterator[tuple[Compilation, Runtime]]:
     """The compiled model, with its files in a folder of their own for as long as it is used: passes and stages are read from it."""
     with TemporaryDirectory() as place:
         folder = Path(place)
@@ -208,7 +208,7 @@ def _executable(model: Model) -> Iterator[Executable]:
             found = [replace(each, message=each.message.replace(f"{place}{os.sep}", "")) for each in error.diagnostics]
             raise type(error)(found, error.source) from None
         assert compilation.program is not None
-        yield Executable(Runtime(compilation.program), compilation)
+        yield compilation, Runtime(compilation.program)
 
 
 def _options(model: Model, folder: Path) -> Options:
