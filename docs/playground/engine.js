@@ -1,7 +1,7 @@
 /** Who answers: Python in a worker of this browser, or the local server that this page comes from. Requests and answers are JSON. */
 
 /**
- * @typedef {{ask: (request: object) => Promise<object>, stop: () => void, start: () => Promise<void>}} Engine
+ * @typedef {{ask: (request: object) => Promise<object>, stop: () => unknown, start: () => Promise<void>}} Engine
  * `ask` fails with a `Stopped` when `stop` comes before the answer.
  */
 export class Stopped extends Error {}
@@ -22,33 +22,38 @@ function inWorker(config, told) {
   let waiting = null;
 
   function start() {
-    worker = new Worker("worker.js", { type: "module" });
+    const own = new Worker("worker.js", { type: "module" });
+    worker = own;
     ready = new Promise((resolve, reject) => {
-      const own = worker;
-      own.addEventListener("error", (event) => reject(new Error(event.message ?? "the worker can't be loaded")));
+      function fail(words) {
+        waiting?.reject(new Error(words));
+        reject(new Error(words));
+      }
+      own.addEventListener("error", (event) => fail(event.message ?? "the worker can't be loaded"));
       own.addEventListener("message", ({ data }) => {
         if (data.loading) told(data.loading);
         if (data.ready) resolve();
-        if (data.failed) (waiting ? waiting.reject : reject)(new Error(data.failed));
+        if (data.failed) fail(data.failed);
         if (data.answer) waiting?.resolve(JSON.parse(data.answer));
       });
       own.postMessage({ config });
     });
+    ready.catch(() => (ready = null)); // the next request tries again
     return ready;
   }
 
-  async function ask(request) {
-    await (ready ?? start());
-    return new Promise((resolve, reject) => {
+  function ask(request) {
+    const answer = new Promise((resolve, reject) => {
       waiting = { resolve, reject };
-      worker.postMessage({ request: JSON.stringify(request) });
-    }).finally(() => (waiting = null));
+      (ready ?? start()).then(() => worker.postMessage({ request: JSON.stringify(request) }), reject);
+    });
+    return answer.finally(() => (waiting = null));
   }
 
   function stop() {
     worker?.terminate();
     waiting?.reject(new Stopped());
-    return start();
+    start();
   }
 
   return { start, ask, stop };
