@@ -12,6 +12,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -123,17 +124,23 @@ def fetched(package: Mapping[str, str]) -> bytes:
     file = f"{name.rpartition('/')[2]}-{version}.tgz"
     kept = CACHE / name / file
     if kept.is_file():
-        content = kept.read_bytes()
-    else:
-        try:
-            with urllib.request.urlopen(f"{REGISTRY}/{name}/-/{file}", timeout=60) as answer:
-                content = answer.read()
-        except OSError as error:
-            raise BuildError(f"can't fetch {name} {version} from {REGISTRY}: {error}; a build needs the network once") from None
+        return _checked(package, kept.read_bytes())
+    try:
+        with urllib.request.urlopen(f"{REGISTRY}/{name}/-/{file}", timeout=60) as answer:
+            content = _checked(package, answer.read())
+    except OSError as error:
+        raise BuildError(f"can't fetch {name} {version} from {REGISTRY}: {error}; a build needs the network once") from None
+    beside = kept.with_name(f"{file}.{os.getpid()}")
+    _write(beside, content)
+    beside.replace(kept)  # in one step: another build may read it
+    return content
+
+
+def _checked(package: Mapping[str, str], content: bytes) -> bytes:
+    """The content, if it has the SHA-512 of packages.json. Raises `BuildError`."""
     found = "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()
     if found != package["integrity"]:
-        raise BuildError(f"{name} {version} is not what packages.json says: its SHA-512 is {found}")
-    _write(kept, content)
+        raise BuildError(f"{package['name']} {package['version']} is not what packages.json says: its SHA-512 is {found}")
     return content
 
 

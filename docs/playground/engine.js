@@ -21,7 +21,7 @@ function inWorker(config, told) {
   let ready = null;
   let waiting = null;
 
-  function start() {
+  function begin() {
     const own = new Worker("worker.js", { type: "module" });
     worker = own;
     ready = new Promise((resolve, reject) => {
@@ -42,10 +42,12 @@ function inWorker(config, told) {
     return ready;
   }
 
+  const start = () => ready ?? begin();
+
   function ask(request) {
     const answer = new Promise((resolve, reject) => {
       waiting = { resolve, reject };
-      (ready ?? start()).then(() => worker.postMessage({ request: JSON.stringify(request) }), reject);
+      start().then(() => worker.postMessage({ request: JSON.stringify(request) }), reject);
     });
     return answer.finally(() => (waiting = null));
   }
@@ -53,7 +55,7 @@ function inWorker(config, told) {
   function stop() {
     worker?.terminate();
     waiting?.reject(new Stopped());
-    start();
+    begin();
   }
 
   return { start, ask, stop };

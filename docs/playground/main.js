@@ -119,6 +119,7 @@ async function run() {
   const [asked, request, started] = [work[tab], work[tab].request(), performance.now()];
   status("running …");
   try {
+    await keeping;
     const answer = await answering.ask(request);
     asked.show(answer);
     const faults = answer.diagnostics.filter((found) => found.severity === "error").length;
@@ -257,9 +258,10 @@ async function kept() {
   }
 }
 
+const keeping = kept();
 wire();
 restore((await unpacked(location.hash)) ?? {});
-await kept();
+await keeping;
 status("Python is being loaded; until then the reports are those made when this page was built");
 try {
   await answering.start();

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import tpucc
+from tests.support.playground import builder
 from tests.support.watching import SMALL, WRONG
 from tpucc.interop.programs import example
 from tpucc.isa.container import encode
@@ -110,3 +114,19 @@ def test_without_threads_a_call_has_no_limit(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(limits, "THREADS", False)
     monkeypatch.setattr("threading.Thread", None)
     assert guest("the pass", len, 1.0).call(len, "abc") == 3
+
+
+def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From the cache, too; and without a network the build says what it lacks."""
+    build = builder()
+    package = {"name": "@a/b", "version": "1.0", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(b"good").digest()).decode()}
+    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr("urllib.request.urlopen", lambda address, timeout: io.BytesIO(b"good"))
+    assert build.fetched(package) == b"good"
+    monkeypatch.setattr("urllib.request.urlopen", Mock(side_effect=OSError("no network")))
+    assert build.fetched(package) == b"good"
+    (tmp_path / "@a" / "b" / "b-1.0.tgz").write_bytes(b"bad")
+    with pytest.raises(build.BuildError, match=r"@a/b 1.0 is not what packages.json says"):
+        build.fetched(package)
+    with pytest.raises(build.BuildError, match="can't fetch @a/b 2.0 from .*: no network; a build needs the network once"):
+        build.fetched(package | {"version": "2.0"})
