@@ -50,7 +50,7 @@ format: $(DEV) ## check the format (mend: make fix)
 
 lint: $(DEV) ## ruff, and oxlint for JavaScript
 	$(BIN)/ruff check .
-	$(BIN)/oxlint --deny-warnings --no-error-on-unmatched-pattern tpucc
+	$(BIN)/oxlint --deny-warnings --no-error-on-unmatched-pattern tpucc docs/playground
 
 types: $(DEV) ## mypy --strict
 	$(BIN)/mypy
@@ -80,8 +80,9 @@ pages: $(DEV) ## check that every page of docs/ is what the code says, the figur
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py
 
-site: $(SITE) ## the book as a site in build/site, and a crawl of it
+site: $(SITE) ## the book and the playground as a site in build/site, and a crawl of it; PYODIDE=folder: with Pyodide beside the page
 	$(BIN)/python docs/site/build.py $(if $(QUICK),--quick)
+	$(BIN)/python docs/playground/build_playground.py -o build/site/playground $(if $(PYODIDE),--pyodide $(PYODIDE))
 	$(BIN)/python docs/site/crawl.py
 
 train: $(READY) ## train the weights of programs/ again, in TPU v2's arithmetic: the same bytes everywhere

@@ -10,8 +10,8 @@ import errno
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 TAB = 4
 MAX_LINE = 160
@@ -270,6 +270,25 @@ class InternalError(Error):
     """A fault in tpucc."""
 
     exit_status = 5
+
+
+def as_plain(error: Error) -> list[dict[str, Any]]:
+    """An error's diagnostics for programs: where each is, its primary place first among the spans."""
+    return [plain_diagnostic(diagnostic, error.source) for diagnostic in error.diagnostics]
+
+
+def plain_diagnostic(found: Diagnostic, source: Source | None) -> dict[str, Any]:
+    """A diagnostic of a source for programs: `file`, `line` and `column` are None where it has no place."""
+    return {
+        "code": found.code,
+        "severity": found.severity,
+        "message": found.message,
+        "file": source.name if source else None,
+        "line": found.span.line if found.span else None,
+        "column": found.span.column if found.span else None,
+        "spans": [asdict(label.span) | {"text": label.text} for label in found.labels],
+        "help": list(found.help),
+    }
 
 
 def misfit(error: Exception) -> str:

@@ -24,6 +24,8 @@ LIVE = {
 }
 """Pages that tpucc writes itself, and how."""
 EMBED = re.compile(r"^<!-- live (?P<file>[\w.-]+): (?P<title>.+) -->$", re.MULTILINE)
+PLAYGROUND = "<!-- the playground -->"
+"""Where a page leads to the playground, which `docs/playground/build_playground.py` puts beside the book."""
 OUTSIDE = re.compile(r"\[(?P<words>[^\]]+)\]\((?:\.\./)+(?:programs|tests|tpucc|benchmarks)/[^)]+\)")
 """Links to the repository's other files, which the site doesn't have."""
 
@@ -64,7 +66,7 @@ def lay_out() -> None:
     """Writes Sphinx's sources: the pages, with the contents that the first one lists, and what is live."""
     for folder in (WORK, SITE):
         shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(DOCS, WORK, ignore=shutil.ignore_patterns("site", "solutions", "__pycache__", "*.py"))
+    shutil.copytree(DOCS, WORK, ignore=shutil.ignore_patterns("site", "playground", "solutions", "__pycache__", "*.py"))
     shutil.copytree(DOCS / "stages", WORK / "stages", dirs_exist_ok=True)
     shutil.copyfile(DOCS / "site" / "conf.py", WORK / "conf.py")
     (WORK / "_static").mkdir()
@@ -86,6 +88,7 @@ def prepared(page: Path) -> str:
     up = "../" * len(page.relative_to(WORK).parents[:-1])
     frame = rf'<iframe class="live" src="{up}live/\g<file>" title="\g<title>" loading="lazy"></iframe>'
     text = EMBED.sub(rf'{frame}\n<p><a href="{up}live/\g<file>">\g<title>, on a page of its own</a></p>', text)
+    text = text.replace(PLAYGROUND, f'<p><a href="{up}playground/index.html">Open the playground</a></p>')
     text = OUTSIDE.sub(r"\g<words>", text).replace("](README.md", "](index.md").replace("/README.md", "/index.md")
     return f"{text}\n{contents()}" if page == WORK / "index.md" else text
 

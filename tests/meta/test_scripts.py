@@ -12,7 +12,8 @@ from tests.support.scripts import scope_complaints
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = sorted({path.parent for path in (ROOT / "tpucc").glob("**/js/*.js")})
 """Folders of files that become one script, in the order of the package's `SCRIPTS`."""
-ALONE = sorted(path for path in (ROOT / "tpucc").glob("**/*.js") if path.parent not in SHARED)
+MODULES = (ROOT / "docs" / "playground").glob("*.js")
+ALONE = sorted(path for path in (*(ROOT / "tpucc").glob("**/*.js"), *MODULES) if path.parent not in SHARED)
 
 STATES = 'const states = (() => ({ lines: ["a"] }))();\n'
 LINKS = "/** Links. */\nconst links = (() => {\n  const at = (line) => states.lines[line];\n  return { at };\n})();\n"

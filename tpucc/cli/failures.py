@@ -10,15 +10,13 @@ import shlex
 import tempfile
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
 from tpucc.cli.messages import say
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError, listed, printable, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, UsageError, as_plain, listed, printable, reason
 from tpucc.files import opened, why
 
 MAX_SOURCE = 1 << 20
@@ -33,7 +31,7 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(known, InternalError) and os.environ.get("TPUCC_DEBUG") == "1":
         raise error
     if "--json" in arguments and list(arguments[:1]) != ["lab"]:  # there it names a file
-        print_json(diagnostics_json(known))
+        print_json(as_plain(known))
     else:
         say(known.render())
     if isinstance(known, InternalError):
@@ -64,24 +62,6 @@ def _stub(error: BaseException | None) -> str:
             return str(error)
         error = error.__cause__ or error.__context__
     return ""
-
-
-def diagnostics_json(error: Error) -> list[dict[str, Any]]:
-    """An error's diagnostics for programs: where each is, its primary place first among the spans."""
-    return [_as_json(diagnostic, error.source) for diagnostic in error.diagnostics]
-
-
-def _as_json(found: Diagnostic, source: Source | None) -> dict[str, Any]:
-    return {
-        "code": found.code,
-        "severity": found.severity,
-        "message": found.message,
-        "file": source.name if source else None,
-        "line": found.span.line if found.span else None,
-        "column": found.span.column if found.span else None,
-        "spans": [asdict(label.span) | {"text": label.text} for label in found.labels],
-        "help": list(found.help),
-    }
 
 
 def print_json(value: object) -> None:

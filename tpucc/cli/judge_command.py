@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from tpucc.api import judge
-from tpucc.cli.failures import diagnostics_json, print_json
+from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import given_arrays
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
-from tpucc.diagnostics import PluginError, counted, printable
+from tpucc.diagnostics import PluginError, as_plain, counted, printable
 from tpucc.runtime.judge import Against, Verdict, refused
 from tpucc.viz.tables import wrapped
 
@@ -40,7 +40,7 @@ def command(model: Path, input_file: Path | None, seed: int, against: Against | 
             verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed, against=against)
         except PluginError as error:
             verdict, words = refused(error), error.render()
-            findings = diagnostics_json(error)
+            findings = as_plain(error)
         else:
             words = "\n".join(found.render() for found in verdict.findings)
             findings = [asdict(found) for found in verdict.findings]

@@ -184,7 +184,7 @@ def _rows_used(type_: TensorType, array: AnyArray, limit: int) -> int:
 def _limited(array: AnyArray, type_: TensorType, limit: int) -> AnyArray:
     if not type_.shape or (count := _rows_used(type_, array, limit)) == array.shape[0]:
         return array
-    chosen: AnyArray = array[np.arange(count) * array.shape[0] // count]
+    chosen: AnyArray = array[np.arange(count, dtype=np.int64) * array.shape[0] // count]
     return chosen
 
 

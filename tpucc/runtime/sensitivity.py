@@ -92,7 +92,7 @@ def _rows(given: Mapping[str, AnyArray], most: int) -> AnyArray | None:
         return None
     (count,) = counts
     used = min(count, most)
-    return np.arange(used) * count // used
+    return np.arange(used, dtype=np.int64) * count // used
 
 
 def _most_rows(layers: Graph, count: int, batch: int) -> int:

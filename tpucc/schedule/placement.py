@@ -55,7 +55,7 @@ def _clock(touched: Effects, taken: Int64, target: Target) -> Int64:
     """
     busy = np.where(touched.source.used & ~touched.host_writes, taken, 0)
     before: Int64 = np.cumsum(busy) - busy
-    arrived = np.cumsum(touched.pops) * target.tile_fetch_cycles
+    arrived = np.cumsum(touched.pops, dtype=np.int64) * target.tile_fetch_cycles
     return before + np.maximum.accumulate(np.where(touched.pops, np.maximum(arrived - before, 0), 0))
 
 

@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, whole: bool) -> None:
         """A page elsewhere whose name was pointed at this address still says its own name as the host, and is refused (DNS rebinding)."""
-        if not _allowed(self.headers.get_all("Host", []), self.server.hosts):
+        if not allowed(self.headers.get_all("Host", []), self.server.hosts):
             return self._send(HTTPStatus.FORBIDDEN, Content(PLAIN, b"tpucc watch answers to localhost alone\n"), whole)
         path = unquote(self.path.partition("?")[0])
         if path == EVENTS:
@@ -177,5 +177,5 @@ def open_server(board: Board, port: int | None) -> Server:
     return Server(board, 0)
 
 
-def _allowed(hosts: Sequence[str], known: frozenset[str]) -> bool:
+def allowed(hosts: Sequence[str], known: frozenset[str]) -> bool:
     return len(hosts) == 1 and hosts[0].strip().lower() in known

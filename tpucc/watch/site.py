@@ -110,7 +110,7 @@ def digest(page: bytes) -> str:
 def _view(pages: Mapping[str, bytes], files: Mapping[str, bytes], state: State) -> View:
     contents = {path: Content(TYPES.get(PurePosixPath(path).suffix, PLAIN), body) for path, body in files.items()}
     contents |= {path: Content(TYPES[".html"], followed(page, path)) for path, page in pages.items()}
-    contents[ICON] = Content(TYPES[".svg"], _ICON)
+    contents[ICON] = Content(TYPES[".svg"], ICON_PICTURE)
     return View(contents, replace(state, pages={path: digest(page) for path, page in pages.items()}))
 
 
@@ -130,6 +130,6 @@ def _script() -> tuple[Markup, Markup]:
     return Markup(folder.joinpath("watch.css").read_text("utf-8")), Markup(folder.joinpath("watch.js").read_text("utf-8"))
 
 
-_ICON = (
+ICON_PICTURE = (
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 2"><path fill="{KINDS[Kind.MATRIX].line}" d="M0 0h1v1H0zM1 1h1v1H1z"/></svg>'
 ).encode()

@@ -1,0 +1,289 @@
+"""Builds the playground: `python docs/playground/build_playground.py -o FOLDER [--pyodide FOLDER|URL]`. `make site` does it, too.
+
+The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, and the
+editor, CodeMirror, as modules. CodeMirror's packages are fetched from the npm registry in the versions of packages.json, are checked, and
+are kept in build/npm. Pyodide is copied from a folder, or the page loads it from an address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.request
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import distribution
+from pathlib import Path, PurePosixPath
+from string import Template
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import tpucc
+from tpucc.frontend.words import STATEMENTS, TOP_LEVEL
+from tpucc.interop import programs
+from tpucc.labs.lab import Term
+from tpucc.labs.puzzles.dozen import puzzles
+from tpucc.ops import INTERNAL, OPS
+from tpucc.playground.engine import Model, compiled
+from tpucc.target import load_target, target_names
+from tpucc.viz.palette import theme
+from tpucc.watch.site import ICON_PICTURE
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CACHE = ROOT / "build" / "npm"
+REGISTRY = "https://registry.npmjs.org"
+PACKAGES = json.loads((HERE / "packages.json").read_text("utf-8"))
+PUBLIC = f"https://cdn.jsdelivr.net/pyodide/v{PACKAGES['pyodide']['version']}/full/"
+"""Pyodide's public distribution."""
+LOCK = "pyodide-lock.json"
+CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", LOCK)
+NATIVE = ("numpy", "msgspec")
+"""Packages with code for WebAssembly, from Pyodide's distribution."""
+PURE = ("lark", "graphviz")
+"""Packages of Python alone, from the environment that builds."""
+SCRIPTS = ("main.js", "editor.js", "engine.js", "link.js", "worker.js", "playground.css")
+WORDS = ("and", "or", "not", "in", "range", "True", "False")
+TYPES = ("f32", "i8", "i16", "i32")
+SLOW = ("imdb_lstm",)
+"""Programs whose reports are too large to be kept beside the page."""
+
+
+class BuildError(Exception):
+    """What can't be had, in words."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Builds the playground as a static page.")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--pyodide", default=PUBLIC, metavar="FOLDER|URL", help=f"where Pyodide is from (default: {PUBLIC})")
+    parser.add_argument("--reports", default="", metavar="NAME,…", help="make reports of these programs only")
+    asked = parser.parse_args()
+    try:
+        build(asked.output, asked.pyodide, [name for name in asked.reports.split(",") if name])
+    except BuildError as error:
+        print(f"playground: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> None:
+    """Writes the page and its Python into `folder`, with the reports of these programs, or of all. Raises `BuildError`."""
+    write_page(folder, reports)
+    base = write_pyodide(folder, pyodide)
+    archive = python_archive()
+    with TemporaryDirectory() as core:
+        if "://" in base:
+            copy_core(Path(core), Path())
+        archive = prepared(archive, Path(core) if "://" in base else folder / base)
+    (folder / "python.zip").write_bytes(archive)
+    _write_json(folder / "config.json", {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip"})
+    (folder / "licences.txt").write_text(licences(base), "utf-8")
+    text = Template((HERE / "service.js").read_text("utf-8"))
+    words = {"build": f"tpucc-{digest(folder)}", "pyodide": base if "://" in base else "", "first": json.dumps(first_files(folder))}
+    (folder / "service.js").write_text(text.substitute(words), "utf-8")
+
+
+def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
+    """Writes all but Python: what the local server needs. Raises `BuildError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    imports = editor_modules(folder / "lib")
+    for name in SCRIPTS:
+        shutil.copyfile(HERE / name, folder / name)
+    (folder / "icon.svg").write_bytes(ICON_PICTURE)
+    page = Template((HERE / "index.html").read_text("utf-8"))
+    (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
+    _write_json(folder / "offers.json", offers(folder, set(reports)))
+    (folder / "licences.txt").write_text(licences(""), "utf-8")
+
+
+def editor_modules(folder: Path) -> dict[str, str]:
+    """Writes CodeMirror's modules with their licences into a folder of the page; returns the page's import map."""
+    imports = {}
+    for package in PACKAGES["editor"]:
+        place = folder / package["name"]
+        with tarfile.open(fileobj=io.BytesIO(fetched(package))) as archive:
+            for name in (package["module"], "LICENSE"):
+                _write(place / name, _member(archive, name))
+        word = package["name"] + ("/mode/python" if package["module"].startswith("mode/") else "")
+        imports[word] = f"./lib/{package['name']}/{package['module']}"
+    return imports
+
+
+def fetched(package: Mapping[str, str]) -> bytes:
+    """The tarball of an npm package, from the cache or else from the registry. Raises `BuildError`."""
+    name, version = package["name"], package["version"]
+    file = f"{name.rpartition('/')[2]}-{version}.tgz"
+    kept = CACHE / name / file
+    if kept.is_file():
+        return _checked(package, kept.read_bytes())
+    try:
+        with urllib.request.urlopen(f"{REGISTRY}/{name}/-/{file}", timeout=60) as answer:
+            content = _checked(package, answer.read())
+    except OSError as error:
+        raise BuildError(f"can't fetch {name} {version} from {REGISTRY}: {error}; a build needs the network once") from None
+    beside = kept.with_name(f"{file}.{os.getpid()}")
+    _write(beside, content)
+    beside.replace(kept)  # in one step: another build may read it
+    return content
+
+
+def _checked(package: Mapping[str, str], content: bytes) -> bytes:
+    """The content, if it has the SHA-512 of packages.json. Raises `BuildError`."""
+    found = "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()
+    if found != package["integrity"]:
+        raise BuildError(f"{package['name']} {package['version']} is not what packages.json says: its SHA-512 is {found}")
+    return content
+
+
+def write_pyodide(folder: Path, given: str) -> str:
+    """Copies Pyodide from a folder beside the page, and returns its address for the page. A folder may have the packages alone: then the
+    rest is that of the npm package. Raises `BuildError` where one is missing."""
+    if "://" in given:
+        return given.rstrip("/") + "/"
+    copy_core(folder / "pyodide", Path(given))
+    known = json.loads((folder / "pyodide" / LOCK).read_text("utf-8"))["packages"]
+    for name in (known[package]["file_name"] for package in NATIVE):
+        if not (Path(given) / name).is_file():
+            raise BuildError(f"{given} has no {name}")
+        _write(folder / "pyodide" / name, (Path(given) / name).read_bytes())
+    return "pyodide/"
+
+
+def copy_core(folder: Path, given: Path) -> None:
+    """Writes the interpreter and the standard library, from `given` if they are there, else from the npm package."""
+    if (given / LOCK).is_file():
+        for name in CORE:
+            _write(folder / name, (given / name).read_bytes())
+        return
+    with tarfile.open(fileobj=io.BytesIO(fetched(PACKAGES["pyodide"]))) as archive:
+        for name in CORE:
+            _write(folder / name, _member(archive, name))
+
+
+def _member(archive: tarfile.TarFile, name: str) -> bytes:
+    member = archive.extractfile(f"package/{name}")
+    assert member is not None
+    return member.read()
+
+
+def python_archive() -> bytes:
+    """tpucc, its programs, and the pure packages, as they lie in a folder of packages: the same bytes for the same files."""
+    files = dict(_tree(Path(tpucc.__file__).parent, "tpucc")) | dict(_tree(programs.folder(), "tpucc/programs"))
+    for name in PURE:
+        for path in distribution(name).files or ():
+            if "__pycache__" not in path.parts and not path.parts[0].startswith(".."):
+                files[str(path)] = Path(str(path.locate())).read_bytes()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def _tree(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    left_out = {"__pycache__", "paper" if name.endswith("programs") else ""}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        needed = path.is_file() and not left_out & set(parts) and path.suffix != ".table"
+        if needed and not path.stem.endswith(("_train", "_test")):
+            yield str(PurePosixPath(name, *parts)), path.read_bytes()
+
+
+def prepared(archive: bytes, core: Path) -> bytes:
+    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node.
+
+    Without Node it stays as it is, and the page compiles the modules itself, at each visit. Raises `BuildError` when Node fails.
+    """
+    node = shutil.which("node")
+    if node is None:
+        print("playground: there is no Node, so the page compiles Python's modules itself, at each visit", file=sys.stderr)
+        return archive
+    done = subprocess.run([node, str(HERE / "compile.mjs"), str(core.resolve())], input=archive, capture_output=True, check=False)
+    if done.returncode:
+        raise BuildError(f"Node can't compile the modules: {done.stderr.decode(errors='replace')[-400:]}")
+    return done.stdout
+
+
+def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
+    """What the page offers: programs with their reports, targets, puzzles, examples of passes and stages, and the language's words."""
+    targets = [name for name in target_names() if not load_target(name).obstacle]
+    return {
+        "version": tpucc.__version__,
+        "words": {"keywords": [*TOP_LEVEL, *STATEMENTS, *WORDS], "functions": sorted(set(OPS) - INTERNAL), "types": TYPES},
+        "programs": [_program(example, folder, reports) for example in programs.examples().values()],
+        "targets": sorted(targets, key=lambda name: name != "tpu_v1"),
+        "puzzles": [{"name": each.number, "title": each.title, "task": str(each), "text": each.begun} for each in puzzles(Term(""))],
+        "examples": [
+            {"name": "a pass", "stage": "", "text": (HERE / "examples" / "pass.py").read_text("utf-8")},
+            {"name": "the stage allocate", "stage": "allocate", "text": (HERE.parent / "stages/first_fit.py").read_text("utf-8")},
+            {"name": "the stage lower_fc", "stage": "lower_fc", "text": (HERE.parent / "stages/plain_fc.py").read_text("utf-8")},
+        ],
+    }
+
+
+def _program(example: programs.Example, folder: Path, reports: set[str]) -> dict[str, str]:
+    """A program, with its report if it is asked for."""
+    source, name = example.source.read_text("utf-8"), example.source.stem
+    found = {"name": name, "source": source, "summary": "", "report": ""}
+    if example.name in SLOW or (reports and example.name not in reports):
+        return found
+    made = compiled(Model(source, f"{name}.tpu"))
+    _write(folder / "reports" / f"{name}.html", made.report.encode())
+    return found | {"summary": made.summary, "report": f"reports/{name}.html"}
+
+
+def first_files(folder: Path) -> list[str]:
+    """What a visit loads before the service worker is there: the page without Python, and the report of the first program."""
+    offered = json.loads((folder / "offers.json").read_text("utf-8"))["programs"]
+    reports = [each["report"] for each in offered if each["report"]][:1]
+    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name not in ("python.zip", "service.js")]
+    modules = [str(path.relative_to(folder)) for path in sorted((folder / "lib").rglob("*.js"))]
+    return ["./", *own, *modules, *reports]
+
+
+def licences(base: str) -> str:
+    """The names, versions and licences of what the page is made of, and where it is from."""
+    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in PACKAGES["editor"]]
+    rows += [f"{name} {distribution(name).version}, {_licence(name)}: https://pypi.org/project/{name}" for name in PURE]
+    rows += (
+        []
+        if not base
+        else [f"pyodide {PACKAGES['pyodide']['version']}, {PACKAGES['pyodide']['licence']}, with Python, numpy and msgspec: {base}"]
+    )
+    return "\n".join([f"tpucc {tpucc.__version__}, Apache-2.0", *rows, ""])
+
+
+def _licence(name: str) -> str:
+    found = distribution(name).metadata
+    return next((found[field] for field in ("License-Expression", "License") if field in found), "see its metadata")
+
+
+def digest(folder: Path) -> str:
+    """One of all files of the page."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != "service.js":
+            found.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

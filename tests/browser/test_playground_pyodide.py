@@ -1,0 +1,119 @@
+"""The playground with Python in the browser: the same bits as here, and all of it without a network after the first visit.
+
+They run where `TPUCC_PYODIDE` names a folder with Pyodide's packages numpy and msgspec. The rest of Pyodide is in it, or from the npm
+registry.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.pages_over_http import served
+from tests.support.playground import built
+from tpucc.interop.programs import example
+from tpucc.playground.engine import Model, compiled
+
+pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+FOLDER = os.environ.get("TPUCC_PYODIDE", "")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not FOLDER, reason="TPUCC_PYODIDE names no folder with Pyodide's packages numpy and msgspec"),
+]
+PATIENCE = 180_000
+"""Milliseconds: Python starts in seconds where nothing else runs, and in far more where much does."""
+NAMES = (
+    "hello", "iris", "wine", "digits_mlp", "digits_cnn", "digits_lstm", "mnist_cnn", "fashion_cnn", "mlp_mixer_block", "quadric", "dlrm",
+)  # fmt: skip
+ASK = """async (requests) => {
+  const config = await (await fetch("config.json")).json();
+  const worker = new Worker("worker.js", { type: "module" });
+  const answers = [];
+  await new Promise((done, failed) => {
+    worker.onmessage = ({ data }) => {
+      if (data.failed) failed(new Error(data.failed));
+      if (data.answer) answers.push(JSON.parse(data.answer));
+      if (answers.length === requests.length) done();
+      else if (data.ready || data.answer) worker.postMessage({ request: JSON.stringify(requests[answers.length]) });
+    };
+    worker.postMessage({ config });
+  });
+  worker.terminate();
+  return answers.map(({ report, program, ...rest }) => ({ ...rest, report: report?.length }));
+}"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("playground"), FOLDER)
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser that has never been here: with a service worker and caches of its own."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
+
+
+def opened(visitor: BrowserContext, address: str) -> Page:
+    page = visitor.new_page()
+    page.goto(address)
+    page.locator("html[data-ready]").wait_for()
+    assert page.locator("#status").inner_text() == "ready"
+    return page
+
+
+def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserContext) -> None:
+    """On a processor of 32 bits, too, as WebAssembly is one."""
+    models = {name: Model(example(name).source.read_text("utf-8"), example(name).source.name) for name in NAMES}
+    requests = [{"kind": "compile", "source": model.source, "name": model.name} for model in models.values()]
+    with served(folder) as address:
+        page = visitor.new_page()
+        page.goto(f"{address}licences.txt")
+        found: list[dict[str, Any]] = page.evaluate(ASK, requests)
+    for answer, (name, model) in zip(found, models.items(), strict=True):
+        here = compiled(model)
+        assert answer["diagnostics"] == here.diagnostics == []
+        assert (name, answer["stats"]["cycles"], answer["digest"]) == (name, here.stats["cycles"], here.digest)
+        assert answer["report"] > 50_000
+
+
+def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:
+    """An error at its place, a puzzle, a pass, an endless loop that is stopped; then the same page from what the browser has kept."""
+    with served(folder) as address:
+        page = opened(visitor, address)
+        page.locator("#source .cm-content").click()
+        page.keyboard.press("Control+End")
+        page.keyboard.type("wrong")
+        page.locator("#source .cm-lintRange-error").get_by_text("wrong").wait_for()
+        page.locator("#tab-puzzle").click()
+        page.locator("#run").click()
+        page.locator("#puzzle-messages .error").wait_for()
+        page.locator("#tab-model").click()
+        page.locator("#program").select_option("02_iris")
+        page.locator("#tab-python").click()
+        page.locator("#run").click()
+        page.locator("#python-messages .right").get_by_text("02_iris.tpu: equal").wait_for()
+        page.locator("#python .cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text("while True: pass")
+        page.locator("#run").click()
+        page.locator("#status").get_by_text("running").wait_for()
+        page.locator("#stop").click()
+        page.locator("#status").get_by_text("stopped").wait_for()
+        page.close()
+    visitor.set_offline(True)
+    page = opened(visitor, address)
+    page.locator("#run").click()
+    page.locator("#status").get_by_text("done").wait_for()
+    assert page.locator("#summary").inner_text() == "2,967 cycles, 4.24 µs, host link bound"

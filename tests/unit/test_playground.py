@@ -1,0 +1,132 @@
+"""The playground's engine: JSON in, JSON out; whatever is wrong with a visitor's text is part of the answer."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+import tpucc
+from tests.support.playground import builder
+from tests.support.watching import SMALL, WRONG
+from tpucc.interop.programs import example
+from tpucc.isa.container import encode
+from tpucc.playground.engine import answered
+from tpucc.plugins import limits
+from tpucc.plugins.guard import guest
+
+ALLOCATE = "def allocate(lives, rows):\n    {}\n"
+UNFUSED = """from dataclasses import dataclass
+from typing import ClassVar
+@dataclass(frozen=True)
+class Mine:
+    name: ClassVar[str] = "mine"
+    summary: ClassVar[str] = "does nothing"
+    def run(self, graph, context):
+        {}
+"""
+
+
+def ask(kind: str, **fields: Any) -> Any:
+    return json.loads(answered(json.dumps({"kind": kind, **fields})))
+
+
+def test_a_program_is_that_of_tpucc_compile() -> None:
+    path = example("iris").source
+    answer = ask("compile", source=path.read_text("utf-8"), name=path.name)
+    exe = tpucc.compile(path)
+    program = base64.b64decode(answer["program"])
+    assert program == encode(exe.runtime.program)
+    assert answer["digest"] == hashlib.sha256(program).hexdigest()
+    assert answer["stats"]["cycles"] == exe.stats["cycles"]
+    assert answer["summary"].startswith(f"{exe.stats['cycles']:,} cycles, ")
+    assert answer["report"] == exe.report().html
+
+
+def test_the_options_count() -> None:
+    source = "param wide = 6\n" + SMALL.replace("6", "wide")
+    plain, other = (ask("compile", source=source, **asked) for asked in ({}, {"params": {"wide": "500"}, "level": 0, "target": "tiny"}))
+    assert plain["stats"]["macs"] * 500 == other["stats"]["macs"] * 6
+    assert "<h1>small on tiny</h1>" in other["report"]
+    assert ask("compile", source=source, target="abacus")["diagnostics"][0]["message"].startswith("no target is named abacus")
+
+
+def test_an_error_has_its_place() -> None:
+    answer = ask("compile", source=WRONG, name="small.tpu")
+    [found] = answer["diagnostics"]
+    assert (found["code"], found["severity"], found["file"], found["line"]) == ("E0201", "error", "small.tpu", 4)
+    assert found["spans"][0] | {"text": ""} == {"line": 4, "column": 24, "end_line": 4, "end_column": 25, "text": ""}
+    assert set(answer) == {"diagnostics", "printed"}
+
+
+def test_files_lie_beside_the_source() -> None:
+    weights = SMALL.replace("weights random(seed=1)", 'weights "mine.npz"')
+    assert ask("compile", source=weights)["diagnostics"][0]["message"] == "can't read mine.npz: no such file"
+    answer = ask("compile", source=weights, files={"mine.npz": base64.b64encode(b"no archive").decode()})
+    assert answer["diagnostics"][0]["message"].startswith("mine.npz: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("return [0, 100, 200, 300][: len(lives.rows)]", ""),
+        ("print('here'); return lives.rows * 0 - 1", "allocate.py"),
+        ("return 1 / 0", "allocate.py"),
+    ],
+)
+def test_a_stage_is_judged(body: str, found: str) -> None:
+    answer = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format(body)})
+    assert [each["file"] for each in answer["diagnostics"]] == [found] * bool(found)
+    assert answer.get("equal", False) == (not found)
+    assert answer["printed"] == "here\n" * ("print" in body)
+
+
+def test_a_pass_is_judged() -> None:
+    assert ask("judge", source=SMALL, passes=UNFUSED.format("return graph"))["equal"]
+    [found] = ask("judge", source=SMALL, passes=UNFUSED.format("raise ValueError('no')"))["diagnostics"]
+    assert (found["file"], found["line"]) == ("pass.py", 8)
+
+
+def test_a_puzzle_is_checked() -> None:
+    known = tpucc.lab.puzzle(1)
+    answer = ask("puzzle", number=1, text=known.text, seed=1)
+    assert answer["text"] == str(known.check(known.text, 1))
+    assert answer["solved"] == known.check(known.text, 1).solved
+    assert ask("puzzle", number=99, text="")["diagnostics"][0]["code"] == "E0530"
+
+
+@pytest.mark.parametrize(
+    "request_", ["", "[]", "{}", '{"kind": "no"}', '{"kind": "puzzle", "number": "1"}', '{"kind": "compile", "more": 1}']
+)
+def test_what_is_no_request_is_said(request_: str) -> None:
+    [found] = json.loads(answered(request_))["diagnostics"]
+    assert found["code"] == "E0529"
+
+
+def test_without_threads_a_call_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In WebAssembly no thread can be started."""
+    monkeypatch.setattr(limits, "THREADS", False)
+    monkeypatch.setattr("threading.Thread", None)
+    assert guest("the pass", len, 1.0).call(len, "abc") == 3
+
+
+def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From the cache, too; and without a network the build says what it lacks."""
+    build = builder()
+    package = {"name": "@a/b", "version": "1.0", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(b"good").digest()).decode()}
+    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr("urllib.request.urlopen", lambda address, timeout: io.BytesIO(b"good"))
+    assert build.fetched(package) == b"good"
+    monkeypatch.setattr("urllib.request.urlopen", Mock(side_effect=OSError("no network")))
+    assert build.fetched(package) == b"good"
+    (tmp_path / "@a" / "b" / "b-1.0.tgz").write_bytes(b"bad")
+    with pytest.raises(build.BuildError, match=r"@a/b 1.0 is not what packages.json says"):
+        build.fetched(package)
+    with pytest.raises(build.BuildError, match=r"can't fetch @a/b 2\.0 from .*: no network; a build needs the network once"):
+        build.fetched(package | {"version": "2.0"})

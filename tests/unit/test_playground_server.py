@@ -1,0 +1,73 @@
+"""The local server of the playground: it answers its own page alone, and what it runs can be ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tpucc.playground.engine import answered
+from tpucc.playground.server import JSON, LARGEST, Server
+
+PUZZLE = json.dumps({"kind": "puzzle", "number": 1, "text": "    halt\n", "seed": 1}).encode()
+LOOP = json.dumps({"kind": "judge", "source": "", "passes": "while True: pass"}).encode()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "index.html").write_text("the page")
+    (tmp_path / "secret").write_text("not for you")
+    made = Server(tmp_path / "page")
+    thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.stop()
+    thread.join()
+
+
+def asked(server: Server, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    host = f"127.0.0.1:{server.server_address[1]}"
+    known = {"Host": host, "Origin": f"http://{host}", "Content-Type": JSON} if body is not None else {"Host": host}
+    connection = HTTPConnection(host, timeout=30)
+    connection.request(
+        "GET" if body is None else "POST", path, body, known | {name.replace("_", "-"): text for name, text in headers.items()}
+    )
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def test_it_serves_the_page_and_nothing_above_it(server: Server) -> None:
+    assert asked(server, server.secret) == (200, b"the page")
+    assert asked(server, server.secret + "config.json") == (200, b'{"engine": "local"}')
+    assert asked(server, server.secret + "../secret")[0] == 404
+    assert asked(server, server.secret + "%2e%2e/secret")[0] == 404
+    assert asked(server, "/")[0] == 403
+    assert asked(server, server.secret, Host="elsewhere.example")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Content_Type": "text/plain"}, {"Content_Length": str(LARGEST + 1)}],
+)
+def test_only_the_page_may_ask(server: Server, headers: dict[str, str]) -> None:
+    assert asked(server, server.secret + "engine", b"{}", **headers)[0] == 403
+    assert asked(server, "/engine", b"{}")[0] == 403
+
+
+def test_what_runs_can_be_stopped(server: Server) -> None:
+    found: list[int] = []
+    endless = Thread(target=lambda: found.append(asked(server, server.secret + "engine", LOOP)[0]))
+    endless.start()
+    while server.engine._child is None:
+        endless.join(0.01)
+    assert asked(server, server.secret + "stop", b"{}")[0] == 200
+    endless.join()
+    assert found == [409]
+    assert asked(server, server.secret + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")

@@ -1,0 +1,28 @@
+"""`python -m tpucc.playground FOLDER`: serves a built playground with this Python behind it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tpucc.playground.server import Server
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tpucc.playground", description="Serves a playground with this Python behind it.")
+    parser.add_argument("folder", type=Path, help="what docs/playground/build_playground.py has built")
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: a free one)")
+    asked = parser.parse_args()
+    server = Server(asked.folder, asked.port)
+    print(f"open {server.address} in a browser; Ctrl-C ends it", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("\nstopped")
+    finally:
+        server.engine.stop()
+        server.server_close()
+
+
+if __name__ == "__main__":
+    main()
