@@ -112,6 +112,19 @@ def test_a_diagram_fits_its_pane_until_it_is_zoomed(report: Path, open_page: Ope
     assert page.evaluate(SIZES) == whole
 
 
+def test_a_diagram_is_no_smaller_than_can_be_read_until_it_shall_fit(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report, "view=layers")
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    opened = page.evaluate(SIZES)
+    assert opened["width"] > opened["across"]
+    assert opened["map"]
+    page.locator(".view.on").get_by_role("button", name="fit the picture").click()
+    fitted = page.evaluate(SIZES)
+    assert fitted["width"] <= fitted["across"] + 1
+    assert not fitted["map"]
+
+
 def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage) -> None:
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=passes")
     pane = page.locator(".rewrite")

@@ -20,8 +20,6 @@ from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 
 MEANWHILE = escaped("A wait counts for the unit that works meanwhile.")
 WAITED_FOR = escaped("A wait counts for the instruction that is waited for, also while that one waits itself.")
-    "A wait counts for the instruction that is waited for, also while that one waits itself: so the rows differ, and the sums do not."
-)
 MOST = 200
 """Layers that have a row of their own."""
 SPACE = Markup("\u00a0")

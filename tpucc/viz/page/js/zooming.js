@@ -1,14 +1,15 @@
-/** Moving about in a picture that is larger than its frame: it fits when it opens, can be zoomed, and then has a small map of the whole. */
+/** Moving about in a picture that is larger than its frame: it fits when it opens, if it can be read then; it can be zoomed, and has a small map of the whole. */
 const zooming = (() => {
   const STEP = 1.25;
   const [LEAST, MOST] = [0.1, 8];
+  const READABLE = 0.55; // texts of 12 pixels are nearly 7
   const MAP = { width: 160, height: 120 };
 
   /** A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. */
   function mapOf(frame, svg, scale) {
     const [use, seen] = [dom.svg("use"), dom.svg("rect", { class: "seen" })];
     const drawing = dom.svg("svg", { "aria-hidden": "true" }, use, seen);
-    const map = dom.make("div", { class: "map", hidden: "", title: "the whole picture; click to go there" }, drawing);
+    const map = dom.make("div", { class: "map", hidden: "", title: "the whole picture; click to go there" }, dom.make("div", { inert: "" }, drawing)); // the links of the copy are no stops of Tab
     function draw() {
       const { width, height } = svg().viewBox.baseVal;
       const least = Math.min(MAP.width / width, MAP.height / height);
@@ -33,7 +34,7 @@ const zooming = (() => {
 
   /** Zooms what is in a frame, with Ctrl and the wheel too; `svg()` is the picture that is in it now. It fits until somebody zooms it. */
   function zoomable(frame, svg) {
-    const zoomed = new WeakSet();
+    const [zoomed, whole] = [new WeakSet(), new WeakSet()];
     const size = () => svg().viewBox.baseVal;
     const scale = () => svg().width.baseVal.value / size().width;
     const { map, draw } = mapOf(frame, svg, scale);
@@ -49,15 +50,17 @@ const zooming = (() => {
       zoomed.add(svg());
       to(scale() * STEP ** steps, ...place);
     }
+    const fitting = () => Math.min(1, frame.clientWidth / size().width, frame.clientHeight / size().height);
     function fit() {
       zoomed.delete(svg());
-      to(Math.min(1, frame.clientWidth / size().width, frame.clientHeight / size().height));
+      whole.add(svg());
+      to(fitting());
     }
-    /** Fits what nobody has zoomed, when it is shown or its frame has another size. */
+    /** Fits what nobody has zoomed, as far as it can be read, when it is shown or its frame has another size. */
     function settle() {
       if (!frame.clientWidth) return;
       if (zoomed.has(svg())) draw();
-      else fit();
+      else to(whole.has(svg()) ? fitting() : Math.max(READABLE, fitting()));
     }
     frame.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
