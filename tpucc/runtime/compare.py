@@ -103,9 +103,10 @@ def _waits_itself(reason: Reason, runtime: Runtime) -> int:
     own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
     if not len(own):
         return 0
+    times = np.stack([waits.start[own], waits.end[own]], axis=1).reshape(-1)
+    lengths = np.cumsum(np.diff(times, prepend=times[0]) * (np.arange(len(times)) % 2))
     raw = segments.cause == Cause.RAW_STALL
-    starts, ends = np.maximum(segments.start[raw, None], waits.start[own]), np.minimum(segments.end[raw, None], waits.end[own])
-    return int(np.maximum(ends - starts, 0).sum())
+    return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
 
 
 FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
@@ -145,7 +146,7 @@ GROUPS = (
             Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
         ),
     ),
-    Group("with nothing to do", (Cause.IDLE,), (Number("instructions", lambda runtime: len(runtime.program.instructions)),)),
+    Group("with nothing to do, while the array fills or drains", (Cause.IDLE,), ()),
 )
 """Each row of the accounting is in one of them."""
 
@@ -193,21 +194,37 @@ class Comparison:
         return self.cycles.difference
 
 
-def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B")) -> Comparison:
-    """b beside a: a difference above zero means that b takes longer."""
+def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: tuple[str, str] = ("A", "B")) -> Comparison:
+    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`."""
     sides = (a, b)
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
-    rows = {row.key: Pair(*(_cycles_of(side.stats, row.key) for side in sides)) for row in ROWS.values()}
+    rows = _paired(*(spent(side) for side in sides))
     layers = tuple(sorted(_layers(a.stats["layers"], b.stats["layers"]), key=lambda layer: -abs(layer.cycles.difference)))
     sentences = [
-        _sentence(sides, cycles),
+        _sentence(sides, cycles, said),
         *_for_one_item(sides),
         *_of_each_core(sides),
-        *_reasons(sides, rows, cycles.difference),
-        *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"]),
+        *_reasons(rows, partial(_why, sides)),
+        *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
     ]
     notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
     return Comparison(names, cycles, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
+
+
+def spent(runtime: Runtime) -> dict[str, int]:
+    """The cycles of each row of the accounting, by its key."""
+    return {row.key: _cycles_of(runtime.stats, row.key) for row in ROWS.values()}
+
+
+def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]) -> str:
+    """What is said of two programs of one machine of which only the rows of the accounting are known: empty if b takes no longer."""
+    rows = _paired(a, b)
+    cycles = together(list(rows.values()))
+    return " ".join([_longer(cycles, said), *_reasons(rows)]) if cycles.difference > 0 else ""
+
+
+def _paired(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, Pair]:
+    return {row.key: Pair(a[row.key], b[row.key]) for row in ROWS.values()}
 
 
 def largest_row(layers: Sequence[LayerDifference]) -> str:
@@ -269,14 +286,19 @@ def _row(layer: Mapping[str, Any] | None, key: str) -> int:
     return _cycles_of(layer, key) if layer else 0
 
 
-def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair) -> str:
+def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
     if not cycles.difference:
         return f"Both take {cycles.a:,} cycles, with {'the same' if _same_instructions(sides) else 'different'} instructions."
-    share = f", {100 * cycles.difference / cycles.a:+,.1f} %" if cycles.a else ""
     clocks = {side.program.target.clock_hz for side in sides}
     times = durations([side.stats["seconds"] for side in sides])
     time = f" At their clocks that is {times[1]} instead of {times[0]}." if len(clocks) > 1 else ""
-    return f"B takes {_more(cycles.difference, 'cycles')} than A ({cycles.b:,} instead of {cycles.a:,}{share}).{time}"
+    return f"{_longer(cycles, said)}{time}"
+
+
+def _longer(cycles: Pair, said: tuple[str, str]) -> str:
+    share = f", {100 * cycles.difference / cycles.a:+,.1f} %" if cycles.a else ""
+    name = f"{said[1][0].upper()}{said[1][1:]}"
+    return f"{name} takes {_more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
 
 
 def _more(change: int, what: str = "") -> str:
@@ -288,8 +310,9 @@ def _same_instructions(sides: tuple[Runtime, Runtime]) -> bool:
     return len(records[0]) == len(records[1]) and bool((records[0] == records[1]).all())
 
 
-def _reasons(sides: tuple[Runtime, Runtime], rows: Mapping[str, Pair], difference: int) -> Iterator[str]:
-    """The groups that make most of the difference, and one that is large the other way."""
+def _reasons(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lambda group, cycles: "") -> Iterator[str]:
+    """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it."""
+    difference = together(list(rows.values())).difference
     if not difference:
         return
     sign = 1 if difference > 0 else -1
@@ -298,11 +321,11 @@ def _reasons(sides: tuple[Runtime, Runtime], rows: Mapping[str, Pair], differenc
     along, explained = sum(abs(cycles.difference) for _, cycles in changes if cycles.difference * sign > 0), 0
     for group, cycles in changes:
         if explained < ENOUGH * along:
-            yield _reason(sides, group, rows, cycles)
+            yield _reason(group, rows, cycles, why)
         explained += abs(cycles.difference)
     group, cycles = changes[-1]
     if -sign * cycles.difference >= AGAINST * abs(difference):
-        yield f"On the other hand, {_reason(sides, group, rows, cycles)}"
+        yield f"On the other hand, {_reason(group, rows, cycles, why)}"
 
 
 def together(pairs: Sequence[Pair]) -> Pair:
@@ -310,11 +333,16 @@ def together(pairs: Sequence[Pair]) -> Pair:
     return Pair(sum(pair.a for pair in pairs), sum(pair.b for pair in pairs))
 
 
-def _reason(sides: tuple[Runtime, Runtime], group: Group, rows: Mapping[str, Pair], cycles: Pair) -> str:
+def _reason(group: Group, rows: Mapping[str, Pair], cycles: Pair, why: Callable[[Group, Pair], str]) -> str:
     """`25,000 fewer are spent waiting for weight tiles: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
-    spent = f"{_more(cycles.difference)} are spent {group.words}{_named(group, rows)}"
+    return f"{_more(cycles.difference)} are spent {group.words}{_named(group, rows)}{why(group, cycles)}."
+
+
+def _why(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+    if not group.numbers:
+        return ""
     told = [*_numbers(sides, group, cycles), *_parts(sides, group, cycles)]
-    return f"{spent}: {'; '.join(told or [_otherwise(sides, group, cycles)])}."
+    return f": {'; '.join(told or [_otherwise(sides, group, cycles)])}"
 
 
 def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
@@ -357,13 +385,13 @@ def _named(group: Group, rows: Mapping[str, Pair]) -> str:
     return f" ({', '.join(f'{name} {change:+,}' for name, change in changed)})" if len(changed) > 1 else ""
 
 
-def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int) -> Iterator[str]:
+def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, said: tuple[str, str]) -> Iterator[str]:
     """The layer that has most of the difference, where there are several."""
     if not difference or len(layers) < 2:
         return
     sign = 1 if difference > 0 else -1
     largest = max(layers, key=lambda layer: sign * layer.cycles.difference)
-    only = f", which only {largest.only.upper()} has" if largest.only else ""
+    only = f", which only {said['ab'.index(largest.only)]} has" if largest.only else ""
     line = f" (line {largest.line})" if largest.line else ""
     yield f"The layer with the most of it is {printable(largest.name)}{line}{only}: {largest.cycles.difference:+,} cycles."
     if largest.cause in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
@@ -371,7 +399,9 @@ def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int) 
 
 
 def _for_one_item(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
-    """Where the batches differ: the cycles for one of their items."""
+    """Where the batches differ: the cycles for one of their items. A program without a host's part has no batch."""
+    if not all(side.program.prologue for side in sides):
+        return
     batches = [model_batch(side.inputs, list(side.outputs.values())) for side in sides]
     if None in batches or batches[0] == batches[1]:
         return
