@@ -17,7 +17,8 @@ from tpucc.labs.order import as_given, best, drawn, example, fast, machine
 from tpucc.labs.order.checks import Rules as OrderRules
 from tpucc.labs.order.checks import wrong
 from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
-from tpucc.labs.waits import _cycles, _picture, exact, setting, seven, six
+from tpucc.labs.results import _verdict
+from tpucc.labs.waits import _cycles, _picture, cycles, exact, setting, seven, six
 from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
 from tpucc.labs.waits.families import FAMILIES
 from tpucc.schedule.synchronise import Wait
@@ -106,6 +107,19 @@ def test_an_order_that_wins_nothing_in_one_program_loses_all_points() -> None:
     found = run(public[0], Here(copied))
     assert found.score == 0
     assert "takes as long as in the order as given" in found.outcome.message
+    why = "Yours takes 18 cycles more than the reference (80 instead of 62, +29.0 %). 12 more are spent waiting for weight tiles: 6 tiles"
+    assert why in found.outcome.message
+    assert "than the reference" not in _verdict(found)
+
+
+def test_waits_that_cost_time_are_compared_with_the_references() -> None:
+    given = setting(AS_WRITTEN)
+    late = [(w.before + (w.before == 1), w.engine.name, [e.name for e in w.engines]) for w in built_in(six(), given.rules)]
+    found = cycles([six()], given, Here(f"def synchronise(listing): return {late!r}"))
+    assert (
+        "The worst has 32, and the reference 28. Yours takes 4 cycles more than the reference (32 instead of 28, +14.3 %)." in found.message
+    )
+    assert "spent waiting for the host" in found.message
 
 
 def test_half_of_the_listings_with_a_wait_too_many_earn_nothing() -> None:

@@ -103,7 +103,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "cycles": pair(found.cycles),
         "difference": found.difference,
         "cause": found.cause,
-        "spent": {words: pair(value) | {"difference": value.difference} for words, value in found.groups.items()},
+        "notes": dict(zip("ab", map(list, found.notes), strict=True)),
         "breakdown": {key: pair(value) | {"difference": value.difference} for key, value in found.rows.items()},
         "counts": {name.strip(): pair(value) | {"difference": value.difference} for name, value in found.counts.items()},
         "layers": [

@@ -16,7 +16,10 @@ _RECORDINGS: list[dict[str, Plain]] = []
 
 
 def recorded(key: str, make: Callable[[], Plain]) -> Plain:
-    """The value of `key` as it was recorded, or else as `make` makes it: numbers, strings and lists of them. Raises what `make` raises."""
+    """The value of `key` as it was recorded, or else as `make` makes it: numbers, strings, and lists and dicts of them.
+
+    Raises what `make` raises.
+    """
     known = _known()
     if key in known:
         return known[key]

@@ -13,6 +13,8 @@ import numpy as np
 from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
+from tpucc.runtime.compare import compare
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
@@ -51,6 +53,13 @@ class Shown:
     @property
     def words(self) -> str:
         return f"{self.name}: {self.timeline.makespan:,} cycles"
+
+
+def slower(own: Shown, other: Shown) -> str:
+    """What makes a program slower than another, as `tpucc compare` says it: cycles and what they are spent on. Empty where it isn't."""
+    if own.timeline.makespan <= other.timeline.makespan:
+        return ""
+    return compare(Runtime(other.program), Runtime(own.program), said=(f"the {other.name}", own.name)).cause
 
 
 def timelines_text(runs: Sequence[Shown]) -> str:

@@ -1,19 +1,19 @@
 """Two compiled models side by side: how many cycles one takes more than the other, in what, in which layers, and why.
 
 The cycles of the matrix unit are divided as everywhere (`tpucc.sim.accounting`), so that the differences of the rows add up to the whole
-difference, in each layer and in the model. For the reasons they are divided once more: a wait counts for the unit that works meanwhile
-(`Group`). The groups that make most of the difference are named in `cause`, each with the numbers of both programs that explain it: rows
-multiplied, tiles fetched, bytes that cross the link.
+difference, in each layer and in the model. The rows that make most of the difference are named in `cause`, together with those that wait
+for the same (`GROUPS`), each with the numbers of both programs that explain it: rows multiplied, tiles fetched, bytes that cross the link.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import effects
@@ -22,14 +22,21 @@ from tpucc.runtime.batches import model_batch
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import durations
-from tpucc.sim.segments import Cause, Segments, matrix_segments
+from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.waiting import Reason, waiting
 
 ENOUGH = 0.75
 """The share that the named groups have of all groups that changed the way the whole did."""
 AGAINST = 0.25
 """From this share of the difference on, a group that changed the other way is named too."""
 TELLING = 0.2
-"""A number explains a change of cycles if it changed the same way, by at least this part of their share."""
+"""A number explains a change of cycles if it changed the same way, by at least this part of their share. A part of them explains it if at
+least this part of the change is its."""
+
+
+def share(a: float, b: float) -> float:
+    """How much larger b is, as a share of the larger of two numbers that are not below zero."""
+    return (b - a) / max(a, b, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +54,38 @@ class Pair:
     @property
     def share(self) -> float:
         """The difference as a share of the larger number."""
-        return self.difference / max(self.a, self.b, 1)
+        return share(self.a, self.b)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a program that can explain cycles: how many `unit` there are."""
+
+    unit: str
+    count: Callable[[Runtime], int]
+    each: Callable[[Runtime], float] = lambda _: 1.0
+    """The cycles that each of these takes on the machine; 1 where it is the same on every machine."""
+    rate: Callable[[Runtime], str] = lambda _: ""
+    """That in words, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a row's cycles, with one reason: words for a sentence, and the name in a table."""
+
+    words: str
+    name: str
+    count: Callable[[Runtime], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cycles of the matrix unit with one reason. `words` say what they are spent on; `unit` is what `count` counts."""
+    """Rows of the accounting with one reason, and the numbers that can explain them. `words` say what their cycles are spent on."""
 
     words: str
-    own: Callable[[Segments], npt.NDArray[np.bool_]]
-    """Which segments are its."""
-    count: Callable[[Runtime], int]
-    unit: str
-    rate: Callable[[Runtime], str] = lambda _: ""
-    """What each of these costs on the machine, in words; empty where it is the same on every machine."""
+    rows: tuple[Cause, ...]
+    numbers: tuple[Number, ...]
+    parts: tuple[Part, ...] = ()
 
 
 def _rows_of(engine: Engine) -> Callable[[Runtime], int]:
@@ -72,81 +97,92 @@ def _rows_of(engine: Engine) -> Callable[[Runtime], int]:
     return count
 
 
-def _waiting(segments: Segments) -> npt.NDArray[np.bool_]:
-    """Whether the unit waits for a result that no other unit is known to work on: waits while one works are that one's."""
-    waits: npt.NDArray[np.bool_] = (segments.cause == Cause.RAW_STALL) & ~segments.activating
-    return waits
+def _waits_itself(reason: Reason, runtime: Runtime) -> int:
+    """Cycles in which the matrix unit waits for the activation unit, and that one for something else."""
+    segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
+    own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
+    if not len(own):
+        return 0
+    times = np.stack([waits.start[own], waits.end[own]], axis=1).reshape(-1)
+    lengths = np.cumsum(np.diff(times, prepend=times[0]) * (np.arange(len(times)) % 2))
+    raw = segments.cause == Cause.RAW_STALL
+    return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
 
 
+FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
+FOR_SUMS = Part(
+    "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
+)
 GROUPS = (
-    Group("multiplying", lambda s: s.cause == Cause.ACTIVE, _rows_of(Engine.MATRIX), "rows multiplied"),
+    Group("multiplying", (Cause.ACTIVE,), (Number("rows multiplied", _rows_of(Engine.MATRIX)),)),
     Group(
         "waiting for weight tiles",
-        lambda s: np.isin(s.cause, (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)),
-        lambda runtime: int(runtime.stats["tile_fetches"]),
-        "tiles fetched",
-        lambda runtime: f"{runtime.program.target.tile_fetch_cycles:,} cycles each",
+        (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT),
+        (
+            Number(
+                "tiles fetched",
+                lambda runtime: int(runtime.stats["tile_fetches"]),
+                lambda runtime: runtime.program.target.tile_fetch_cycles,
+                lambda runtime: f"{runtime.program.target.tile_fetch_cycles:,} cycles each",
+            ),
+        ),
     ),
     Group(
         "waiting for the activation unit",
-        lambda s: (s.cause == Cause.ACTIVATION) | ((s.cause == Cause.RAW_STALL) & s.activating),
-        _rows_of(Engine.ACTIVATION),
-        "rows through that unit",
+        (Cause.RAW_STALL, Cause.ACTIVATION),
+        (Number("rows through that unit", _rows_of(Engine.ACTIVATION)),),
+        (FOR_HOST, FOR_SUMS),
     ),
     Group(
-        "waiting for the host link",
-        lambda s: (
-            np.isin(s.cause, (Cause.INPUT, Cause.OUTPUT)) | ((s.cause == Cause.INPUT_STALL) & ~s.stepping) | (_waiting(s) & s.transferring)
+        "waiting for the host",
+        (Cause.INPUT_STALL, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT),
+        (
+            Number(
+                "bytes across the link",
+                lambda runtime: sum(runtime.stats["host_bytes"].values()),
+                lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
+                lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
+            ),
+            Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
         ),
-        lambda runtime: sum(runtime.stats["host_bytes"].values()),
-        "bytes across the link",
-        lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
     ),
-    Group(
-        "waiting for steps of the host",
-        lambda s: (s.cause == Cause.HOST_STEP) | ((_waiting(s) | (s.cause == Cause.INPUT_STALL)) & s.stepping),
-        lambda runtime: int(runtime.stats["host_step_cycles"]),
-        "cycles of host steps",
-        lambda runtime: counted(int(runtime.stats["host_steps"]), "step"),
-    ),
-    Group(
-        "waiting for the array's own results, or idle",
-        lambda s: (s.cause == Cause.IDLE) | (_waiting(s) & ~s.transferring & ~s.stepping),
-        lambda runtime: len(runtime.program.instructions),
-        "instructions",
-    ),
+    Group("with nothing to do, while the array fills or drains", (Cause.IDLE,), ()),
 )
-"""Each segment is in one of them."""
+"""Each row of the accounting is in one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerDifference:
-    """A layer by its name: its cycles on both sides, 0 where a side has none of that name, and the row that makes most of the difference.
+    """A layer by its name: its cycles on both sides, 0 where a side has none of that name, and the differences of the accounting's rows.
 
-    `only` is "a" or "b" where one side alone has it. `line` is that of b's source, of a's where b has none.
+    `only` is "a" or "b" where one side alone has it. `line` is that of b's source, of a's where b has none. `rows` are by their names.
     """
 
     name: str
     kind: str
     line: int
     cycles: Pair
-    cause: str
+    rows: Mapping[str, int]
     only: str = ""
+
+    @property
+    def cause(self) -> str:
+        """The row that makes most of the difference."""
+        return largest_row([self])
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides. `groups` are the cycles by what they are spent on, `rows` those of the accounting, by their keys in
-    `stats.json`; both add up to `cycles`. `counts` are numbers
-    of the programs by their names. `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has.
+    `names` are those of the sides. `rows` are those of the accounting, by their keys in `stats.json`; they add up to `cycles`. `counts` are
+    numbers of the programs by their names. `layers` are sorted by the size of their difference. `notes` are the compiler's that one side
+    alone has.
     """
 
     names: tuple[str, str]
     cycles: Pair
     cause: str
-    groups: Mapping[str, Pair]
     rows: Mapping[str, Pair]
     counts: Mapping[str, Pair]
     layers: tuple[LayerDifference, ...]
@@ -158,29 +194,46 @@ class Comparison:
         return self.cycles.difference
 
 
-def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B")) -> Comparison:
-    """b beside a: a difference above zero means that b takes longer."""
+def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: tuple[str, str] = ("A", "B")) -> Comparison:
+    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`."""
     sides = (a, b)
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
-    rows = {row.key: Pair(*(_cycles_of(side.stats, row.key) for side in sides)) for row in ROWS.values()}
+    rows = _paired(*(spent(side) for side in sides))
     layers = tuple(sorted(_layers(a.stats["layers"], b.stats["layers"]), key=lambda layer: -abs(layer.cycles.difference)))
-    spent = [spent_by_group(side) for side in sides]
-    groups = {group.words: Pair(spent[0][group.words], spent[1][group.words]) for group in GROUPS}
     sentences = [
-        _sentence(sides, cycles),
-        *_reasons(sides, groups, cycles.difference),
-        *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"]),
+        _sentence(sides, cycles, said),
+        *_for_one_item(sides),
+        *_of_each_core(sides),
+        *_reasons(rows, partial(_why, sides)),
+        *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
     ]
     notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
-    return Comparison(
-        names, cycles, " ".join([*sentences, *_for_one_item(sides)]), groups, rows, _counts(sides), layers, (notes[0], notes[1])
-    )
+    return Comparison(names, cycles, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
 
 
-def spent_by_group(runtime: Runtime) -> dict[str, int]:
-    """The cycles of each group, by its words; they add up to the program's."""
-    segments = matrix_segments(runtime.program, runtime.timeline)
-    return {group.words: int(segments.cycles[group.own(segments)].sum()) for group in GROUPS}
+def spent(runtime: Runtime) -> dict[str, int]:
+    """The cycles of each row of the accounting, by its key."""
+    return {row.key: _cycles_of(runtime.stats, row.key) for row in ROWS.values()}
+
+
+def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]) -> str:
+    """What is said of two programs of one machine of which only the rows of the accounting are known: empty if b takes no longer."""
+    rows = _paired(a, b)
+    cycles = together(list(rows.values()))
+    return " ".join([_longer(cycles, said), *_reasons(rows)]) if cycles.difference > 0 else ""
+
+
+def _paired(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, Pair]:
+    return {row.key: Pair(a[row.key], b[row.key]) for row in ROWS.values()}
+
+
+def largest_row(layers: Sequence[LayerDifference]) -> str:
+    """The row that makes most of the difference of layers together; empty where there is none."""
+    difference = sum(layer.cycles.difference for layer in layers)
+    rows = Counter[str]()
+    for layer in layers:
+        rows.update(layer.rows)
+    return max(rows, key=lambda name: rows[name] * (1 if difference > 0 else -1)) if difference else ""
 
 
 def _cycles_of(stats: Mapping[str, Any], key: str) -> int:
@@ -193,6 +246,7 @@ def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
         "multiply-accumulates of the model": lambda side: side.stats["macs"],
         "rows multiplied": _rows_of(Engine.MATRIX),
         "rows through the activation unit": _rows_of(Engine.ACTIVATION),
+        **{part.name: part.count for part in (FOR_HOST, FOR_SUMS)},
         "weight tiles": lambda side: side.stats["tiles"],
         "tiles fetched": lambda side: side.stats["tile_fetches"],
         "bytes from the host": lambda side: side.stats["host_bytes"]["in"],
@@ -216,8 +270,7 @@ def _layers(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
         assert shown is not None
         cycles = Pair(one["cycles"] if one else 0, other["cycles"] if other else 0)
         rows = {row.name: _row(other, row.key) - _row(one, row.key) for row in ROWS.values()}
-        cause = max(rows, key=lambda name: rows[name] * (1 if cycles.difference > 0 else -1)) if cycles.difference else ""
-        yield LayerDifference(shown["name"], shown["kind"], shown["line"], cycles, cause, "" if one and other else "b" if other else "a")
+        yield LayerDifference(shown["name"], shown["kind"], shown["line"], cycles, rows, "" if one and other else "b" if other else "a")
 
 
 def _by_name(layers: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
@@ -233,14 +286,19 @@ def _row(layer: Mapping[str, Any] | None, key: str) -> int:
     return _cycles_of(layer, key) if layer else 0
 
 
-def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair) -> str:
+def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
     if not cycles.difference:
         return f"Both take {cycles.a:,} cycles, with {'the same' if _same_instructions(sides) else 'different'} instructions."
-    share = f", {100 * cycles.difference / cycles.a:+.1f} %" if cycles.a else ""
     clocks = {side.program.target.clock_hz for side in sides}
     times = durations([side.stats["seconds"] for side in sides])
     time = f" At their clocks that is {times[1]} instead of {times[0]}." if len(clocks) > 1 else ""
-    return f"B takes {_more(cycles.difference, 'cycles')} than A ({cycles.b:,} instead of {cycles.a:,}{share}).{time}"
+    return f"{_longer(cycles, said)}{time}"
+
+
+def _longer(cycles: Pair, said: tuple[str, str]) -> str:
+    share = f", {100 * cycles.difference / cycles.a:+,.1f} %" if cycles.a else ""
+    name = f"{said[1][0].upper()}{said[1][1:]}"
+    return f"{name} takes {_more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
 
 
 def _more(change: int, what: str = "") -> str:
@@ -252,42 +310,88 @@ def _same_instructions(sides: tuple[Runtime, Runtime]) -> bool:
     return len(records[0]) == len(records[1]) and bool((records[0] == records[1]).all())
 
 
-def _reasons(sides: tuple[Runtime, Runtime], groups: Mapping[str, Pair], difference: int) -> Iterator[str]:
-    """The groups that make most of the difference, and one that is large the other way."""
+def _reasons(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lambda group, cycles: "") -> Iterator[str]:
+    """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it."""
+    difference = together(list(rows.values())).difference
     if not difference:
         return
     sign = 1 if difference > 0 else -1
-    changes = [(group, groups[group.words]) for group in GROUPS]
+    changes = [(group, together([rows[ROWS[cause].key] for cause in group.rows])) for group in GROUPS]
     changes.sort(key=lambda change: -sign * change[1].difference)
     along, explained = sum(abs(cycles.difference) for _, cycles in changes if cycles.difference * sign > 0), 0
     for group, cycles in changes:
         if explained < ENOUGH * along:
-            yield _reason(sides, group, cycles)
+            yield _reason(group, rows, cycles, why)
         explained += abs(cycles.difference)
     group, cycles = changes[-1]
     if -sign * cycles.difference >= AGAINST * abs(difference):
-        yield f"On the other hand, {_reason(sides, group, cycles)}"
+        yield f"On the other hand, {_reason(group, rows, cycles, why)}"
 
 
-def _reason(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+def together(pairs: Sequence[Pair]) -> Pair:
+    """The sum of both sides."""
+    return Pair(sum(pair.a for pair in pairs), sum(pair.b for pair in pairs))
+
+
+def _reason(group: Group, rows: Mapping[str, Pair], cycles: Pair, why: Callable[[Group, Pair], str]) -> str:
     """`25,000 fewer are spent waiting for weight tiles: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
-    number = Pair(*(group.count(side) for side in sides))
-    before, after = (group.rate(side) for side in sides)
-    spent = f"{_more(cycles.difference)} are spent {group.words}"
-    instead = f" instead of {number.a:,}" if number.difference else " in both"
-    if (number.share * cycles.share > 0 and abs(number.share) >= TELLING * abs(cycles.share)) or before != after:
-        rate = f", {after}{f' instead of {before}' if before != after else ''}" if after else ""
-        return f"{spent}: {number.b:,} {group.unit}{instead}{rate}."
-    return f"{spent}: with {number.b:,} {group.unit}{instead}, {'less' if cycles.difference > 0 else 'more'} is hidden behind other work."
+    return f"{_more(cycles.difference)} are spent {group.words}{_named(group, rows)}{why(group, cycles)}."
 
 
-def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int) -> Iterator[str]:
+def _why(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+    if not group.numbers:
+        return ""
+    told = [*_numbers(sides, group, cycles), *_parts(sides, group, cycles)]
+    return f": {'; '.join(told or [_otherwise(sides, group, cycles)])}"
+
+
+def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
+    """Those that changed the way that the cycles did, each with what it costs."""
+    for number in group.numbers:
+        counts, costs = [number.count(side) for side in sides], [number.each(side) for side in sides]
+        change = share(counts[0] * costs[0], counts[1] * costs[1])
+        if change * cycles.share > 0 and abs(change) >= TELLING * abs(cycles.share):
+            before, after = (number.rate(side) for side in sides)
+            rate = f", {after}{f' instead of {before}' if before != after else ''}" if after else ""
+            yield f"{_instead(Pair(counts[0], counts[1]), number.unit)}{rate}"
+
+
+def _parts(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
+    """Those that have much of the change."""
+    for part in group.parts:
+        pair = Pair(*(part.count(side) for side in sides))
+        if pair.difference * cycles.difference > 0 and abs(pair.difference) >= TELLING * abs(cycles.difference):
+            yield f"{part.words} in {_instead(pair, 'of them')}"
+
+
+def _otherwise(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+    """What is left where no number explains a change: other units work meanwhile, or wait."""
+    by_way = Pair(*(FOR_HOST.count(side) for side in sides))
+    if Cause.INPUT_STALL in group.rows and -by_way.difference * cycles.difference >= TELLING * cycles.difference**2:
+        more, less = ("directly", "by way of the activation unit")[:: 1 if cycles.difference > 0 else -1]
+        return f"it is waited for more {more}, and less {less}"
+    number = group.numbers[0]
+    counts = Pair(*(number.count(side) for side in sides))
+    return f"with {_instead(counts, number.unit)}, {'less' if cycles.difference > 0 else 'more'} is hidden behind other work"
+
+
+def _instead(pair: Pair, unit: str) -> str:
+    return f"{pair.b:,} {unit}{f' instead of {pair.a:,}' if pair.difference else ' in both'}"
+
+
+def _named(group: Group, rows: Mapping[str, Pair]) -> str:
+    """The rows of the accounting that changed, where they are several: ` (weight stall +31,873, weight shift +8,715)`."""
+    changed = [(ROWS[cause].name, rows[ROWS[cause].key].difference) for cause in group.rows if rows[ROWS[cause].key].difference]
+    return f" ({', '.join(f'{name} {change:+,}' for name, change in changed)})" if len(changed) > 1 else ""
+
+
+def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, said: tuple[str, str]) -> Iterator[str]:
     """The layer that has most of the difference, where there are several."""
     if not difference or len(layers) < 2:
         return
     sign = 1 if difference > 0 else -1
     largest = max(layers, key=lambda layer: sign * layer.cycles.difference)
-    only = f", which only {largest.only.upper()} has" if largest.only else ""
+    only = f", which only {said['ab'.index(largest.only)]} has" if largest.only else ""
     line = f" (line {largest.line})" if largest.line else ""
     yield f"The layer with the most of it is {printable(largest.name)}{line}{only}: {largest.cycles.difference:+,} cycles."
     if largest.cause in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
@@ -295,9 +399,19 @@ def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int) 
 
 
 def _for_one_item(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
-    """Where the batches differ: the cycles for one of their items."""
+    """Where the batches differ: the cycles for one of their items. A program without a host's part has no batch."""
+    if not all(side.program.prologue for side in sides):
+        return
     batches = [model_batch(side.inputs, list(side.outputs.values())) for side in sides]
     if None in batches or batches[0] == batches[1]:
         return
     each = [side.stats["cycles"] / (batch or 1) for side, batch in zip(sides, batches, strict=True)]
     yield f"The batch is {batches[1]:,} instead of {batches[0]:,}: {each[1]:,.1f} cycles an item instead of {each[0]:,.1f}."
+
+
+def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
+    """Where the cores differ: whose the numbers are."""
+    cores = Pair(*(side.program.cores for side in sides))
+    if cores.difference:
+        words = "rows, tiles and instructions are those of each core, bytes across the link those of all"
+        yield f"{counted(cores.b, 'core')} instead of {cores.a:,}: {words}."

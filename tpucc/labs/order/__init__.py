@@ -15,7 +15,7 @@ from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
 from tpucc.labs.order.best import best_order
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
-from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
+from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
@@ -206,7 +206,9 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
     outcome = Outcome(share, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order))
     if outcome.passed:
         return outcome
-    return replace(outcome, given=_given(case), found=str(order.tolist()), drawing=timelines_text(_runs(case, order)))
+    runs = _runs(case, order)
+    outcome = replace(outcome, message=f"{message}. {slower(*runs)}".rstrip(), given=_given(case), found=str(order.tolist()))
+    return replace(outcome, drawing=timelines_text(runs))
 
 
 def _picture(case: Case, order: Int64) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,7 +13,7 @@ import numpy as np
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
-from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
+from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
 from tpucc.target import Target
 
 FULL, NONE = 0.37, 0.95
@@ -99,9 +99,11 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
     words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {FULL:.2f} earns all points, {NONE:.2f} none"
     title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
     measures = {"cycles": round(mean([found.cycles for found in runs]), 1), **{found.network.name: found.cycles for found in runs}}
+    own, plain = _shown(slowest)
+    share, why = min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))), slower(own, replace(plain, name="plain program"))
     return Outcome(
-        min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))),
-        f"{words}{lines}",
+        share,
+        "\n".join(filter(None, (f"{words}{lines}", why and f"{slowest.network.name}: {why}"))),
         given=f"the slowest is\n{slowest.network.text}",
         drawing=timelines_text(_shown(slowest)),
         picture=partial(timelines_svg, title, _shown(slowest), f"{words}; the slowest is drawn"),
@@ -132,7 +134,7 @@ def mean(values: Sequence[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def _shown(found: Run) -> tuple[Shown, ...]:
+def _shown(found: Run) -> tuple[Shown, Shown]:
     """The student's program above the plain one."""
     return Shown("yours", found.exe.runtime.program), Shown("plain", found.plain.runtime.program)
 

@@ -18,6 +18,7 @@ from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions,
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.written import read_product
+from tpucc.runtime.compare import spent, spent_more
 
 FULL, NONE = 1.1, 1.6
 """The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that
@@ -131,32 +132,36 @@ def quick(rule: Rules, models: Sequence[Model], submission: Submission) -> Outco
     """How many cycles models take, against the built-in lowering. One wrong program loses all points."""
     quotients = []
     for model in models:
-        found, cycles = judged(rule, model, submission)
+        found, rows = judged(rule, model, submission)
         if not found.passed:
             return found
-        quotients.append(cycles / built_in_cycles(model))
+        quotients.append(sum(rows.values()) / sum(built_in_cycles(model).values()))
     mean = float(np.exp(np.mean(np.log(quotients))))
-    message = f"{mean:.3f} of the built-in lowering's cycles ({cycles:,}); {FULL:g} earns all points, {NONE:g} none"
-    return replace(found, share=min(1.0, max(0.0, (NONE - mean) / (NONE - FULL))), message=message, measures={"cycles ÷ reference": mean})
+    message = f"{mean:.3f} of the built-in lowering's cycles ({sum(rows.values()):,}); {FULL:g} earns all points, {NONE:g} none"
+    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL)))
+    if share < 1:
+        message += f". {spent_more(built_in_cycles(model), rows, ('the built-in lowering', 'yours'))}"
+    return replace(found, share=share, message=message, measures={"cycles ÷ reference": mean})
 
 
-def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, int]:
-    """One model with the submission's lowering: its integers, then the term's rules; and its cycles."""
+def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, Mapping[str, int]]:
+    """One model with the submission's lowering: its integers, then the term's rules; and what its cycles are spent on."""
     stage = Stage(submission)
     try:
-        verdict = tpucc.judge(model.compiled(stage.stages()))
+        exe = model.compiled(stage.stages())
+        verdict = tpucc.judge(exe)
     except tpucc.Error as error:
         if not stage.written or _failed(error):
             raise
         told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics
-        return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), 0
+        return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), {}
     if not verdict.equal:
         words = "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
-        return _shown(Outcome(0, f"an integer is wrong: {words}"), stage, model), 0
+        return _shown(Outcome(0, f"an integer is wrong: {words}"), stage, model), {}
     for layer, lines, product in stage.written:
         if problem := broken_rule(layer, product, rule, [line for line in lines if line.strip()[0] not in ".;"]):
-            return _shown(Outcome(0, problem), stage, model), 0
-    return _shown(Outcome(1, f"equal; {verdict.cycles:,} cycles"), stage, model), verdict.cycles
+            return _shown(Outcome(0, problem), stage, model), {}
+    return _shown(Outcome(1, f"equal; {verdict.cycles:,} cycles"), stage, model), spent(exe.runtime)
 
 
 def _failed(error: BaseException | None) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import tpucc
 from tpucc.isa.instructions import Engine, Opcode
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
-from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
+from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
 from tpucc.labs.waits.checks import Rules, built_in, needless, program_of, read_waits, unordered
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.schedule.listing import Listing
@@ -220,7 +220,8 @@ def _measured(
     )
     outcome = Outcome(scale.share(mean), message, measures={f"{what} ÷ reference": mean})
     if not outcome.passed:
-        outcome = replace(outcome, given=_given(listing), found=_told(waits))
+        words = slower(*_runs(listing, waits, given))
+        outcome = replace(outcome, message=f"{message}. {words}" if words else message, given=_given(listing), found=_told(waits))
     return _shown(outcome, listing, waits, given)
 
 

@@ -10,9 +10,10 @@ from math import isfinite
 
 import numpy as np
 
+from tpucc.diagnostics import Origin
 from tpucc.isa.effects import Effects, Walks, effects
 from tpucc.isa.instructions import Engine
-from tpucc.isa.program import Program, bare_program
+from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import accumulator_events, unified_buffer_events
 from tpucc.isa.verify.rules import Context, Violation
@@ -95,10 +96,14 @@ def _engine(value: Plain, shown: str) -> Engine:
 
 
 def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[Program, Int64]:
-    """A program of the listing with waits, and for each of its instructions the number in the listing, -1 for a wait."""
+    """A program of the listing with waits, and for each of its instructions the number in the listing, -1 for a wait.
+
+    It is one layer, and all of its multiplies have one tile, as listings have no `read_weights`.
+    """
     made = with_waits(replace(listing, placed=np.arange(len(listing))), waits)
     layer = np.zeros(len(made), np.uint32)
-    return bare_program(name="listing", target=target, instructions=made.records, layer_of=layer), made.placed
+    parts = {"layers": (LayerInfo("listing", "listing", Origin(()), 0, (0, 0), ()),), "layer_of": layer, "written_tiles": 1}
+    return bare_program(name="listing", target=target, instructions=made.records, **parts), made.placed
 
 
 def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int) -> str:

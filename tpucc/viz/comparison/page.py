@@ -5,21 +5,20 @@ It is a document with `page.css` of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 
 from tpucc.diagnostics import printable
 from tpucc.runtime.compare import Comparison, Pair
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import timeline_svg
+from tpucc.viz.comparison.tables import accounting_rows, numbers
 from tpucc.viz.document import Section, document
 from tpucc.viz.pictures import times_of
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.terms import term
 
-MEANWHILE = escaped("A wait counts for the unit that works meanwhile.")
-WAITED_FOR = escaped("A wait counts for the instruction that is waited for, also while that one waits itself.")
 MOST = 200
 """Layers that have a row of their own."""
 SPACE = Markup("\u00a0")
@@ -38,7 +37,7 @@ def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
 def _title(found: Comparison) -> str:
     if not found.difference:
         return f"Both take {found.cycles.a:,} cycles"
-    share = f" ({100 * found.difference / found.cycles.a:+.1f} %)" if found.cycles.a else ""
+    share = f" ({100 * found.difference / found.cycles.a:+,.1f} %)" if found.cycles.a else ""
     return f"{found.cycles.b:,} cycles instead of {found.cycles.a:,}{share}"
 
 
@@ -51,33 +50,42 @@ def _key(side: str) -> Markup:
 
 
 def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
-    groups = [(words, pair) for words, pair in found.groups.items() if pair.a or pair.b]
-    yield "groups", "What the cycles are spent on", joined([tag("p", MEANWHILE), _rows(found, groups)])
-    counted = [(row.name, found.rows[row.key]) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]
-    yield "rows", "The same, as profile counts", joined([tag("p", WAITED_FOR), _rows(found, counted)])
+    if any(found.notes):
+        yield "notes", "Notes of one side alone", joined(_notes(found))
+    yield "rows", "Where the matrix unit's cycles go", _rows(found)
     if any(layer.cycles.difference for layer in found.layers):
         yield "layers", "Layers", _layers(found)
     yield "timelines", "Timelines", _both(found, (a, b), _timeline)
     yield "buffers", "Unified buffer", _both(found, (a, b), _memory)
-    differing = [(name.strip(), pair) for name, pair in found.counts.items() if pair.difference]
+    differing = [(name, pair) for name, pair in found.counts.items() if pair.difference]
     if differing:
-        rows = [joined(_cells(name, *_numbers(pair))) for name, pair in differing]
+        rows = [joined([_row_name(name), *_cells(*numbers(pair))]) for name, pair in differing]
         yield "numbers", "Numbers that differ", _table(("", "A", "B", "difference"), rows)
-    if any(found.notes):
-        yield "notes", "Notes of one side alone", joined(_notes(found))
 
 
-def _rows(found: Comparison, shown: Sequence[tuple[str, Pair]]) -> Markup:
-    most = max((max(pair.a, pair.b) for _, pair in shown), default=1)
-    rows = [joined([*_cells(name, *_numbers(pair)), _bars(pair, most)]) for name, pair in shown]
-    return _table(("cycles", "A", "B", "difference", ""), [*rows, joined([*_cells("in all", *_numbers(found.cycles)), EMPTY])])
+def _rows(found: Comparison) -> Markup:
+    *rows, (name, cycles) = accounting_rows(found)
+    most = max((max(pair.a, pair.b) for _, pair in rows), default=1)
+    shown = [joined([_row_name(name), *_cells(*numbers(pair)), _bars(pair, most)]) for name, pair in rows]
+    return _table(("cycles", "A", "B", "difference", ""), [*shown, joined([*_cells(name, *numbers(cycles)), EMPTY])])
+
+
+def _row_name(name: str) -> Markup:
+    """A name that explains itself where it is a term; that of a part of the row above it is set in."""
+    return tag("td", term(name.strip()), class_="part" if name != name.strip() else None)
 
 
 def _layers(found: Comparison) -> Markup:
     changed = [layer for layer in found.layers if layer.cycles.difference][:MOST]
     most = max((max(layer.cycles.a, layer.cycles.b) for layer in changed), default=1)
     rows = [
-        joined([*_cells(layer.name, str(layer.line or ""), *_numbers(layer.cycles)), _bars(layer.cycles, most), *_cells(layer.cause)])
+        joined(
+            [
+                *_cells(layer.name, str(layer.line or ""), *numbers(layer.cycles, layer.only)),
+                _bars(layer.cycles, most),
+                _row_name(layer.cause),
+            ]
+        )
         for layer in changed
     ]
     return _table(("layer", "line", "A", "B", "difference", "", "mostly"), rows)
@@ -90,10 +98,6 @@ def _table(head: Iterable[str], rows: Iterable[Markup]) -> Markup:
 
 def _cells(*texts: str) -> Iterator[Markup]:
     yield from (tag("td", escaped(printable(text) or "\u00a0")) for text in texts)
-
-
-def _numbers(pair: Pair) -> tuple[str, str, str]:
-    return f"{pair.a:,}", f"{pair.b:,}", f"{pair.difference:+,}" if pair.difference else ""
 
 
 def _bars(pair: Pair, most: int) -> Markup:
