@@ -205,11 +205,13 @@ def test_the_sentences_of_weights_and_products() -> None:
     working = replace(made, layers=tuple(replace(layer, macs=20) for layer in made.layers))
     assert len(made.layers) == 7
     multiplies = "the matrix unit multiplies in 75.0 % of the cycles (array active), with 88 % of its cells in use"
-    assert said(A, made=working) == f"{multiplies}; --cores 2 would share the batch, if it can be divided"
+    assert said(A, made=working) == f"{multiplies}; --cores 2 would share the batch, 8 items each, if no item needs another"
     assert "fills and drains for 8 cycles" in said(R)
 
 
 def test_the_sentences_of_the_host() -> None:
     link, step = said(I), said(R, "s")
-    assert "between the host and the unified buffer, at 0.004 GB/s; a batch 4 times as large would have as few transfers" in link
+    assert (
+        "between the host and the unified buffer, at 0.004 GB/s; a batch 4 times as large would have fewer transfers for each item" in link
+    )
     assert "0 host steps, each of at least 10 µs" in step

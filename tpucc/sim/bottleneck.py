@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
@@ -115,7 +115,7 @@ def _weight_shift(program: Program, rows: TileRows, share: str) -> str:
 def _matrix_unit(program: Program, rows: TileRows, share: str) -> str:
     macs = sum(layer.macs for layer in program.layers)
     cells = int(effects(program.instructions).rows[_multiplies(program)].sum()) * program.target.tile_bytes
-    return f"the matrix unit multiplies in {share}, with {100 * macs / max(1, cells):.0f} % of its cells in use"
+    return f"the matrix unit multiplies in {share}, with {percent(macs, cells)} of its cells in use"
 
 
 def _activation(program: Program, rows: TileRows, share: str) -> str:
@@ -132,7 +132,22 @@ def _host_link(program: Program, rows: TileRows, share: str) -> str:
     link, latency = f"{program.target.host_bandwidth / 1e9:.3g} GB/s", program.target.host_latency_seconds
     link += f" for all {program.cores:,} cores" if program.cores > 1 else ""
     each = f", and {duration(latency)} besides for each" if latency else ""
-    return f"{share} wait for transfers between the host and the unified buffer, at {link}{each}"
+    return f"{share} wait for transfers between the host and the unified buffer, at {link}{each}{_padding(program)}"
+
+
+def _padding(program: Program) -> str:
+    """What is data in the rows of the largest port, if that is less than half and these rows cost more than beginning the transfers."""
+    target, touched = program.target, effects(program.instructions)
+    port = max((*program.inputs, *program.outputs), key=lambda port: sum(port.splits), default=None)
+    moving = touched.host_reads | touched.host_writes
+    crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
+    if port is None or int(moving.sum()) * target.host_latency_seconds > crossing:
+        return ""
+    used = port.shape[-1] if port.shape else 1
+    if 2 * used > target.mxu:
+        return ""
+    way = "input" if port in program.inputs else "output"
+    return f"; each {way} row has {counted(used, 'byte')} of data in {target.mxu:,}"
 
 
 def _data_dependencies(program: Program, rows: TileRows, share: str) -> str:

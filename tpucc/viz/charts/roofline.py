@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
 from tpucc.viz.charts.chart import WIDTH, Legend, Scale
@@ -18,7 +18,7 @@ from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, percent, shown, text_width
+from tpucc.viz.text import SMALL, fitted, number, shown, text_width
 
 HEIGHT, LEFT = 400.0, 92.0
 NAMED = 40

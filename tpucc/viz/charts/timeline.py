@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
@@ -20,7 +20,7 @@ from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, h
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import MAX_NAME, SMALL, percent, shown, text_width
+from tpucc.viz.text import MAX_NAME, SMALL, shown, text_width
 
 LEFT = 84.0
 LANE, LANE_GAP, LANES = 26.0, 10.0, 5

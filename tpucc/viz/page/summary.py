@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpucc.diagnostics import counted, printable
+from tpucc.diagnostics import counted, percent, printable
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added, tenths
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
@@ -14,7 +14,7 @@ from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
 from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
 from tpucc.viz.terms import term
-from tpucc.viz.text import SMALL, fitted, percent, shown
+from tpucc.viz.text import SMALL, fitted, shown
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
