@@ -128,17 +128,17 @@ def test_padding_of_the_rows_that_cross_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "cores", "words"),
+    ("batch", "cores", "room", "words"),
     [
-        (2048, 1, "would share the batch, 1,024 items each, if no item needs another"),
-        (2048, 2, "would share the batch, 512 items each"),
-        (49151, 1, "would share an even batch, if no item needs another"),
+        (2048, 1, 98304, "would share the batch, 1,024 items each, if no item needs another"),
+        (2048, 2, 98304, "would share the batch, 512 items each"),
+        (2047, 1, 18000, "would share an even batch, if no item needs another"),
     ],
 )
-def test_cores_are_told_what_each_has_of_the_batch(batch: int, cores: int, words: str) -> None:
+def test_cores_are_told_what_each_has_of_the_batch(batch: int, cores: int, room: int, words: str) -> None:
     name = "products"
     source, target, params, numbers, limit, _ = CASES[name]
-    stats = made(source, target, {**params, "batch": batch}, numbers, cores).stats
+    stats = made(source, target, {**params, "batch": batch}, {**numbers, "unified_buffer_rows": room}, cores).stats
     assert stats["bottleneck"] == limit
     assert stats["advice"] == f"--cores {2 * cores} {words}"
 

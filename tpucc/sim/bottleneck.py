@@ -43,6 +43,8 @@ class Bottleneck:
     """One of `BOTTLENECKS`."""
     explanation: str
     """Which rows of the accounting are its, and why."""
+    share: float
+    """Percent of the cycles that these rows take."""
     lever: Lever | None
     """A setting with which an item of the batch takes fewer cycles; None where nothing runs on the device."""
 
@@ -50,13 +52,14 @@ class Bottleneck:
 def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> Bottleneck:
     """The limit that takes most of the cycles."""
     if not timeline.makespan:
-        return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", None)
+        return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     cycles = np.bincount(segments.cause, segments.cycles, minlength=len(Cause)).astype(np.int64)
     limits = _limits(program, timeline, segments)
     name = max(limits, key=lambda limit: sum(cycles[cause] for cause in limits[limit]))
     rows = _tile_rows(program, segments)
     lever = _LEVERS[name](program, effects(program.instructions), rows.rows, timeline.makespan)
-    return Bottleneck(name, f"{_SENTENCES[name](program, rows, _share(cycles, limits[name]))}; {lever.words}", lever)
+    words = f"{_SENTENCES[name](program, rows, _share(cycles, limits[name]))}; {lever.words}"
+    return Bottleneck(name, words, float(100 * cycles[limits[name]].sum() / cycles.sum()), lever)
 
 
 def _limits(program: Program, timeline: Timeline, segments: Segments) -> dict[str, list[Cause]]:

@@ -19,6 +19,7 @@
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
+| `bottleneck_share` | percent of the cycles that the bottleneck's rows of the accounting take |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
@@ -91,6 +92,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "bottleneck": limit.name,
+        "bottleneck_share": limit.share,
         "explanation": limit.explanation,
         "advice": limit.lever.words if limit.lever else "",
         "stream": _streamed(program, timeline, work, limit.name, peak),
