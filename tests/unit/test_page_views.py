@@ -129,7 +129,7 @@ def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
 
 
 def test_the_card_has_the_legend_s_figure() -> None:
-    """5.549 % is 5.5; that the tenths of all rows add up to 100 is made good by the largest."""
+    """5.549 % is 5.5, and so in every place, whatever the tenths of all rows add up to."""
     found = Breakdown(array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736)
     root = parsed(summary(statistics(breakdown=msgspec.to_builtins(found)), None, (), ""))
     assert "array active in 5.5 % of cycles" in {remark.text for remark in root.iter("small")}

@@ -164,10 +164,10 @@ def test_a_row_is_the_limit_s_that_takes_most_of_it(parts: tuple[tuple[int, Caus
 
 
 def test_a_limit_s_figure_is_the_sum_of_the_rows_that_it_names() -> None:
-    """24.25 and 24.25 percent are printed as 24.2 each, so that all rows are 100, and their sum as 48.4, not as 48.5."""
+    """24.25 and 24.25 percent are printed as 24.2 each, and their sum as 48.5: each figure is rounded by itself."""
     found, makespan = segments((97, I, ""), (97, Cause.OUTPUT, "t"), (103, A, ""), (103, R, ""))
     words = bottleneck(program(), replace(timeline(), makespan=makespan), found).explanation
-    assert words.startswith("48.4 % of the cycles (waits for the host 24.2, outputs leave 24.2)")
+    assert words.startswith("48.5 % of the cycles (waits for the host 24.2, outputs leave 24.2)")
 
 
 def test_a_shift_that_began_late_is_weight_memory_s() -> None:

@@ -14,7 +14,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim import levers
-from tpucc.sim.accounting import ROWS, tenths
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
 from tpucc.sim.levers import Lever
 from tpucc.sim.segments import Cause, Segments
@@ -33,6 +33,10 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The possible bottlenecks: each row of the matrix unit's cycles counts for one of these, and the largest is the bottleneck."""
+
+
+LEAST_SHARE = 0.05
+"""Percent of the cycles from which on a sentence names a row: less is printed as 0.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +104,11 @@ def _late(program: Program, timeline: Timeline) -> npt.NDArray[np.bool_]:
 
 
 def _share(cycles: Int64, rows: Sequence[Cause]) -> str:
-    """The rows' sum, and the rows, as the tables print them: `61.2 % of the cycles (waits for the host 30.3, outputs leave 30.9)`."""
-    shares = tenths((100 * cycles / cycles.sum()).tolist())
-    parts = [(ROWS[row].name, shares[row]) for row in rows if shares[row]]
-    names = ", ".join(f"{name} {share:.1f}" for name, share in parts) if len(parts) > 1 else "".join(name for name, _ in parts)
-    return f"{sum(share for _, share in parts):.1f} % of the cycles ({names})"
+    """The rows' sum, and the rows, each rounded by itself: `61.2 % of the cycles (waits for the host 30.3, outputs leave 30.9)`."""
+    shares = 100 * cycles / cycles.sum()
+    parts = [(ROWS[row].name, f"{shares[row]:.1f}") for row in rows if shares[row] >= LEAST_SHARE]
+    names = ", ".join(f"{name} {share}" for name, share in parts) if len(parts) > 1 else "".join(name for name, _ in parts)
+    return f"{shares[rows].sum():.1f} % of the cycles ({names})"
 
 
 def _weight_memory(program: Program, rows: TileRows, share: str) -> str:

@@ -198,7 +198,7 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
     return {
         "array_active": active,
         "useful_macs": useful,
-        "unused_macs": active - useful,
+        "unused_macs": max(0.0, active - useful),
         **{ROWS[cause].key: float(percent[cause]) for cause in MATRIX if cause is not Cause.ACTIVE},
         "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
         **{ROWS[cause].key: float(percent[cause]) for cause in NON_MATRIX},

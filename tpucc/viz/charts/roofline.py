@@ -229,10 +229,10 @@ class _Ceilings:
 
     def dashed(self) -> Iterator[tuple[str, float]]:
         """The words of each dashed ceiling, and its height."""
-        model = self.model
-        for name in model.dashed(self.target) if model else ():
-            roof = model.roofs(self.target)[name]
-            yield f"{_ceiling_words(self.target, model, name)}: {rate_text(roof)}", self.axes.up(math.log10(roof))
+        if self.model is not None:
+            for name in self.model.dashed(self.target):
+                roof = self.model.roofs(self.target)[name]
+                yield f"{_ceiling_words(self.target, self.model, name)}: {rate_text(roof)}", self.axes.up(math.log10(roof))
 
     @property
     def bandwidth(self) -> str:
