@@ -30,7 +30,12 @@ ROWS: Mapping[Cause, Row] = MappingProxyType(
         Cause.WEIGHT_SHIFT: Row(
             "weight_shift", "weight shift", "s", "the matrix unit waits for a tile that has arrived and is being shifted in"
         ),
-        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a", "the matrix unit waits, at a synchronize, for the activation unit"),
+        Cause.RAW_STALL: Row(
+            "raw_stall",
+            "waits for activation",
+            "a",
+            "the matrix unit waits, at a synchronize, for the activation unit, and for sums that drain first",
+        ),
         Cause.INPUT_STALL: Row(
             "input_stall", "waits for the host", "h", "the matrix unit waits, at a synchronize, for a transfer or a step of the host"
         ),
@@ -43,7 +48,10 @@ ROWS: Mapping[Cause, Row] = MappingProxyType(
             "input", "only inputs arrive", "i", "the matrix unit waits for nothing; rows cross from the host to the unified buffer"
         ),
         Cause.IDLE: Row(
-            "idle", "nothing to do", "n", "the matrix unit waits for nothing, and none of these units works: the array fills or drains"
+            "idle",
+            "nothing to do",
+            "n",
+            "the matrix unit waits for nothing, and none of these units works: the array fills, or drains without a synchronize",
         ),
     }
 )

@@ -11,7 +11,7 @@ from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
-from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
+from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
 from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
 from tpucc.viz.terms import term
 from tpucc.viz.text import SMALL, fitted, shown
@@ -63,12 +63,20 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
     yield "bottleneck", stats.bottleneck, f"array active in {stats.breakdown.array_active:.1f} % of cycles"
+    if stats.stream.cycles:
+        yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
     yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")
-    yield "weight tiles", f"{stats.tiles:,}", f"{bytes_text(stats.weight_bytes)} with padding"
+    fetched = counted(stats.tile_fetches, "fetch", "fetches")
+    yield "weight tiles", f"{stats.tiles:,} distinct", f"{bytes_text(stats.weight_bytes)} with padding; {fetched}"
     yield "unified buffer", bytes_text(stats.ub_peak_bytes), f"at the peak; lower bound {bytes_text(stats.ub_lower_bound_bytes)}"
     way_in, out = (bytes_text(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
     yield "host transfers", f"{way_in} in", f"{out} out"
+
+
+def _streamed(found: Stream) -> str:
+    words = f"{duration(found.seconds)} for each batch; bottleneck: {found.bottleneck}"
+    return words if found.fits else "as one alone: the unified buffer has no room for two"
 
 
 def breakdown_svg(found: Breakdown) -> str:
