@@ -333,6 +333,14 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def percent(part: float, whole: float) -> str:
+    """`61 %`, `0.3 %`; 0 % of nothing."""
+    share = 100.0 * part / whole if whole else 0.0
+    if 0 < share < 0.05:
+        return "under 0.1 %"
+    return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
+
+
 def listed(words: Sequence[str], last: str = "and") -> str:
     """`a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""

@@ -7,18 +7,17 @@ import xml.etree.ElementTree as ET
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tpucc
 from tpucc.api import Executable
-from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added, printed, tenths
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import LETTERS
 from tpucc.viz.page.summary import breakdown_svg
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tables import breakdown_table, layer_table
+from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table
 
 ROOT = Path(__file__).resolve().parents[2]
 POOL = "model m(x: f32[1, 64, 64, 8] in [-1.0, 1.0]):\n    return max_pool(x, size=2)\n"
@@ -76,23 +75,25 @@ def test_the_rows_of_the_numbers_add_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_tables_add_up_as_they_are_printed(name: str) -> None:
+def test_each_figure_of_the_tables_is_rounded_by_itself(name: str) -> None:
+    """So the same share is the same text everywhere; the whole is 100.0, whatever the rounded rows add up to."""
     stats = compiled(name).stats
+    shares = stats["breakdown"]
     rows = table_rows(breakdown_table(stats))
-    whole = rows.pop("in all")
-    assert whole == (100.0 if stats["cycles"] else 0.0)
-    assert sum(share for label, share in rows.items() if not label.startswith(" ")) == pytest.approx(whole)
-    names = {f"  {ROWS[cause].name}" for cause in NON_MATRIX}
-    assert sum(share for label, share in rows.items() if label in names) == pytest.approx(rows["non-matrix"])
-    assert sum(share for label, share in rows.items() if "of peak" in label) == pytest.approx(rows["array active"])
-    *layers, whole_row = layer_table(stats).split("\n")[1:]
-    for line in layers:
-        if " more " not in line:
-            assert sum(map(float, line.split()[-4:])) == pytest.approx(100.0) or float(line.split()[3].replace(",", "")) == 0
-    assert whole_row.split() == ["in", "all", f"{stats['cycles']:,}", f"{whole}"]
-    pairs = [re.search(r" ([\d,]+) +(\d+\.\d)(?: |$)", line) for line in layers]
-    assert sum(int(pair[1].replace(",", "")) for pair in pairs if pair) == stats["cycles"]
-    assert sum(float(pair[2]) for pair in pairs if pair) == pytest.approx(whole)
+    assert rows.pop("in all") == (100.0 if stats["cycles"] else 0.0)
+    assert rows == {label: round(shares[key], 1) for key, label in BREAKDOWN if label in rows}
+    lines = [line for line in layer_table(stats).split("\n")[1:] if not line.startswith("(")]
+    pairs = [re.search(r" ([\d,]+) +(\d+\.\d)(?: |$)", line) for line in lines]
+    cycles = [int(pair[1].replace(",", "")) for pair in pairs if pair]
+    assert [pair[2] for pair in pairs if pair] == [f"{100 * own / max(1, stats['cycles']):.1f}" for own in cycles]
+    assert sum(cycles[:-1]) == cycles[-1] == stats["cycles"]
+
+
+def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
+    """Sixteen layers of 6.25 % are 6.2 % each, 99.2 in all; four of 25 % are 100."""
+    layer = {"name": "a", "kind": "fc", "line": 1, "cycles": 1, "tiles": 1, "tops": 1.0, "breakdown": dict.fromkeys(PARTS, 25.0)}
+    note = "(Each row is rounded by itself; as printed they add up to 99.2.)"
+    assert [note in layer_table({"cycles": count, "layers": [layer] * count}) for count in (16, 4)] == [True, False]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -104,7 +105,7 @@ def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None
     found = dict(title.removesuffix(" %").rsplit(", ", 1) for title in titles)
     rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
     assert {name: float(share) for name, share in found.items()} == {name: rows.get(name, 0.0) for name in found}
-    assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0)
+    assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0, abs=0.3)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "nothing"])
@@ -114,7 +115,8 @@ def test_what_the_bottleneck_says_is_rows_of_the_table(name: str) -> None:
     total, parts = re.findall(r"([\d.]+) % of the cycles \((.+?)\)", stats["explanation"])[0]
     found = [part.rsplit(" ", 1) if part[-1].isdigit() else [part, total] for part in parts.split(", ")]
     assert {name: float(share) for name, share in found} == {name: rows[name] for name, _ in found}
-    assert sum(float(share) for _, share in found) == pytest.approx(float(total))
+    assert sum(float(share) for _, share in found) == pytest.approx(float(total), abs=0.11)
+    assert total == f"{stats['bottleneck_share']:.1f}"
 
 
 def test_outputs_that_leave_and_host_steps_have_rows() -> None:
@@ -130,37 +132,3 @@ def test_charts_have_the_names_of_the_rows() -> None:
     assert {key: stall.meaning for key, stall in STALLS.items()} == {key: row.name for key, row in rows.items()}
     assert {key: row.letter for key, row in rows.items()} == LETTERS
     assert len({row.letter for row in ROWS.values()}) == len({row.name for row in ROWS.values()}) == len(Cause) == len(ROWS)
-
-
-@pytest.mark.parametrize(
-    ("exact", "wanted"),
-    [
-        ([33.333, 33.333, 33.334], [33.3, 33.3, 33.4]),
-        ([24.25, 24.25, 25.75, 25.75], [24.2, 24.2, 25.8, 25.8]),
-        ([0.04, 0.04, 99.92], [0.0, 0.0, 100.0]),
-        ([6.25] * 16, [6.3] * 8 + [6.2] * 8),
-        ([16.042, 10.042, 4.439, 69.477], [16.0, 10.0, 4.4, 69.6]),
-        ([100.0], [100.0]),
-        ([0.0, 0.0], [0.0, 0.0]),
-    ],
-)
-def test_tenths_keep_the_sum(exact: list[float], wanted: list[float]) -> None:
-    assert tenths(exact) == wanted
-
-
-def test_tenths_of_anything_keep_the_sum() -> None:
-    random = np.random.default_rng(0)
-    for _ in range(200):
-        shares = random.dirichlet(np.ones(10)) * 100
-        found = np.array(tenths(shares.tolist()))
-        assert found.sum() == pytest.approx(100)
-        wrong = np.abs(found - shares)
-        assert (wrong < 0.15 + 1e-9).all()
-        assert shares[wrong > 0.05 + 1e-9].min(initial=100) >= np.sort(shares)[-5]
-
-
-def test_useful_work_is_never_more_than_the_active_array() -> None:
-    """Rounding may move a tenth between rows."""
-    shares = {row.key: 0.0 for row in ROWS.values()} | {"array_active": 0.44, "idle": 99.56, "useful_macs": 0.44, "unused_macs": 0.0}
-    found = printed(shares)
-    assert (found["array_active"], found["useful_macs"], found["unused_macs"]) == (0.4, 0.4, 0.0)

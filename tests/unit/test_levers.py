@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tpucc
 from tpucc.api import Executable
+from tpucc.isa.effects import effects
 from tpucc.sim.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
 from tpucc.sim.segments import matrix_segments
 
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 CHAIN = """
 param batch = 8
 param width = 1024
@@ -98,6 +101,48 @@ def test_the_lever_makes_an_item_cheaper(name: str) -> None:
     assert after.stats["cycles"] / items(after) < 0.97 * before
 
 
+@pytest.mark.parametrize("stem", ["02_iris", "03_wine", "06_digits_lstm"])
+def test_a_larger_batch_does_what_it_is_said_to_do(stem: str) -> None:
+    """A larger one may be computed in parts, each with transfers of its own: there are more transfers, and fewer for each item."""
+    before = tpucc.compile(PROGRAMS / f"{stem}.tpu")
+    assert before.stats["advice"] == "a batch 4 times as large would have fewer transfers for each item"
+    after = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"batch": 4 * items(before)})
+    assert transfers(after) / items(after) < transfers(before) / items(before)
+    assert after.stats["cycles"] / items(after) < before.stats["cycles"] / items(before)
+
+
+def transfers(exe: Executable) -> int:
+    touched = effects(exe.runtime.program.instructions)
+    return int((touched.host_reads | touched.host_writes).sum())
+
+
+def test_padding_of_the_rows_that_cross_is_told() -> None:
+    """Of 9 pixels a row, of 64 numbers, of 256; latency is the longer part with 4 rows."""
+    told = {stem: tpucc.compile(PROGRAMS / f"{stem}.tpu").stats["explanation"] for stem in ("05_digits_cnn", "04_digits_mlp")}
+    assert "; each input row has 9 bytes of data in 256; " in told["05_digits_cnn"]
+    assert "; each input row has 64 bytes of data in 256; " in told["04_digits_mlp"]
+    for params in ({"batch": 4000, "width": 256, "layers": 1}, {"batch": 4, "width": 64, "layers": 1}):
+        stats = made(CHAIN, "tpu_v1", params, {}).stats
+        assert stats["bottleneck"] == "host link"
+        assert "bytes of data" not in stats["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "cores", "room", "words"),
+    [
+        (2048, 1, 98304, "would share the batch, 1,024 items each, if no item needs another"),
+        (2048, 2, 98304, "would share the batch, 512 items each"),
+        (2047, 1, 18000, "would share an even batch, if no item needs another"),
+    ],
+)
+def test_cores_are_told_what_each_has_of_the_batch(batch: int, cores: int, room: int, words: str) -> None:
+    name = "products"
+    source, target, params, numbers, limit, _ = CASES[name]
+    stats = made(source, target, {**params, "batch": batch}, {**numbers, "unified_buffer_rows": room}, cores).stats
+    assert stats["bottleneck"] == limit
+    assert stats["advice"] == f"--cores {2 * cores} {words}"
+
+
 @pytest.mark.parametrize(("name", "other"), [("link of a small batch", "host_bandwidth"), ("link", "batch")])
 def test_of_two_levers_the_one_that_saves_more_is_named(name: str, other: str) -> None:
     source, target, params, numbers, _, _ = CASES[name]
@@ -116,7 +161,7 @@ def test_a_batch_that_cores_cannot_divide_is_told_to_grow_for_them() -> None:
     params = {**params, "batch": params["batch"] + 1 - params["batch"] % 2}
     exe = made(source, target, params, numbers)
     assert exe.stats["bottleneck"] == limit
-    assert exe.stats["advice"] == "a batch 2 times as large could be shared by --cores 2"
+    assert exe.stats["advice"] == "a batch 2 times as large could be shared by --cores 2, if no item needs another"
     after = made(source, target, {**params, "batch": 2 * params["batch"]}, numbers, cores=2)
     assert after.stats["cycles"] / items(after) < 0.97 * exe.stats["cycles"] / items(exe)
 

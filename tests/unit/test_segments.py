@@ -164,10 +164,10 @@ def test_a_row_is_the_limit_s_that_takes_most_of_it(parts: tuple[tuple[int, Caus
 
 
 def test_a_limit_s_figure_is_the_sum_of_the_rows_that_it_names() -> None:
-    """24.25 and 24.25 percent are printed as 24.2 each, so that all rows are 100, and their sum as 48.4, not as 48.5."""
+    """24.25 and 24.25 percent are printed as 24.2 each, and their sum as 48.5: each figure is rounded by itself."""
     found, makespan = segments((97, I, ""), (97, Cause.OUTPUT, "t"), (103, A, ""), (103, R, ""))
     words = bottleneck(program(), replace(timeline(), makespan=makespan), found).explanation
-    assert words.startswith("48.4 % of the cycles (waits for the host 24.2, outputs leave 24.2)")
+    assert words.startswith("48.5 % of the cycles (waits for the host 24.2, outputs leave 24.2)")
 
 
 def test_a_shift_that_began_late_is_weight_memory_s() -> None:
@@ -205,11 +205,13 @@ def test_the_sentences_of_weights_and_products() -> None:
     working = replace(made, layers=tuple(replace(layer, macs=20) for layer in made.layers))
     assert len(made.layers) == 7
     multiplies = "the matrix unit multiplies in 75.0 % of the cycles (array active), with 88 % of its cells in use"
-    assert said(A, made=working) == f"{multiplies}; --cores 2 would share the batch, if it can be divided"
+    assert said(A, made=working) == f"{multiplies}; --cores 2 would share the batch, 8 items each, if no item needs another"
     assert "fills and drains for 8 cycles" in said(R)
 
 
 def test_the_sentences_of_the_host() -> None:
     link, step = said(I), said(R, "s")
-    assert "between the host and the unified buffer, at 0.004 GB/s; a batch 4 times as large would have as few transfers" in link
+    assert (
+        "between the host and the unified buffer, at 0.004 GB/s; a batch 4 times as large would have fewer transfers for each item" in link
+    )
     assert "0 host steps, each of at least 10 µs" in step

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
+from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.sim.segments import matrix_segments
@@ -22,7 +23,7 @@ from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, 
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import fitted, number, percent, shown, text_width
+from tpucc.viz.text import fitted, number, shown, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activate")
 

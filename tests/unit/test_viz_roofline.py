@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import tpucc
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import load_target
 from tpucc.viz.charts.beside import STEPS, Room
-from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, roofline_svg
+from tpucc.viz.charts.roofline import BOTTLENECK_OF, Limit, RooflinePoint, bandwidth_text, rate_text, roofline_svg
+from tpucc.viz.pictures import works_of
 from tpucc.viz.rect import Rect
 from tpucc.viz.text import SMALL, text_width
 
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 TARGET = load_target("tpu_v1")
 """At 700 MHz 91.75 TOPS; weights come at 34 GB/s."""
 LAYERS = [
@@ -56,6 +60,45 @@ def test_the_host_link_is_a_ceiling_where_it_is_the_limit() -> None:
     up = sorted({float(line.get("y1", "")) for line in grid if line.get("y1") == line.get("y2")})
     below = max(float(point.split(",")[1]) for point in str(star.get("points")).split()) - 8.1  # the tip's height to the star's centre
     assert below - float(dashed.get("y1", "")) == pytest.approx((up[1] - up[0]) * math.log10(107 / 70), abs=1)
+
+
+def test_the_headline_names_the_bottleneck_where_the_roof_is_another_s() -> None:
+    """The same model is far below memory's roof: the link, whose ceiling is drawn though it is higher, takes most of its cycles."""
+    work = RooflinePoint("m", 5 * 10**6, 5 * 10**5, 10**5, host_bytes=10**4, limited=Limit("host link", 60.55))
+    words = "m: 70 GOPS, 10 % of the 680 GOPS that weight memory allows at its intensity"
+    assert headline(work) == f"{words}; bottleneck: host link, 60.5 % of the cycles"
+    assert headline(replace(work, limited=Limit("weight memory", 60.55))) == words
+    [dashed] = [line for line in shapes(roofline_svg(TARGET, work, []), "line") if line.get("stroke-dasharray") == "7 4"]
+    slope = shapes(roofline_svg(TARGET, work, []), "polyline")[0]
+    assert float(dashed.get("y1", "")) > float(str(slope.get("points")).split()[1].split(",")[1])
+    assert "host link: 10.7 GB/s, 500 MACs a byte: 10.7 TOPS" in texts(roofline_svg(TARGET, work, []))
+
+
+def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit() -> None:
+    """A hundredth of the cells does a hundredth of 91.8 TOPS."""
+    work = RooflinePoint("m", 5 * 10**6, 500, 10**5, limited=Limit("matrix unit", 60.0, 0.01))
+    assert headline(work) == "m: 70 GOPS, 7.6 % of the 918 GOPS that the cells that hold weights allow"
+    svg = roofline_svg(TARGET, work, [])
+    assert "matrix unit, 1.0 % of its cells hold weights: 918 GOPS" in texts(svg)
+    assert any("Dashed: the most that the cells that hold weights allow the whole model." in text for text in texts(svg))
+    full = replace(work, limited=Limit("matrix unit", 60.0, 1.0))
+    assert headline(full) == "m: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
+    assert not [line for line in shapes(roofline_svg(TARGET, full, []), "line") if line.get("stroke-dasharray") == "7 4"]
+
+
+@pytest.mark.parametrize("stem", ["02_iris", "04_digits_mlp", "14_digits_resnet"])
+def test_programs_have_one_bottleneck(stem: str) -> None:
+    """The headline says that of the numbers, or a roof that is its; a program's speed is below its roofs."""
+    runtime = tpucc.compile(PROGRAMS / f"{stem}.tpu").runtime
+    model, *layers = works_of(runtime)
+    assert model.limited is not None
+    assert model.limited.name == runtime.stats["bottleneck"]
+    svg = roofline_svg(TARGET, model, layers)
+    title = str(ET.fromstring(svg).get("aria-label"))
+    assert f"bottleneck: {model.limited.name}" in title or BOTTLENECK_OF[model.limit(TARGET)] == model.limited.name
+    assert "link: 10.7" in svg or "hold weights" in svg
+    assert model.rate(TARGET) <= model.roof(TARGET)
+    assert_readable(svg)
 
 
 def test_names_without_room_are_numbers_with_a_legend() -> None:

@@ -6,11 +6,9 @@ ISCA 2017): `non_matrix` is the sum of all rows from `RAW_STALL` on. Table 3 nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-
-import numpy as np
 
 from tpucc.sim.segments import Cause
 
@@ -32,7 +30,12 @@ ROWS: Mapping[Cause, Row] = MappingProxyType(
         Cause.WEIGHT_SHIFT: Row(
             "weight_shift", "weight shift", "s", "the matrix unit waits for a tile that has arrived and is being shifted in"
         ),
-        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a", "the matrix unit waits, at a synchronize, for the activation unit"),
+        Cause.RAW_STALL: Row(
+            "raw_stall",
+            "waits for activation",
+            "a",
+            "the matrix unit waits, at a synchronize, for the activation unit, and for sums that drain first",
+        ),
         Cause.INPUT_STALL: Row(
             "input_stall", "waits for the host", "h", "the matrix unit waits, at a synchronize, for a transfer or a step of the host"
         ),
@@ -45,7 +48,10 @@ ROWS: Mapping[Cause, Row] = MappingProxyType(
             "input", "only inputs arrive", "i", "the matrix unit waits for nothing; rows cross from the host to the unified buffer"
         ),
         Cause.IDLE: Row(
-            "idle", "nothing to do", "n", "the matrix unit waits for nothing, and none of these units works: the array fills or drains"
+            "idle",
+            "nothing to do",
+            "n",
+            "the matrix unit waits for nothing, and none of these units works: the array fills, or drains without a synchronize",
         ),
     }
 )
@@ -53,27 +59,6 @@ MATRIX = tuple(cause for cause in Cause if cause < Cause.RAW_STALL)
 NON_MATRIX = tuple(cause for cause in Cause if cause >= Cause.RAW_STALL)
 ALWAYS = frozenset({Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OUTPUT, Cause.IDLE})
 """Rows below `non_matrix` that a table has though they are zero."""
-
-
-def tenths(shares: Sequence[float]) -> list[float]:
-    """Percentages rounded to tenths. Their sum is that of the exact ones in tenths: the largest are moved for it, by a tenth each."""
-    exact = np.array(shares, np.float64) * 10
-    rounded = np.rint(exact)
-    missing = round(float(exact.sum())) - int(rounded.sum())
-    rounded[np.argsort(-exact, kind="stable")[: abs(missing)]] += np.sign(missing)
-    return [float(value) / 10 for value in rounded]
-
-
-def printed(breakdown: Mapping[str, float]) -> dict[str, float]:
-    """A breakdown in tenths, by its keys, in which all sums are those of what is printed: rows of 100, parts of their sums."""
-    rounded = dict(zip((row.key for row in ROWS.values()), tenths([breakdown[row.key] for row in ROWS.values()]), strict=True))
-    useful = min(round(breakdown["useful_macs"], 1), rounded["array_active"])
-    return {
-        **rounded,
-        "useful_macs": useful,
-        "unused_macs": rounded["array_active"] - useful,
-        "non_matrix": added(rounded, NON_MATRIX),
-    }
 
 
 def added(shares: Mapping[str, float], causes: Iterable[Cause]) -> float:

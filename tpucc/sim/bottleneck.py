@@ -9,12 +9,12 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim import levers
-from tpucc.sim.accounting import ROWS, tenths
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
 from tpucc.sim.levers import Lever
 from tpucc.sim.segments import Cause, Segments
@@ -35,6 +35,10 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
 """The possible bottlenecks: each row of the matrix unit's cycles counts for one of these, and the largest is the bottleneck."""
 
 
+LEAST_SHARE = 0.05
+"""Percent of the cycles from which on a sentence names a row: less is printed as 0.0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
     """The bottleneck of a program, and a setting that would help."""
@@ -43,6 +47,8 @@ class Bottleneck:
     """One of `BOTTLENECKS`."""
     explanation: str
     """Which rows of the accounting are its, and why."""
+    share: float
+    """Percent of the cycles that these rows take."""
     lever: Lever | None
     """A setting with which an item of the batch takes fewer cycles; None where nothing runs on the device."""
 
@@ -50,13 +56,14 @@ class Bottleneck:
 def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> Bottleneck:
     """The limit that takes most of the cycles."""
     if not timeline.makespan:
-        return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", None)
+        return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     cycles = np.bincount(segments.cause, segments.cycles, minlength=len(Cause)).astype(np.int64)
     limits = _limits(program, timeline, segments)
     name = max(limits, key=lambda limit: sum(cycles[cause] for cause in limits[limit]))
     rows = _tile_rows(program, segments)
     lever = _LEVERS[name](program, effects(program.instructions), rows.rows, timeline.makespan)
-    return Bottleneck(name, f"{_SENTENCES[name](program, rows, _share(cycles, limits[name]))}; {lever.words}", lever)
+    words = f"{_SENTENCES[name](program, rows, _share(cycles, limits[name]))}; {lever.words}"
+    return Bottleneck(name, words, float(100 * cycles[limits[name]].sum() / cycles.sum()), lever)
 
 
 def _limits(program: Program, timeline: Timeline, segments: Segments) -> dict[str, list[Cause]]:
@@ -97,11 +104,11 @@ def _late(program: Program, timeline: Timeline) -> npt.NDArray[np.bool_]:
 
 
 def _share(cycles: Int64, rows: Sequence[Cause]) -> str:
-    """The rows' sum, and the rows, as the tables print them: `61.2 % of the cycles (waits for the host 30.3, outputs leave 30.9)`."""
-    shares = tenths((100 * cycles / cycles.sum()).tolist())
-    parts = [(ROWS[row].name, shares[row]) for row in rows if shares[row]]
-    names = ", ".join(f"{name} {share:.1f}" for name, share in parts) if len(parts) > 1 else "".join(name for name, _ in parts)
-    return f"{sum(share for _, share in parts):.1f} % of the cycles ({names})"
+    """The rows' sum, and the rows, each rounded by itself: `61.2 % of the cycles (waits for the host 30.3, outputs leave 30.9)`."""
+    shares = 100 * cycles / cycles.sum()
+    parts = [(ROWS[row].name, f"{shares[row]:.1f}") for row in rows if shares[row] >= LEAST_SHARE]
+    names = ", ".join(f"{name} {share}" for name, share in parts) if len(parts) > 1 else "".join(name for name, _ in parts)
+    return f"{shares[rows].sum():.1f} % of the cycles ({names})"
 
 
 def _weight_memory(program: Program, rows: TileRows, share: str) -> str:
@@ -115,7 +122,7 @@ def _weight_shift(program: Program, rows: TileRows, share: str) -> str:
 def _matrix_unit(program: Program, rows: TileRows, share: str) -> str:
     macs = sum(layer.macs for layer in program.layers)
     cells = int(effects(program.instructions).rows[_multiplies(program)].sum()) * program.target.tile_bytes
-    return f"the matrix unit multiplies in {share}, with {100 * macs / max(1, cells):.0f} % of its cells in use"
+    return f"the matrix unit multiplies in {share}, with {percent(macs, cells)} of its cells in use"
 
 
 def _activation(program: Program, rows: TileRows, share: str) -> str:
@@ -132,7 +139,22 @@ def _host_link(program: Program, rows: TileRows, share: str) -> str:
     link, latency = f"{program.target.host_bandwidth / 1e9:.3g} GB/s", program.target.host_latency_seconds
     link += f" for all {program.cores:,} cores" if program.cores > 1 else ""
     each = f", and {duration(latency)} besides for each" if latency else ""
-    return f"{share} wait for transfers between the host and the unified buffer, at {link}{each}"
+    return f"{share} wait for transfers between the host and the unified buffer, at {link}{each}{_padding(program)}"
+
+
+def _padding(program: Program) -> str:
+    """What is data in the rows of the largest port, if that is less than half and these rows cost more than beginning the transfers."""
+    target, touched = program.target, effects(program.instructions)
+    port = max((*program.inputs, *program.outputs), key=lambda port: sum(port.splits), default=None)
+    moving = touched.host_reads | touched.host_writes
+    crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
+    if port is None or int(moving.sum()) * target.host_latency_seconds > crossing:
+        return ""
+    used = port.shape[-1] if port.shape else 1
+    if 2 * used > target.mxu:
+        return ""
+    way = "input" if port in program.inputs else "output"
+    return f"; each {way} row has {counted(used, 'byte')} of data in {target.mxu:,}"
 
 
 def _data_dependencies(program: Program, rows: TileRows, share: str) -> str:

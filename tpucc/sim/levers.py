@@ -61,13 +61,14 @@ def weight_shift(program: Program, touched: Effects, rows: float, cycles: int) -
 
 
 def shared(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    """For what each core has of its own."""
-    cores = 2 * program.cores
-    if any(port.shape[0] * program.cores % cores for port in program.prologue_ports if port.shape):
-        larger = f"could be shared by --cores {cores}"
-        if batch := _batch(program, 2.0, larger, larger):
-            return batch
-    return Lever("cores", "", cores, "would share the batch, if it can be divided")
+    """For what each core has of its own. Whether items need each other isn't known here, unless cores share them already."""
+    cores, sizes = 2 * program.cores, {port.shape[0] for port in program.prologue_ports if port.shape}
+    alone = "" if program.cores > 1 else ", if no item needs another"
+    odd = any(size % 2 for size in sizes)
+    if odd and (batch := _batch(program, 2.0, larger := f"could be shared by --cores {cores}{alone}", larger)):
+        return batch
+    batch_words = "an even batch" if odd else "the batch" if len(sizes) > 1 else f"the batch, {max(sizes, default=0) // 2:,} items each"
+    return Lever("cores", "", cores, f"would share {batch_words}{alone}")
 
 
 def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
@@ -75,7 +76,7 @@ def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> L
     computing = sum(step.elements for step in program.host_steps) / target.host_elements_per_second
     if computing > len(program.host_steps) * target.host_step_seconds:
         return _twice(program, "host_elements_per_second", "would compute the steps in about half the time")
-    batch = _batch(program, 4.0, "would have as few host steps", "would have as few host steps")
+    batch = _batch(program, 4.0, steps := "would have fewer host steps for each item", steps)
     return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
 
 
@@ -83,7 +84,7 @@ def host_link(program: Program, touched: Effects, rows: float, cycles: int) -> L
     target, moving = program.target, touched.host_reads | touched.host_writes
     latency = int(moving.sum()) * target.host_latency_seconds
     crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
-    batch = _batch(program, 4.0, "would have as few transfers", "would have as few transfers")
+    batch = _batch(program, 4.0, fewer := "would have fewer transfers for each item", fewer)
     if batch and (cycles / target.clock_hz - crossing) * (1 - 1 / batch.value) >= crossing / 2:
         return batch  # what a larger batch spreads over its items is more than a link of twice the bandwidth saves
     if latency < crossing:
@@ -92,7 +93,7 @@ def host_link(program: Program, touched: Effects, rows: float, cycles: int) -> L
 
 
 def data_dependencies(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    batch = _batch(program, 4.0, "would fill and drain the array no more often", "would fill and drain the array no more often")
+    batch = _batch(program, 4.0, fewer := "would fill and drain the array less often for each item", fewer)
     return batch or _room(program)
 
 

@@ -19,6 +19,7 @@
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
+| `bottleneck_share` | percent of the cycles that the bottleneck's rows of the accounting take |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
@@ -91,6 +92,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "bottleneck": limit.name,
+        "bottleneck_share": limit.share,
         "explanation": limit.explanation,
         "advice": limit.lever.words if limit.lever else "",
         "stream": _streamed(program, timeline, work, limit.name, peak),
@@ -196,7 +198,7 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
     return {
         "array_active": active,
         "useful_macs": useful,
-        "unused_macs": active - useful,
+        "unused_macs": max(0.0, active - useful),
         **{ROWS[cause].key: float(percent[cause]) for cause in MATRIX if cause is not Cause.ACTIVE},
         "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
         **{ROWS[cause].key: float(percent[cause]) for cause in NON_MATRIX},

@@ -18,7 +18,7 @@ from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
-from tpucc.viz.charts.roofline import RooflinePoint, roofline_svg
+from tpucc.viz.charts.roofline import Limit, RooflinePoint, roofline_svg
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
@@ -79,7 +79,9 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     model, *layers = (
         RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
     )
-    return [replace(model, host_bytes=sum(stats["host_bytes"].values())), *layers]
+    active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
+    limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
+    return [replace(model, host_bytes=sum(stats["host_bytes"].values()), limited=limit), *layers]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:

@@ -34,6 +34,15 @@ class LayerStatistics(msgspec.Struct, frozen=True):
     breakdown: Breakdown = Breakdown()
 
 
+class Stream(msgspec.Struct, frozen=True):
+    """Each batch of many, one after the other; `fits` is false where the unified buffer has no room for it."""
+
+    cycles: int = 0
+    seconds: float = 0.0
+    bottleneck: str = ""
+    fits: bool = True
+
+
 class Statistics(msgspec.Struct, frozen=True):
     model: str
     target: str
@@ -54,6 +63,8 @@ class Statistics(msgspec.Struct, frozen=True):
     tpucc: str = ""
     explanation: str = ""
     cores: int = 1
+    tile_fetches: int = 0
+    stream: Stream = Stream()
 
     @property
     def machine(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tpucc.diagnostics import counted, printable
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added, printed, tenths
+from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added
 from tpucc.sim.counts import WAYS
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause
@@ -122,10 +122,10 @@ def stream_table(runtime: Runtime, batches: int) -> str:
         row("each further one", 1, found["cycles"]),
         row(counted(batches, "batch", "batches"), batches, whole),
     ]
-    shares = [(name, printed(source["breakdown"])) for name, source in (("alone", stats), ("further", found))]
-    kept = [(label, key) for key, label in BREAKDOWN if key not in OPTIONAL or any(found[key] for _, found in shares)]
-    causes = [(label, *(f"{found[key]:.1f}" for _, found in shares)) for label, key in kept]
-    causes.append(("in all", *(f"{added(found, ROWS):.1f}" for _, found in shares)))
+    shares = [source["breakdown"] for source in (stats, found)]
+    kept = [(label, key) for key, label in BREAKDOWN if key not in OPTIONAL or any(part[key] for part in shares)]
+    causes = [(label, *(f"{part[key]:.1f}" for part in shares)) for label, key in kept]
+    causes.append(("in all", *(f"{added(part, ROWS):.1f}" for part in shares)))
     if found["fits"]:
         computing, link = found["computing_cycles"], found["link_cycles"]
         words = (
@@ -171,22 +171,22 @@ def counts_table(runtime: Runtime) -> str:
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
-    """Rows that add up to 100, each in tenths."""
-    shares = printed(stats["breakdown"])
+    """Rows that add up to 100, each rounded to tenths by itself."""
+    shares = stats["breakdown"]
     rows = [(label, f"{shares[key]:.1f}") for key, label in BREAKDOWN if shares[key] or key not in OPTIONAL]
-    return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")])
+    note = _rounding([shares[ROWS[cause].key] for cause in ROWS])
+    return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")]) + note
 
 
 def layer_table(stats: dict[str, Any]) -> str:
     """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
     shown, others = _largest(stats["layers"], "cycles")
     rest = sum(layer["cycles"] for layer in others)
-    cycles = [*(layer["cycles"] for layer in shown), rest]
-    shares = tenths([100 * count / max(1, stats["cycles"]) for count in cycles])
-    rows = [_layer_row(layer, share) for layer, share in zip(shown, shares, strict=False)]
+    rows = [_layer_row(layer, stats["cycles"]) for layer in shown]
     if others:
-        rows.append(_sum_row(f"{len(others):,} more", rest, shares[-1]))
-    return table(LAYER_HEADS, [*rows, _sum_row("in all", stats["cycles"], sum(shares))])
+        rows.append(_sum_row(f"{len(others):,} more", rest, stats["cycles"]))
+    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in (*(layer["cycles"] for layer in shown), rest)])
+    return table(LAYER_HEADS, [*rows, _sum_row("in all", stats["cycles"], stats["cycles"])]) + note
 
 
 def roofline_table(runtime: Runtime) -> str:
@@ -243,17 +243,27 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
     return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
 
 
-def _layer_row(layer: dict[str, Any], share: float) -> tuple[str, ...]:
-    shares = printed(layer["breakdown"])
-    parts = (f"{shares[key]:.1f}" for key in PARTS)
-    numbers = (f"{layer['cycles']:,}", f"{share:.1f}", f"{layer['tiles']:,}", f"{layer['tops']:.2f}")
+def _layer_row(layer: dict[str, Any], whole: int) -> tuple[str, ...]:
+    parts = (f"{layer['breakdown'][key]:.1f}" for key in PARTS)
+    numbers = (f"{layer['cycles']:,}", _share(layer["cycles"], whole), f"{layer['tiles']:,}", f"{layer['tops']:.2f}")
     return (layer["name"], layer["kind"], str(layer["line"]), *numbers, *parts)
 
 
-def _sum_row(name: str, cycles: int, share: float) -> tuple[str, ...]:
+def _sum_row(name: str, cycles: int, whole: int) -> tuple[str, ...]:
     """The row of several layers: their cycles, and the share of these."""
-    cells = (name, "", "", f"{cycles:,}", f"{share:.1f}")
+    cells = (name, "", "", f"{cycles:,}", _share(cycles, whole))
     return cells + ("",) * (len(LAYER_HEADS) - len(cells))
+
+
+def _share(cycles: int, whole: int) -> str:
+    """Percent, to a tenth."""
+    return f"{100 * cycles / max(1, whole):.1f}"
+
+
+def _rounding(shares: Sequence[float]) -> str:
+    """A note under a table whose percentages, as they are printed, add up to more or less than the whole by two tenths at least."""
+    found = sum(round(share, 1) for share in shares)
+    return f"\n(Each row is rounded by itself; as printed they add up to {found:.1f}.)" if abs(found - sum(shares)) > 0.15 else ""
 
 
 def _cell(text: str) -> Text:

@@ -75,14 +75,6 @@ def number(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def percent(part: float, whole: float) -> str:
-    """`61 %`, `0.3 %`; 0 % of nothing."""
-    share = 100.0 * part / whole if whole else 0.0
-    if 0 < share < 0.05:
-        return "under 0.1 %"
-    return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
-
-
 @cache
 def _thousandths(character: str) -> int:
     code = ord(character)

@@ -6,13 +6,13 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, percent, shown
+from tpucc.viz.text import SMALL, fitted, number, shown
 
 LEFT, RIGHT = 236.0, 280.0
 """Room for the names, and for the numbers behind the bars."""

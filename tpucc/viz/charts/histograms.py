@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from tpucc.diagnostics import percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale
 from tpucc.viz.charts.errors import NAME, decibels, facts, kind_of, saturation, signed
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, fitted, number, percent, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, fitted, number, shown, text_width
 
 COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
 MARGIN = 8.0

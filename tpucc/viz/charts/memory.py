@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
@@ -12,7 +13,7 @@ from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
+from tpucc.viz.text import SMALL, fitted, shown, text_width
 
 LEFT, RIGHT = 92.0, 108.0
 """Room for the axis, and for the names of the peak and the bound."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, listed, percent
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
 from tpucc.viz.charts.chart import WIDTH, Legend, Scale
@@ -18,9 +18,11 @@ from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, percent, shown, text_width
+from tpucc.viz.text import SMALL, fitted, number, shown, text_width
 
 HEIGHT, LEFT = 400.0, 92.0
+FULL = 0.995
+"""From this share on the cells count as full."""
 NAMED = 40
 """Points that have a name; the legend says how many others there are."""
 FEW = 6
@@ -30,8 +32,20 @@ COLUMNS, LINE = 2, 17.0
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
-HOST = " Dashed: the most that the host link allows the whole model."
+HOST, CELLS = "the host link", "the cells that hold weights"
+BOTTLENECK_OF = {"the matrix unit": "matrix unit", CELLS: "matrix unit", "weight memory": "weight memory", HOST: "host link"}
+"""The bottleneck that each roof is the limit of."""
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them."
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What limits a model: its bottleneck, the percentage of the cycles that this takes, and the share of the matrix unit's cells that hold
+    weights of the model while it multiplies."""
+
+    name: str
+    share: float
+    fill: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +53,7 @@ class RooflinePoint:
     """The work of a layer or a whole model on one core: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
     `layer` is the layer's number in the program; of the model -1. `host_bytes` cross the host link for the model, for all cores, which
-    share the link; of a layer 0.
+    share the link; of a layer 0. `limited` is the model's.
     """
 
     name: str
@@ -48,6 +62,7 @@ class RooflinePoint:
     cycles: int
     layer: int = -1
     host_bytes: int = 0
+    limited: Limit | None = None
 
     @property
     def intensity(self) -> float:
@@ -60,7 +75,16 @@ class RooflinePoint:
     def roofs(self, target: Target) -> dict[str, float]:
         """The operations a second that each part of the machine allows (Williams et al., 2009)."""
         found = {"the matrix unit": target.peak_ops, "weight memory": 2.0 * self.intensity * target.weight_bandwidth}
-        return {**found, "the host link": 2.0 * self.macs * target.host_bandwidth / self.host_bytes} if self.host_bytes else found
+        if self.host_bytes:
+            found[HOST] = 2.0 * self.macs * target.host_bandwidth / self.host_bytes
+        if self.limited and self.limited.name == "matrix unit" and self.limited.fill < FULL:
+            found[CELLS] = self.limited.fill * target.peak_ops
+        return found
+
+    def dashed(self, target: Target) -> list[str]:
+        """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest."""
+        own = {self.limit(target), HOST if self.limited and self.limited.name == "host link" else CELLS}
+        return [name for name in self.roofs(target) if name in own and name in (HOST, CELLS)]
 
     def roof(self, target: Target) -> float:
         """The lowest of its roofs."""
@@ -95,18 +119,18 @@ class _Axes:
 def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic.
 
-    Where the host link is the model's limit, it is a third ceiling.
+    Where the host link or cells without weights limit the model, these are dashed ceilings.
     """
     kept = KEPT if any(layer.kept for layer in layers) else ""
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
-    is_host = model.drawable and model.limit(target) == "the host link"
+    dashed = model.dashed(target) if model.drawable else []
     above = ABOVE if any(_is_above(target, work) for work in drawn) else ""
-    head = heading(_title(target, model), READING + above + (HOST if is_host else "") + kept, (), most=width - 2 * EDGE)
+    head = heading(_title(target, model), READING + above + _dashed_words(dashed) + kept, (), most=width - 2 * EDGE)
     top = EDGE + head.height + 20
     axes = _axes(target, drawn, top, width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
-    ceilings = _Ceilings(target, axes, _free_place(target, axes, places), model if is_host else None)
+    ceilings = _Ceilings(target, axes, _free_place(target, axes, places), model if dashed else None)
     foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, top + HEIGHT)
     marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
     room = Room(Rect(LEFT, top - 8, width - EDGE, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
@@ -140,15 +164,29 @@ def _title(target: Target, model: RooflinePoint) -> str:
     if not model.drawable:
         return f"{model.name}: no matrix products, so no point on the roofline"
     rate, roof, limit = model.rate(target), model.roof(target), model.limit(target)
-    ending = "" if limit == "the host link" else " at its intensity"
-    return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows{ending}"
+    ending = " at its intensity" if limit in ("the matrix unit", "weight memory") else ""
+    words = f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} {_allow(limit)}{ending}"
+    found = model.limited
+    if found is None or BOTTLENECK_OF.get(limit) == found.name:
+        return words
+    return f"{words}; bottleneck: {found.name}, {found.share:.1f} % of the cycles"
+
+
+def _allow(limit: str) -> str:
+    return "allow" if limit == CELLS else "allows"
+
+
+def _dashed_words(names: Sequence[str]) -> str:
+    verb = _allow(names[0]) if len(names) == 1 else "allow"
+    return f" Dashed: the most that {listed(names)} {verb} the whole model." if names else ""
 
 
 def _axes(target: Target, works: Sequence[RooflinePoint], top: float, right: float) -> _Axes:
     intensities = [ridge(target), *(work.intensity for work in works)]
-    rates = [target.peak_ops, *(work.rate(target) for work in works), *(work.roof(target) for work in works if work.host_bytes)]
+    roofs = [work.roofs(target)[name] for work in works for name in work.dashed(target)]
+    rates = [target.peak_ops, *(work.rate(target) for work in works), *roofs]
     low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
-    bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(target.peak_ops) + 0.25
+    bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(max(target.peak_ops, *roofs, 1.0)) + 0.25
     return _Axes(Scale(low, high, LEFT, right), Scale(bottom, ceiling, top + HEIGHT, top))
 
 
@@ -172,8 +210,8 @@ class _Ceilings:
     target: Target
     axes: _Axes
     named: Point
-    hosted: RooflinePoint | None = None
-    """The model, if the host link is its limit."""
+    model: RooflinePoint | None = None
+    """The model, if it has dashed ceilings."""
 
     @property
     def corner(self) -> Point:
@@ -189,13 +227,12 @@ class _Ceilings:
     def peak(self) -> str:
         return f"matrix unit: {rate_text(self.target.peak_ops)}"
 
-    def host(self) -> Iterator[tuple[str, float]]:
-        """The words of the host link's ceiling, and its height."""
-        if self.hosted is not None:
-            roof = self.hosted.roof(self.target)
-            each = number(float(f"{self.hosted.macs / self.hosted.host_bytes:.3g}"))
-            words = f"host link: {bandwidth_text(self.target.host_bandwidth)}, {each} MACs a byte: {rate_text(roof)}"
-            yield words, self.axes.up(math.log10(roof))
+    def dashed(self) -> Iterator[tuple[str, float]]:
+        """The words of each dashed ceiling, and its height."""
+        if self.model is not None:
+            for name in self.model.dashed(self.target):
+                roof = self.model.roofs(self.target)[name]
+                yield f"{_ceiling_words(self.target, self.model, name)}: {rate_text(roof)}", self.axes.up(math.log10(roof))
 
     @property
     def bandwidth(self) -> str:
@@ -211,16 +248,16 @@ class _Ceilings:
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
         along = label(self.bandwidth, x, y - 8, SMALL, "ink", "middle", transform=turned, **INK_HALO)
-        host = [
+        dashed = [
             joined(
                 [
                     line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4"),
                     label(text, end, height - 6, SMALL, "ink", "end", **INK_HALO),
                 ]
             )
-            for text, height in self.host()
+            for text, height in self.dashed()
         ]
-        return joined([foot, roof, words, under, along, *host])
+        return joined([foot, roof, words, under, along, *dashed])
 
     def taken(self) -> list[Rect]:
         """Rectangles on which no name may be written: small ones along the slope and its name, the roof and the ridge with theirs."""
@@ -233,10 +270,17 @@ class _Ceilings:
         spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
         found += [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
         ridge_name = Rect(corner[0], self.axes.up.start - 22, corner[0] + 80, self.axes.up.start)
-        for words, height in self.host():
+        for words, height in self.dashed():
             found += [Rect(LEFT, height - 3, end, height + 3), Rect(end - text_width(words, SMALL), height - 18, end, height)]
         roof = Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] + 3)
         return [*found, roof, ridge_name]
+
+
+def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> str:
+    if name == HOST:
+        each = number(float(f"{model.macs / model.host_bytes:.3g}"))
+        return f"host link: {bandwidth_text(target.host_bandwidth)}, {each} MACs a byte"
+    return f"matrix unit, {percent(model.roofs(target)[name], target.peak_ops)} of its cells hold weights"
 
 
 def _corner(target: Target, axes: _Axes) -> Point:

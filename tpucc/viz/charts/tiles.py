@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import assert_never
 
-from tpucc.diagnostics import counted, listed
+from tpucc.diagnostics import counted, listed, percent
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.lowering.tileprogram import TileProgram
@@ -16,7 +16,7 @@ from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, number, percent, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, broken, number, shown, text_width
 
 LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
 FEW, TALL = 400, 18

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.accounting import ROWS, tenths
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
@@ -20,7 +20,7 @@ from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, h
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import MAX_NAME, SMALL, percent, shown, text_width
+from tpucc.viz.text import MAX_NAME, SMALL, shown, text_width
 
 LEFT = 84.0
 LANE, LANE_GAP, LANES = 26.0, 10.0, 5
@@ -106,9 +106,8 @@ def headline(name: str, times: Times) -> str:
     """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
     waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
     spent = {ROWS[Cause.ACTIVE].name: times.cycles - sum(waits.values()), **waits}
-    shares = tenths([100 * cycles / max(1, times.cycles) for cycles in spent.values()])
-    words, most = max(zip(spent, shares, strict=True), key=lambda pair: pair[1])
-    return f"{name}: {counted(times.cycles, 'cycle')}, {most:.1f} % of them: {words}"
+    words, most = max(spent.items(), key=lambda pair: pair[1])
+    return f"{name}: {counted(times.cycles, 'cycle')}, {100 * most / max(1, times.cycles):.1f} % of them: {words}"
 
 
 def _subtitle(program: Program, times: Times, scale: Scale) -> str:

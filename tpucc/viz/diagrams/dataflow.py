@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import Effects, effects, resolve
 from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import Port, Program
 from tpucc.numerics import Int64
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import percent
 
 SMALL_PROGRAM = 48
 """Instructions that move or compute rows; up to so many, each gets a box."""

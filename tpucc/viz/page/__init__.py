@@ -12,7 +12,7 @@ from string import Template
 
 import msgspec
 
-from tpucc.diagnostics import counted, printable
+from tpucc.diagnostics import counted, percent, printable
 from tpucc.sim.durations import duration
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
@@ -23,7 +23,7 @@ from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
-from tpucc.viz.text import percent, shown
+from tpucc.viz.text import shown
 
 __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page", "script"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import percent, printable
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, lowest, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
-from tpucc.viz.text import number, percent, shown
+from tpucc.viz.text import number, shown
 
 HEADS = ("value", "line", "", "as it runs", "alone", "scale", "saturates")
 

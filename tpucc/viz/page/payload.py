@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import counted, printable
+from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Opcode
@@ -34,7 +34,7 @@ from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.statistics import LayerStatistics
 from tpucc.viz.terms import GLOSSARY, lanes
-from tpucc.viz.text import number, percent, shown
+from tpucc.viz.text import number, shown
 
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""

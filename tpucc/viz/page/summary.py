@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpucc.diagnostics import counted, printable
-from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added, tenths
+from tpucc.diagnostics import counted, percent, printable
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
-from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
+from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
 from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
 from tpucc.viz.terms import term
-from tpucc.viz.text import SMALL, fitted, percent, shown
+from tpucc.viz.text import SMALL, fitted, shown
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
@@ -62,20 +62,28 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
-    yield "bottleneck", stats.bottleneck, f"array active in {_rounded(stats.breakdown)['array_active']:.1f} % of cycles"
+    yield "bottleneck", stats.bottleneck, f"array active in {stats.breakdown.array_active:.1f} % of cycles"
+    if stats.stream.cycles:
+        yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
     yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")
-    yield "weight tiles", f"{stats.tiles:,}", f"{bytes_text(stats.weight_bytes)} with padding"
+    fetched = counted(stats.tile_fetches, "fetch", "fetches")
+    yield "weight tiles", f"{stats.tiles:,} distinct", f"{bytes_text(stats.weight_bytes)} with padding; {fetched}"
     yield "unified buffer", bytes_text(stats.ub_peak_bytes), f"at the peak; lower bound {bytes_text(stats.ub_lower_bound_bytes)}"
     way_in, out = (bytes_text(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
     yield "host transfers", f"{way_in} in", f"{out} out"
 
 
+def _streamed(found: Stream) -> str:
+    words = f"{duration(found.seconds)} for each batch; bottleneck: {found.bottleneck}"
+    return words if found.fits else "as one alone: the unified buffer has no room for two"
+
+
 def breakdown_svg(found: Breakdown) -> str:
     """The array's work and its stalls, row by row of the accounting; they add up to all cycles."""
-    exact, rounded = _exact(found), _rounded(found)
+    exact = _exact(found)
     meanings = {row.key: row.meaning for row in ROWS.values()}
-    active, *stalls = ((row.key, f"{row.name}, {rounded[row.key]:.1f} %") for row in ROWS.values())
+    active, *stalls = ((row.key, f"{row.name}, {exact[row.key]:.1f} %") for row in ROWS.values())
     shares = [(key, words) for key, words in stalls if exact[key] > 0]
     parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
     width, words = BAR_WIDTH * found.array_active / 100, active[1]
@@ -95,12 +103,6 @@ def _exact(found: Breakdown) -> dict[str, float]:
     return {row.key: getattr(found, row.key) for row in ROWS.values()}
 
 
-def _rounded(found: Breakdown) -> dict[str, float]:
-    """The same in tenths, whose sum is 100: the card and the legend have the same figure."""
-    exact = _exact(found)
-    return dict(zip(exact, tenths(list(exact.values())), strict=True))
-
-
 def _entry(swatch: Markup, words: str, y: float, meaning: str) -> Markup:
     return tag("g", title(meaning), swatch, label(fitted(words, SMALL, BAR_WIDTH - 24), 24, y + 10))
 
@@ -114,11 +116,10 @@ def layer_table(stats: Statistics) -> Markup:
     """The layers, their size, their cycles, and where those go; of many, those that take the most cycles, and the others in one row."""
     order = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)
     chosen, others = sorted(order[:MOST_LAYERS]), sum(stats.layers[index].cycles for index in order[MOST_LAYERS:])
-    parts = tenths([100 * cycles / max(1, stats.cycles) for cycles in (*(stats.layers[index].cycles for index in chosen), others)])
-    rows = [_layer_row(index, stats.layers[index], part) for index, part in zip(chosen, parts, strict=False)]
+    rows = [_layer_row(index, stats.layers[index], stats.cycles) for index in chosen]
     if len(order) > MOST_LAYERS:
-        rows.append(_sum_row(counted(len(order) - MOST_LAYERS, "more layer"), others, parts[-1]))
-    whole = _sum_row("in all", stats.cycles, sum(parts), _shares(stats.breakdown))
+        rows.append(_sum_row(counted(len(order) - MOST_LAYERS, "more layer"), others, stats.cycles))
+    whole = _sum_row("in all", stats.cycles, stats.cycles, _shares(stats.breakdown))
     return tag("table", tag("thead", row(map(term, HEADS), "th")), tag("tbody", joined([*rows, whole])))
 
 
@@ -128,21 +129,20 @@ def left_out(stats: Statistics) -> Markup:
     return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
 
 
-def _sum_row(name: str, cycles: int, part: float, shares: Sequence[str] = (EMPTY,) * 4) -> Markup:
+def _sum_row(name: str, cycles: int, whole: int, shares: Sequence[str] = (EMPTY,) * 4) -> Markup:
     """The row of several layers."""
-    return row(map(escaped, (name, EMPTY, EMPTY, f"{cycles:,}", f"{part:.1f} %", EMPTY, *shares)))
+    return row(map(escaped, (name, EMPTY, EMPTY, f"{cycles:,}", share(cycles / max(1, whole)), EMPTY, *shares)))
 
 
 def _shares(found: Breakdown) -> list[str]:
-    """Where cycles go: three rows of the accounting, and the sum of the others, in tenths that add up to 100."""
-    rounded = _rounded(found)
-    parts = (*(rounded[ROWS[cause].key] for cause in MATRIX), added(rounded, NON_MATRIX))
-    return [f"{share:.1f} %" for share in parts]
+    """Where cycles go: three rows of the accounting, and the sum of the others."""
+    exact = _exact(found)
+    return [f"{part:.1f} %" for part in (*(exact[ROWS[cause].key] for cause in MATRIX), added(exact, NON_MATRIX))]
 
 
-def _layer_row(index: int, layer: LayerStatistics, part: float) -> Markup:
+def _layer_row(index: int, layer: LayerStatistics, whole: int) -> Markup:
     name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
-    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", f"{part:.1f} %", f"{layer.tops:.3g}")
+    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", share(layer.cycles / max(1, whole)), f"{layer.tops:.3g}")
     return row(map(escaped, (name, line, *numbers, *_shares(layer.breakdown))), data_layers=index)
 
 
