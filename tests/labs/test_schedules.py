@@ -130,7 +130,10 @@ def test_two_timelines_share_an_axis() -> None:
     found = fast(lambda: given, Here("def order(tiles): return range(len(tiles))"))
     lines = found.drawing.splitlines()
     assert max(map(len, lines)) <= 72
-    assert [line for line in lines if line.endswith("cycles")] == [f"yours: {as_given(case)} cycles", f"reference: {best_cycles(case)} cycles"]
+    assert [line for line in lines if line.endswith("cycles")] == [
+        f"yours: {as_given(case)} cycles",
+        f"reference: {best_cycles(case)} cycles",
+    ]
     assert found.picture is not None
     assert found.picture().startswith("<svg")
 

@@ -173,4 +173,6 @@ class Run:
                 self.done.append(n)
             elif self.rules.transfers == "kept":
                 return
+
+
 # lab 6 end
