@@ -40,7 +40,7 @@ def test_solutions_of_their_own_are_like_nothing(lab: Lab) -> None:
     ("lab", "path"),
     [
         ("front_end", "labs/front_end/meaning.py"),
-        ("passes", "labs/passes/rules.py"),
+        ("passes", "labs/passes/meaning.py"),
         ("quantisation", "labs/quantisation/rules.py"),
         ("allocation", "schedule/allocate.py"),
         ("order", "labs/order/best.py"),
