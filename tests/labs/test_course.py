@@ -14,11 +14,12 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
 
-from tests.labs.test_labs import Here, mistakes
+from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
@@ -312,10 +313,10 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert scores["empty"] == scores["exits.py"] == scores["syntax.py"] == 0
     table = list(csv.reader(io.StringIO(as_csv(rows))))
     assert table[1][0] == "'=1+1.py"
-    assert table[0][-4:] == ["term", "seed", "submission", "problem"]
-    assert {tuple(row[-4:-2]) for row in table[1:]} == {("", "3")}
-    assert "has no allocation.py" in table[3][-1]
-    assert "SyntaxError" in table[5][-1]
+    assert table[0][-5:] == ["term", "seed", "submission", "problem", "like"]
+    assert {tuple(row[-5:-3]) for row in table[1:]} == {("", "3")}
+    assert "has no allocation.py" in table[3][-2]
+    assert "SyntaxError" in table[5][-2]
 
     found = board(into)
     assert [entry.name for entry in found.entries] == ["anna", "=1+1.py"]
@@ -537,6 +538,79 @@ def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) ->
     tested = subprocess.run(pytest_words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert tested.returncode == 0, tested.stdout
     assert "5 passed" in tested.stdout
+
+
+PASTED = {
+    "front_end": (
+        "meaning",
+        """
+meant = Meant(rules(Term("spring")))
+
+def defaults():
+    return meant.call("defaults")
+
+def rule(given, types):
+    return meant.call("rule", given, types)
+
+def value(given, operands):
+    a, b = operands
+    return np.asarray(FUNCTIONS[meant.rules.function][2](*lines(meant.rules, given["by"], given["axis"], a, b)))
+""",
+    ),
+    "passes": (
+        "meaning",
+        """
+from tpucc.labs.lab import Term
+from tpucc.labs.passes.rules import rules
+
+rule = rules(Term("spring"))
+fold_constants = fuse_bias = lambda graph: graph
+
+def fuse_activation(graph):
+    return Graph(graph.name, tuple(PASSES["fuse_activation"](graph, rule).values()), graph.outputs)
+""",
+    ),
+    "quantisation": (
+        "rules",
+        """
+rule = rules(Term("spring"))
+quantise, requantise, quantise_weights = rule.quantise, rule.requantise, rule.quantise_weights
+
+def parameters(low, high):
+    scale, zero = rule.parameters(low, high)
+    return scale, int(rule.rounded(np.array(zero)))
+
+def calibrate(samples):
+    finite = samples[np.isfinite(samples)]
+    return parameters(finite.min(initial=0), finite.max(initial=0))
+""",
+    ),
+    "order": ("best", "\ndef order(tiles): return best_order(tiles, Rules({{sums}}, '{{transfers}}'))\n"),
+    "break_it": ("truth", "\ndef violations(program): return list(RULES['{{rule}}'].faults(program))\n"),
+}
+"""What a student may paste of the grader's own, and what makes a submission of it."""
+
+
+def earned(lab: Lab, text: str) -> float:
+    """The points of a submission of this text; none where it is a module that can't be executed without its answers."""
+    try:
+        return score(results(lab, text, Term("spring")))
+    except NotImplementedError:
+        return 0
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_an_archive_has_no_answers_of_the_graders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever lab it is for. The whole package has them, which earn many points: so this test would see them."""
+    monkeypatch.setitem(sys.modules, "submission", ModuleType("submission"))  # dataclasses look for it
+    lab, (module, glue) = find(name), PASTED[name]
+    path = lab.folder / f"{module}.py"
+    assert earned(lab, path.read_text("utf-8") + glue) > lab.floor + 20
+    for packed in (lab, LAB):
+        with zipfile.ZipFile(io.BytesIO(for_students(packed, Term("spring")))) as archive:
+            held = archive.read(f"tpucc/labs/{lab.name}/{module}.py").decode()
+        assert f"NotImplementedError('lab {lab.number}: " in held
+        assert earned(lab, held + glue) <= lab.floor + 10
 
 
 @pytest.mark.soak

@@ -289,6 +289,8 @@ def _end(done: Grade) -> int:
     for result in done.results:
         if result.fault:
             click.echo(result.fault, err=True)
+    for words in done.like:
+        click.echo(f"for you to judge: {words}")
     click.echo(f"{done.score:g} of {done.most:g} points; {counted(len(done.results), 'test')}")
     return 0 if not done.problem and all(result.outcome.passed for result in done.results) else 1
 

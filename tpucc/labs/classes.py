@@ -139,11 +139,12 @@ def _environment() -> dict[str, str]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, and what stood in the way."""
+    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, and
+    what of tpucc's own it is like."""
     names = list(dict.fromkeys(test["name"] for row in rows for test in row.results.get("tests", ())))
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
-    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem"])
+    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "like"])
     table.writerows(_cells(row, names) for row in rows)
     return stream.getvalue()
 
@@ -158,6 +159,7 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
         more.get("seed", ""),
         row.digest,
         _harmless(printable(first_line(row.problem))),
+        "; ".join(map(str, more.get("like", ()))),
     )
 
 

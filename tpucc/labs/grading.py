@@ -18,6 +18,7 @@ from tpucc.labs.child import Child
 from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test
+from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest, submitted
 
@@ -55,6 +56,8 @@ class Grade:
     """Why no test was run: the submission has no such file, or links, or can't be loaded. All tests have their results, of no points."""
     note: str = ""
     """What the submission's own `lab.toml` says, where that is another lab or term."""
+    like: tuple[str, ...] = ()
+    """Files of tpucc's own that the submission is nearly a copy of: a hint for instructors, which changes no points."""
     seed: int | None = None
     """What the hidden tests were drawn with."""
     origin: str = ""
@@ -166,6 +169,8 @@ def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail,
     except OSError as error:
         name = Path(error.filename or path).name
         return _without_tests(grade, Failed("file", f"{name} can't be read: {reason(error)}"), watch)
+    if grade.seed is not None:
+        grade = replace(grade, like=likeness(lab, files))
     if shared is None:
         return _run_all(grade, Texts(files), watch)
     with cell(shared, files, main) as made:

@@ -22,7 +22,8 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
     """A grade in the form that Gradescope reads, with more under `extra_data`.
 
     Students read it once the grades are published, so that of a hidden test it has the points and nothing that the submission said: no
-    answer, no exception's text, nothing that it printed. With `details`, which are for instructors, it has these too.
+    answer, no exception's text, nothing that it printed. With `details`, which are for instructors, it has these too, and what
+    of tpucc's own the submission is like.
     """
     rows = [_row(result, grade, details) for result in grade.results]
     told_all = details or not any(test.hidden for test in grade.tests)
@@ -49,6 +50,7 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
             "complete": bool(grade.problem) or whole,
             "measures": grade.measures,
             **({"printed": printable_lines(grade.printed)} if told_all else {}),
+            **({"like": list(grade.like)} if details else {}),
         },
         "stdout_visibility": "hidden",
     }

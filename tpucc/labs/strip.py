@@ -6,6 +6,9 @@
 
 The markers are comments of their own line, around statements of one function's body. Helpers of other modules stand outside. What the tests
 ask themselves is marked `# lab 8 begin (the grader asks it): …`: a submission's process doesn't get it, the students' archive keeps it.
+
+In `tpucc/labs` stand the grader's own answers, which no archive for students has, whichever lab it is for. There markers may stand around a
+whole module, which can't be imported then.
 """
 
 from __future__ import annotations
@@ -76,17 +79,18 @@ def copy_stripped(package: Path, folder: Path, labs: Set[int] | None = None, lef
         return {name for name in names if (Path(place) == package and name in left_out) or name.endswith(".tmp")}
 
     marked: list[Path] = []
-    shutil.copytree(package, folder / "tpucc", ignore=ignored, copy_function=_copier(labs, marked))
+    shutil.copytree(package, folder / "tpucc", ignore=ignored, copy_function=_copier(package, labs, marked))
     for path in marked:
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             compiled.unlink()
 
 
-def _copier(labs: Set[int] | None, marked: list[Path]) -> Callable[[str, str], object]:
+def _copier(package: Path, labs: Set[int] | None, marked: list[Path]) -> Callable[[str, str], object]:
     def copy(source: str, target: str) -> object:
         if source.endswith(".py") and has_markers(text := Path(source).read_text("utf-8")):
             marked.append(Path(target))
-            return Path(target).write_text(stripped(text, labs, Path(source).name), "utf-8")
+            taken = None if labs and Path(source).is_relative_to(package / "labs") else labs
+            return Path(target).write_text(stripped(text, taken, Path(source).name), "utf-8")
         return shutil.copy2(source, target)
 
     return copy

@@ -17,6 +17,7 @@ from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
 from tpucc.labs.break_it.truth import RULES, Rule
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.recorded import packed, recorded
 from tpucc.target import load_target
 
 FULL, NONE = 1.0, 0.5
@@ -56,7 +57,7 @@ def _public(term: Term) -> Sequence[Test]:
     rule = rule_of(term)
     return (
         Test("sound programs", 5, partial(caught, _sound, False)),
-        Test("one change", 20, partial(caught, partial(_changed, rule, "public", SIZES, 12), True)),
+        Test("one change", 20, partial(caught, partial(_public_changes, rule), True)),
         Test("programs", 5, partial(readable, rule)),
         *(_exposing(rule, number, 8) for number in range(SHOWN)),
     )
@@ -84,6 +85,19 @@ def _sound() -> Sequence[Case]:
 def _changed(rule: Rule, seed: str, sizes: Sequence[Size], count: int) -> Sequence[Case]:
     """Compiled programs with one change each, half of which break the rule."""
     return mutants(rule, Random(seed), [compiled(*size) for size in sizes], count, count)
+
+
+def _public_changes(rule: Rule) -> Sequence[Case]:
+    """Those of the public test."""
+
+    def made() -> list[Sequence[object]]:
+        return [(case.program, case.change, list(case.faults.items())) for case in _changed(rule, "public", SIZES, 12)]
+
+    return [Case(program, change, dict(faults)) for program, change, faults in recorded(f"changes that break {rule.name}", made)]
+
+
+def _references(term: Term) -> None:
+    _public_changes(rule_of(term))
 
 
 def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
@@ -140,18 +154,18 @@ def _shown(case: Case, found: set[int], at: int) -> Outcome:
     return Outcome(0, "", given, faults, str(sorted(found)), drawing)
 
 
-def texts(rule: Rule, submission: Submission) -> list[tuple[str, Plain]]:
-    """The submission's programs, each as text and as plain values. Raises `Failed` for one that isn't a program of the task."""
+def programs(rule: Rule, submission: Submission) -> list[tuple[Plain, bool]]:
+    """The submission's programs, each with whether it breaks the rule. Raises `Failed` for one that isn't a program of the task."""
     found = submission.call("programs")
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found[: PROGRAMS + 1]):
         raise Failed("result", "returned no list of texts")
     if not 0 < len(found) <= PROGRAMS:
         raise Failed("result", f"returned {counted(len(found), 'program')}, expected 1 to {PROGRAMS}")
-    return [(text, _read(rule, number, text)) for number, text in enumerate(found)]
+    return [_read(rule, number, text) for number, text in enumerate(found)]
 
 
-def _read(rule: Rule, number: int, text: str) -> Plain:
-    """A program that breaks no other rule of the verifier than this one."""
+def _read(rule: Rule, number: int, text: str) -> tuple[Plain, bool]:
+    """A program that breaks no other rule of the verifier than this one, and whether it breaks this one."""
     if len(text) > LETTERS:
         raise Failed("result", f"program {number} has more than {LETTERS:,} characters")
     try:
@@ -162,25 +176,32 @@ def _read(rule: Rule, number: int, text: str) -> Plain:
         raise Failed("result", f"program {number} is for {program.target.name}; it needs the line .target tiny")
     if program.host_rows > HOST_ROWS:
         raise Failed("result", f"program {number} has {program.host_rows:,} host rows; {HOST_ROWS} are enough")
-    for violation in verify(program):
+    violations = verify(program)
+    for violation in violations:
         if violation.code not in rule.codes:
             raise Failed("result", f"program {number} breaks another rule, {violation.code}: {violation.message}")
-    return plain(program)
+    return plain(program), bool(violations)
 
 
 def readable(rule: Rule, submission: Submission) -> Outcome:
     """The submission's programs: some break the rule, and some don't."""
-    faults = [bool(rule.faults(program)) for _, program in texts(rule, submission)]
+    faults = [broken for _, broken in programs(rule, submission)]
     words = f"programs that break the rule: {sum(faults)} of {len(faults)}"
     right = any(faults) and not all(faults)
     return Outcome(float(right), words, expected="" if right else "some that break it, and some that don't")
 
 
 def exposed(rule: Rule, detector: Detector, submission: Submission) -> Outcome:
-    """Whether one of the submission's programs shows that a detector is wrong."""
+    """Whether one of the submission's programs shows that a detector is wrong.
+
+    An archive for students has no rule. There the submission's own stands for it, and for the detector on what it sees.
+    """
     told = f"a detector is wrong: {detector.bug}"
-    for number, (_, program) in enumerate(texts(rule, submission)):
-        wrong, right = detector.find(program), set(rule.faults(program))
+    for number, (program, _) in enumerate(programs(rule, submission)):
+        if packed() and detector.sees is not None:
+            wrong, right = reported(submission, detector.sees(program)), reported(submission, program)
+        else:
+            wrong, right = detector.find(program), set(rule.faults(program))
         if wrong != right:
             return Outcome(1, f"{told}. Program {number} shows it: it reports {_list(wrong)}, and {_list(right)} are at fault")
     return Outcome(0, told, expected="a program on which it reports something else than the rule", found="it is right on all of yours")
@@ -200,6 +221,7 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
+    references=_references,
     floor=5,
     ranks=RANKED,
 )

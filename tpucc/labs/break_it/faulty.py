@@ -10,22 +10,30 @@ from tpucc.labs.break_it.truth import fifo, lost, race, unwritten
 
 
 class Detector(NamedTuple):
-    """A detector, and what is wrong with it. `find` gives the numbers that it reports."""
+    """A detector, and what is wrong with it. `find` gives the numbers that it reports.
+
+    `sees` is set where it is the rule on a program that it sees otherwise than it is: what it sees then.
+    """
 
     bug: str
     find: Callable[[Plain], set[int]]
+    sees: Callable[[Plain], Plain] | None = None
 
 
-def _seeing(rule: Callable[[Plain], Mapping[int, str]], change: Callable[[PlainInstruction], None]) -> Callable[[Plain], set[int]]:
+def _seeing(bug: str, rule: Callable[[Plain], Mapping[int, str]], change: Callable[[PlainInstruction], None]) -> Detector:
     """A rule that sees each instruction otherwise than it is."""
 
-    def find(program: Plain) -> set[int]:
+    def sees(program: Plain) -> Plain:
         seen = _copy(program)
         for each in seen["instructions"]:
             change(each)
-        return set(rule(seen))
+        return seen
 
-    return find
+    return _blind(bug, rule, sees)
+
+
+def _blind(bug: str, rule: Callable[[Plain], Mapping[int, str]], sees: Callable[[Plain], Plain]) -> Detector:
+    return Detector(bug, lambda program: set(rule(sees(program))), sees)
 
 
 def _copy(program: Plain) -> Plain:
@@ -51,6 +59,7 @@ def _no_own_reads(each: PlainInstruction) -> None:
 
 
 def _reports_a_row_once(program: Plain) -> set[int]:
+    # lab 8 begin: find the instructions at fault
     written: set[int] = set()
     found = set()
     for number, each in enumerate(program["instructions"]):
@@ -58,6 +67,7 @@ def _reports_a_row_once(program: Plain) -> set[int]:
             found.add(number)
         written |= set(each["writes"]) | set(each["reads"])
     return found
+    # lab 8 end
 
 
 def _adds_begin(each: PlainInstruction) -> None:
@@ -76,6 +86,7 @@ def _activates_all(each: PlainInstruction) -> None:
 
 
 def _remembers_the_last_multiply(program: Plain) -> set[int]:
+    # lab 8 begin: find the instructions at fault
     waiting: set[int] = set()
     found = set()
     for number, each in enumerate(program["instructions"]):
@@ -84,9 +95,11 @@ def _remembers_the_last_multiply(program: Plain) -> set[int]:
             found.add(number)
         waiting = written or waiting - added
     return found
+    # lab 8 end
 
 
 def _forgets_after_a_fault(program: Plain) -> set[int]:
+    # lab 8 begin: find the instructions at fault
     waiting: set[int] = set()
     found = set()
     for number, each in enumerate(program["instructions"]):
@@ -96,17 +109,19 @@ def _forgets_after_a_fault(program: Plain) -> set[int]:
             found.add(number)
         waiting = (waiting | written) - gone if written else waiting - added
     return found
+    # lab 8 end
 
 
-def _any_room(program: Plain) -> set[int]:
-    return set(fifo({**program, "fifo": 10**9}))
+def _any_room(program: Plain) -> Plain:
+    return {**program, "fifo": 10**9}
 
 
-def _one_more_place(program: Plain) -> set[int]:
-    return set(fifo({**program, "fifo": program["fifo"] + 1}))
+def _one_more_place(program: Plain) -> Plain:
+    return {**program, "fifo": program["fifo"] + 1}
 
 
 def _counts_below_zero(program: Plain) -> set[int]:
+    # lab 8 begin: find the instructions at fault
     waiting = 0
     found = set()
     for number, each in enumerate(program["instructions"]):
@@ -117,6 +132,7 @@ def _counts_below_zero(program: Plain) -> set[int]:
         if each["switch"] and waiting < 0:
             found.add(number)
     return found
+    # lab 8 end
 
 
 def _only_products_switch(each: PlainInstruction) -> None:
@@ -158,6 +174,7 @@ def _reads_before_writes(program: Plain) -> set[int]:
 
 def _no_chains(program: Plain) -> set[int]:
     """A wait for an engine says nothing of those that this one has waited for."""
+    # lab 8 begin: find the instructions at fault
     known: dict[tuple[str, str], int] = {}
     seen: list[tuple[int, PlainInstruction]] = []
     found = set()
@@ -170,6 +187,7 @@ def _no_chains(program: Plain) -> set[int]:
                 found.add(number)
         seen.append((number, each))
     return found
+    # lab 8 end
 
 
 def _collide(before: PlainInstruction, each: PlainInstruction) -> bool:
@@ -180,33 +198,33 @@ def _collide(before: PlainInstruction, each: PlainInstruction) -> bool:
 
 DETECTORS: Mapping[str, tuple[Detector, ...]] = {
     "unwritten": (
-        Detector("it looks at the first row that an instruction reads, not at the others", _seeing(unwritten, _first_read)),
-        Detector("it thinks that only the host engine writes rows", _seeing(unwritten, _only_the_host_writes)),
-        Detector("it thinks that rows are written which lie between two that are", _seeing(unwritten, _dense_writes)),
-        Detector("it takes an instruction's own writes for earlier ones", _seeing(unwritten, _no_own_reads)),
+        _seeing("it looks at the first row that an instruction reads, not at the others", unwritten, _first_read),
+        _seeing("it thinks that only the host engine writes rows", unwritten, _only_the_host_writes),
+        _seeing("it thinks that rows are written which lie between two that are", unwritten, _dense_writes),
+        _seeing("it takes an instruction's own writes for earlier ones", unwritten, _no_own_reads),
         Detector("it reports a row once, and then takes it for written", _reports_a_row_once),
     ),
     "lost": (
-        Detector("it takes a multiply that accumulates for one that begins a sum", _seeing(lost, _adds_begin)),
-        Detector("it looks at the first accumulator row of a multiply, not at the others", _seeing(lost, _first_sum)),
-        Detector("it thinks that one activate activates all sums", _seeing(lost, _activates_all)),
+        _seeing("it takes a multiply that accumulates for one that begins a sum", lost, _adds_begin),
+        _seeing("it looks at the first accumulator row of a multiply, not at the others", lost, _first_sum),
+        _seeing("it thinks that one activate activates all sums", lost, _activates_all),
         Detector("it remembers the sums of the last multiply only", _remembers_the_last_multiply),
         Detector("it forgets a row that it has reported", _forgets_after_a_fault),
     ),
     "fifo": (
-        Detector("it takes any number of tiles for few enough", _any_room),
-        Detector("it allows one tile more than the FIFO holds", _one_more_place),
+        _blind("it takes any number of tiles for few enough", fifo, _any_room),
+        _blind("it allows one tile more than the FIFO holds", fifo, _one_more_place),
         Detector("it counts a tile that is asked for again only once", _asks_for_a_tile_once),
-        Detector("it doesn't see that convolve switches", _seeing(fifo, _only_products_switch)),
+        _seeing("it doesn't see that convolve switches", fifo, _only_products_switch),
         Detector("it lets a switch without a tile take the next one that is asked for", _counts_below_zero),
     ),
     "race": (
-        Detector("it doesn't look at accumulators", _seeing(race, _no_accumulators)),
-        Detector("it thinks that a wait for one engine is a wait for all", _seeing(race, _waits_for_all)),
-        Detector("it thinks that the engine that is waited for waits too", _seeing(race, _waits_both_ways)),
+        _seeing("it doesn't look at accumulators", race, _no_accumulators),
+        _seeing("it thinks that a wait for one engine is a wait for all", race, _waits_for_all),
+        _seeing("it thinks that the engine that is waited for waits too", race, _waits_both_ways),
         Detector("it sees no collision where a row is overwritten that was read", _reads_before_writes),
         Detector("it thinks that a wait for an engine says nothing of those which that one has waited for", _no_chains),
     ),
 }
-"""By the name of the rule. The first `SHOWN` are in the public tests."""
+"""By the name of the rule. The first `SHOWN` are in the public tests; each of these is the rule on what it sees."""
 SHOWN = 2

@@ -25,6 +25,7 @@ class Rule:
 
 def unwritten(program: Plain) -> Faults:
     """Rows of the unified buffer that are read and have not been written."""
+    # lab 8 begin: find the instructions at fault
     written: set[int] = set()
     found = {}
     for number, each in enumerate(program["instructions"]):
@@ -32,10 +33,12 @@ def unwritten(program: Plain) -> Faults:
             found[number] = f"it reads row {missing[0]}, which nothing has written"
         written |= set(each["writes"])
     return found
+    # lab 8 end
 
 
 def lost(program: Plain) -> Faults:
     """Multiplies that begin a sum where one lies that was never activated."""
+    # lab 8 begin: find the instructions at fault
     waiting: set[int] = set()
     found = {}
     for number, each in enumerate(program["instructions"]):
@@ -44,10 +47,12 @@ def lost(program: Plain) -> Faults:
             found[number] = f"it begins a sum in accumulator row {gone[0]}, whose sum was not activated"
         waiting = waiting | written if written else waiting - added
     return found
+    # lab 8 end
 
 
 def fifo(program: Plain) -> Faults:
     """Switches without a tile in the FIFO, and requests that it has no room for."""
+    # lab 8 begin: find the instructions at fault
     waiting = 0
     found = {}
     for number, each in enumerate(program["instructions"]):
@@ -60,10 +65,12 @@ def fifo(program: Plain) -> Faults:
                 found[number] = "it switches, and the FIFO is empty"
             waiting = max(0, waiting - 1)
     return found
+    # lab 8 end
 
 
 def race(program: Plain) -> Faults:
     """Accesses of two engines to a row, one of them a write, of which the second may start before the first has finished."""
+    # lab 8 begin: find the instructions at fault
     known: dict[str, Clock] = {}
     begun: dict[int, Clock] = {}
     last: Clock = {}
@@ -82,31 +89,38 @@ def race(program: Plain) -> Faults:
             seen[memory, row].append((number, each["engine"], writes))
         last[each["engine"]] = number
     return found
+    # lab 8 end
 
 
 def _finished(engines: Iterable[str], last: Clock, begun: Mapping[int, Clock]) -> Iterator[Clock]:
     """What is finished when the last instructions of some engines are: these, and all that they have waited for."""
+    # lab 8 begin: find the instructions at fault
     for engine in engines:
         if engine in last:
             yield {engine: last[engine]}
             yield begun[last[engine]]
+    # lab 8 end
 
 
 def _joined(clocks: Iterable[Clock]) -> Clock:
+    # lab 8 begin: find the instructions at fault
     joined: Clock = {}
     for clock in clocks:
         for engine, number in clock.items():
             joined[engine] = max(number, joined.get(engine, -1))
     return joined
+    # lab 8 end
 
 
 def _touched(each: PlainInstruction) -> Iterator[tuple[tuple[str, int], bool]]:
     """The rows that an instruction touches, and whether it writes them."""
+    # lab 8 begin: find the instructions at fault
     for memory, reads, writes in (
         ("unified buffer", each["reads"], each["writes"]),
         ("accumulators", each["sums_read"], each["sums_written"]),
     ):
         yield from (((memory, row), row in writes) for row in sorted({*reads, *writes}))
+    # lab 8 end
 
 
 RULES = {

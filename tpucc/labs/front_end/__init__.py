@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.ir.types import f32
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.asking import groups_right, said
-from tpucc.labs.front_end.meaning import FUNCTIONS, Rules, answer, rules, value
+from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, refused_there, source
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
 from tpucc.ops.opdef import Array
@@ -74,6 +74,12 @@ def _public(term: Term) -> Sequence[Test]:
     )
 
 
+def _references(term: Term) -> None:
+    _words(term)
+    for test in _public(term):
+        test.run(Meant(rules(term)))
+
+
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: other shapes, every axis, results without elements."""
     term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
@@ -124,5 +130,6 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
+    references=_references,
     modules=("tpucc.ir.types", "tpucc.ops.opdef"),
 )

@@ -12,6 +12,7 @@ from tpucc.ir.types import TensorType
 from tpucc.labs.front_end.cases import Case, Group
 from tpucc.labs.front_end.meaning import Refusal, Rules, answer, lines, value
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.labs.recorded import packed
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import Array, RuleError
 
@@ -127,7 +128,9 @@ def drawn(shape: Sequence[int], draw: Random) -> AnyArray:
 
 
 def drawing(rules: Rules, by: int, axis: int, operands: tuple[Array, Array], found: Array, place: Sequence[int]) -> str:
-    """The line of the result in which the first difference is, with the values that meet there."""
+    """The line of the result in which the first difference is, with the values that meet there; nothing in an archive for students."""
+    if packed():
+        return ""
     line: tuple[int | slice, ...] = tuple(slice(None) if k == axis % found.ndim else place[k] for k in range(found.ndim))
     left, right = (values[line] for values in lines(rules, by, axis, *operands))
     rows: dict[str, AnyArray] = {"i": np.arange(len(left)), rules.place("a"): left, rules.place("b"): right}

@@ -8,7 +8,7 @@ from itertools import pairwise
 from random import Random
 
 from tpucc.ir.types import Range, TensorType, f32
-from tpucc.labs.front_end.meaning import Given, common
+from tpucc.labs.front_end.meaning import Given
 
 Shape = tuple[int, ...]
 
@@ -24,13 +24,6 @@ class Case:
     @property
     def given(self) -> Given:
         return {"by": self.by, "axis": self.axis}
-
-    @property
-    def shape(self) -> Shape:
-        """The shape to which both operands repeat."""
-        found = common(self.types[0].shape, self.types[1].shape)
-        assert found is not None
-        return found
 
     def __str__(self) -> str:
         return f"lag(a: {self.types[0]}, b: {self.types[1]}, by={self.by!r}, axis={self.axis!r})"

@@ -12,6 +12,7 @@ from tpucc.isa.effects import Instruction
 from tpucc.labs.order.checks import Rules
 from tpucc.lowering.tileprogram import TileProgram
 
+# lab 6 begin: order the instructions of a tile program
 PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0)
 """What a change of tiles counts for, in fetches."""
 
@@ -172,3 +173,6 @@ class Run:
                 self.done.append(n)
             elif self.rules.transfers == "kept":
                 return
+
+
+# lab 6 end

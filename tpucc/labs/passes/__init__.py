@@ -11,7 +11,7 @@ from random import Random
 from tpucc.ir.graph import Graph
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
 from tpucc.labs.passes import motifs
-from tpucc.labs.passes.comparing import rewritten
+from tpucc.labs.passes.comparing import rewritten, wanted
 from tpucc.labs.passes.motifs import Motif, graphs
 from tpucc.labs.passes.program import compiled
 from tpucc.labs.passes.rules import Rules, rules
@@ -75,13 +75,31 @@ def _words(term: Term) -> Mapping[str, str]:
 def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     term_rules = rules(term)
-    one = {function: list(graphs(Random(2), term_rules, plain, (plain,))) for function, plain in PLAIN.items()}
-    some = {function: list(graphs(Random(22), term_rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
+    one, some = _one_graph(term_rules), _graphs(term_rules)
     return (
         *(Test(f"{_short(function)}: one graph", 5, partial(several, function, term_rules, one[function], "")) for function in PLAIN),
         *(Test(f"{_short(function)}: graphs", 8, partial(several, function, term_rules, some[function], "")) for function in PLAIN),
         Test("a program", 11, partial(compiled, term_rules, 4)),
     )
+
+
+Graphs = Mapping[str, Sequence[Graph]]
+"""Of each pass."""
+
+
+def _one_graph(rules: Rules) -> Graphs:
+    return {function: list(graphs(Random(2), rules, plain, (plain,))) for function, plain in PLAIN.items()}
+
+
+def _graphs(rules: Rules) -> Graphs:
+    return {function: list(graphs(Random(22), rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
+
+
+def _references(term: Term) -> None:
+    for of_it in (_one_graph(rules(term)), _graphs(rules(term))):
+        for function, cases in of_it.items():
+            for graph in cases:
+                wanted(function, graph, rules(term))
 
 
 def _short(function: str) -> str:
@@ -130,5 +148,6 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
+    references=_references,
     modules=("tpucc.passes.rewriter", "tpucc.ops.evaluate", "tpucc.ops.linear", "tpucc.ir.printer"),
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import tpucc
 from tpucc.ir.graph import Graph
 from tpucc.labs.lab import Failed, Outcome, Submission
-from tpucc.labs.passes.comparing import ask, different, listing
-from tpucc.labs.passes.rules import PASSES, Rules
+from tpucc.labs.passes.comparing import ask, different, listing, wanted
+from tpucc.labs.passes.rules import Rules
 from tpucc.passes.base import Context
 
 
@@ -27,7 +27,7 @@ class Asked:
 
     def run(self, graph: Graph, context: Context) -> Graph:
         made = ask(self.function, graph, self.submission)
-        if problem := different(graph, made, PASSES[self.function](graph, self.rules)):
+        if problem := different(graph, made, wanted(self.function, graph, self.rules)):
             raise Failed("result", f"{problem}\nin the graph\n{listing(graph)}")
         return made
 

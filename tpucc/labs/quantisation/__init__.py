@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import numpy as np
 
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
-from tpucc.labs.quantisation.answers import asked, pair, weights_asked
+from tpucc.labs.quantisation.answers import asked, meant, pair, weights_asked
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
 from tpucc.labs.quantisation.rules import TIE_WORDS, Rules, rules
@@ -29,8 +30,10 @@ def _words(term: Term) -> Mapping[str, str]:
     steps = rule.high if rule.symmetric else rule.high - rule.low
     scale = f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}"
     zero = "the zero point is always 0" if rule.symmetric else f"the zero point is round({rule.low} - low / scale), at most {rule.high}"
-    low, high = rule.parameters(-1.0, 3.0)
-    hand = rule.quantise(np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
+    scale_by_hand, zero_by_hand = _parameters(rule, -1.0, 3.0)
+    known = meant(rule, "quantise", np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
+    assert known is not None
+    (hand,) = known
     return {
         "bits": str(rule.bits),
         "low": str(rule.low),
@@ -41,8 +44,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "zero_rule": zero,
         "zero_format": "" if rule.symmetric else ", computed in float64 from the scale as it was rounded",
         "rint": ", as it should" if rule.ties == "even" else ", which isn't the rule here",
-        "hand_scale": f"{low:.6f}",
-        "hand_zero": str(int(rule.rounded(np.array(high)))),
+        "hand_scale": f"{scale_by_hand:.6f}",
+        "hand_zero": str(_nearest(rule, zero_by_hand)),
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
         **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
         "all": f"{full:g}",
@@ -51,16 +54,56 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
+def _parameters(rule: Rules, low: float, high: float) -> tuple[float, float]:
+    """Scale and zero point of a range that is the same each time, the zero point before it is rounded."""
+    known = meant(rule, "parameters", low, high)
+    assert known is not None
+    return float(known[0]), float(known[1])
+
+
+def _nearest(rule: Rules, zero: float) -> int:
+    """Such a zero point, rounded."""
+    known = meant(rule, "rounded", np.array(zero))
+    assert known is not None
+    return int(known[0])
+
+
+RANGES = [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)]
+
+
+def _fixed(rule: Rules, draw: Random) -> tuple[Mapping[Literal["quantise", "requantise"], Sequence[Case]], Sequence[Float32]]:
+    """The public cases that are the same for every submission: values and accumulators by the function, and weights."""
+    column = np.array([[0.5, -2.0, 0.0], [-1.0, 0.25, 3.0], [0.75, 1.5, -1.0]], np.float32)
+    cases: Mapping[Literal["quantise", "requantise"], Sequence[Case]] = {
+        "quantise": [_halves(draw, rule, 4), _plain_values(draw)],
+        "requantise": [_sums(draw, 4), _sums(draw, 0)],
+    }
+    return cases, [column, _matrix(draw)]
+
+
+def _references(term: Term) -> None:
+    _words(term)
+    rule = rules(term)
+    cases, matrices = _fixed(rule, Random(3))
+    for low, high in RANGES:
+        _nearest(rule, _parameters(rule, low, high)[1])
+    for function, of_it in cases.items():
+        for case in of_it:
+            meant(rule, function, *case)
+    for matrix in matrices:
+        meant(rule, "quantise_weights", matrix)
+
+
 def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     rule, draw = rules(term), Random(3)
     net = network()
-    column = np.array([[0.5, -2.0, 0.0], [-1.0, 0.25, 3.0], [0.75, 1.5, -1.0]], np.float32)
+    cases, matrices = _fixed(rule, draw)
     return (
-        Test("ranges", 6, partial(ranges, rule, [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)])),
-        Test("quantise", 8, partial(exact, rule, "quantise", [_halves(draw, rule, 4), _plain_values(draw)])),
-        Test("requantise", 8, partial(exact, rule, "requantise", [_sums(draw, 4), _sums(draw, 0)])),
-        Test("weights", 6, partial(weights, rule, [column, _matrix(draw)])),
+        Test("ranges", 6, partial(ranges, rule, RANGES)),
+        Test("quantise", 8, partial(exact, rule, "quantise", cases["quantise"])),
+        Test("requantise", 8, partial(exact, rule, "requantise", cases["requantise"])),
+        Test("weights", 6, partial(weights, rule, matrices)),
         Test("a network", 10, partial(digits, rule, net, net.samples)),
         Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
@@ -86,10 +129,9 @@ def ranges(rule: Rules, cases: Sequence[tuple[float, float]], submission: Submis
     """`parameters` of ranges: the scale to a millionth, the zero point to half a step and a little."""
     for low, high in cases:
         scale, zero = pair(submission.call("parameters", low, high), rule)
-        expected, exact_zero = rule.parameters(low, high)
+        expected, exact_zero = _parameters(rule, low, high)
         if abs(scale - expected) > 1e-6 * expected or abs(zero - exact_zero) > 0.501:
-            nearest = int(rule.rounded(np.array(exact_zero)))
-            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {nearest}"
+            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {_nearest(rule, exact_zero)}"
             return Outcome(0, "another scale or zero point", given, wanted, f"scale {scale:.8g}, zero point {zero}")
     return Outcome(1, f"{len(cases)} ranges")
 
@@ -228,5 +270,6 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
+    references=_references,
     ranks="noise (dB)",
 )

@@ -1,22 +1,45 @@
-"""What a submission answers, checked: each of these raises `Failed` with the first difference."""
+"""What a submission answers, checked: each of these raises `Failed` with the first difference.
+
+An archive for students has recorded what is meant for the fixed inputs of the public tests. Where the inputs depend on the submission's own
+scales, its answers are taken there as they are.
+"""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Literal
 
 import numpy as np
 
 from tpucc.labs.lab import Failed, Plain, Submission
 from tpucc.labs.quantisation.rules import SMALLEST, Rules
+from tpucc.labs.recorded import packed, recorded
 from tpucc.numerics import AnyArray, Float32, Int64, place_of_largest
+
+
+def meant(
+    rules: Rules, function: Literal["parameters", "quantise", "requantise", "quantise_weights", "rounded"], *arguments: AnyArray | float
+) -> tuple[AnyArray, ...] | None:
+    """What a function of the rules gives, as a tuple; None in an archive for students where it isn't recorded."""
+    key = f"{function} of {sha256(b' '.join(np.asarray(each).tobytes() for each in arguments)).hexdigest()} under {rules}"
+    if packed():
+        known = recorded(key, lambda: None)
+        return None if known is None else tuple(np.asarray(each) for each in known)
+    found = getattr(rules, function)(*arguments)
+    parts = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
+    recorded(key, lambda: [each.tolist() for each in parts])
+    return parts
 
 
 def asked(
     rules: Rules, function: Literal["quantise", "requantise"], submission: Submission, values: AnyArray, factor: AnyArray | float, zero: int
 ) -> Int64:
     """The integers of `quantise` or `requantise`, which must be exact."""
-    expected: Int64 = getattr(rules, function)(values, factor, zero)
+    known = meant(rules, function, values, factor, zero)
     found = integers(submission.call(function, values, factor, zero), values.shape, function)
+    if known is None:
+        return np.clip(found, rules.low, rules.high)
+    expected: Int64 = known[0]
     if (found != expected).any():
         place = place_of_largest(found != expected)
         by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
@@ -28,11 +51,17 @@ def asked(
 
 def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
     """The integers and scales of `quantise_weights`, which must be exact."""
-    expected, scales = rules.quantise_weights(weights)
+    known = meant(rules, "quantise_weights", weights)
     answer = submission.call("quantise_weights", weights)
     if not isinstance(answer, list) or len(answer) != 2:
         raise Failed("result", "quantise_weights returned no pair (integers, scales)")
-    found_scales = _floats(answer[1], scales.shape)
+    found_scales = _floats(answer[1], weights.shape[1:])
+    if known is None:
+        if not (found_scales >= SMALLEST).all():
+            raise Failed("result", f"quantise_weights returned a scale below {SMALLEST:.4g}, the smallest normal float32")
+        own = integers(answer[0], weights.shape, "quantise_weights")
+        return np.clip(own, -rules.high, rules.high), found_scales.astype(np.float32)
+    expected, scales = known[0], known[1].astype(np.float32)
     if (found_scales != scales).any():
         n = int(np.argmax(found_scales != scales))
         largest = np.abs(weights[:, n]).max()
