@@ -18,12 +18,12 @@ from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
-from tpucc.viz.charts.memory import bytes_text, memory_svg
-from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, ridge, roofline_svg
+from tpucc.viz.charts.memory import memory_svg
+from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, ridge, roofline_svg
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import fitted, number, shown, text_width
+from tpucc.viz.text import fitted, number, rate_text, shown, size, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activate")
 
@@ -341,7 +341,7 @@ def test_numbers_and_names_in_words() -> None:
         "50 %", "0.1 %", "100 %", "0 %", "0 %", "under 0.1 %",
     ]  # fmt: skip
     assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
-    assert [bytes_text(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
+    assert [size(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
     assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13
     assert fitted("a long name", 12, 35) == "a lo…"
     assert fitted("name", 12, 5) == ""

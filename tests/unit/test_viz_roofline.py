@@ -13,10 +13,10 @@ import tpucc
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import load_target
 from tpucc.viz.charts.beside import STEPS, Room
-from tpucc.viz.charts.roofline import BOTTLENECK_OF, Limit, RooflinePoint, bandwidth_text, rate_text, roofline_svg
+from tpucc.viz.charts.roofline import BOTTLENECK_OF, Limit, RooflinePoint, bandwidth_text, roofline_svg
 from tpucc.viz.pictures import works_of
 from tpucc.viz.rect import Rect
-from tpucc.viz.text import SMALL, text_width
+from tpucc.viz.text import SMALL, rate_text, text_width
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 TARGET = load_target("tpu_v1")

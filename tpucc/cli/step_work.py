@@ -24,7 +24,8 @@ from tpucc.training.costs import all_reduce
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
-from tpucc.viz.tables import size, wrapped
+from tpucc.viz.tables import wrapped
+from tpucc.viz.text import size
 from tpucc.viz.training import step_files
 
 USED = ("model", "train", "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")

@@ -13,7 +13,8 @@ from tpucc.driver import BACK_STAGES
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
-from tpucc.viz.tables import size, stream_words, table, wrapped
+from tpucc.viz.tables import speed, stream_words, table, wrapped
+from tpucc.viz.text import size
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 
@@ -135,7 +136,7 @@ def _numbers(runtime: Runtime) -> str:
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),
         ("cycles", f"{stats['cycles']:,}, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),
-        ("speed", f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"),
+        ("speed", speed(stats)),
         ("bottleneck", stats["bottleneck"]),
         *([("in a stream", stream_words(stats))] if stats["cycles"] else []),
     ]

@@ -24,7 +24,8 @@ from tpucc.interop.sources import read_source
 from tpucc.training.costs import HOP, LINK, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings, elements
 from tpucc.training.start import started
-from tpucc.viz.tables import size, table, wrapped
+from tpucc.viz.tables import table, wrapped
+from tpucc.viz.text import size
 from tpucc.viz.training import measured, write_training
 
 INTERRUPTED = 130

@@ -15,7 +15,7 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.viz.page.summary import facts, layer_table, left_out
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.svg import Markup, escaped, row, table, tag
-from tpucc.viz.tables import size
+from tpucc.viz.text import size
 
 MOST_PAGE = 8 << 20
 """Characters of a report that a notebook is asked to hold; a larger one belongs into a file."""

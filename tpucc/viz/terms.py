@@ -29,7 +29,7 @@ TERMS: Mapping[str, str] = {
     "in a stream": "each batch of many: its inputs arrive during the batch before, its outputs leave during the one after",
     "work": f"{GLOSSARY['MAC']}; those of the whole batch, without padding",
     "instructions": "all instructions of the program, synchronisations included",
-    "weight tiles": "pieces of the weight matrices, each as large as the matrix unit; distinct ones, however often they are fetched",
+    "weight tiles": "pieces of the weight matrices, each as large as the matrix unit; each is counted once, however often it is fetched",
     "tiles": "distinct weight tiles that the layer's products use",
     "unified buffer": f"{GLOSSARY['unified buffer']}. Lower bound, {GLOSSARY['lower bound']}",
     "host transfers": "bytes that cross the link between host and device, spills included",

@@ -75,6 +75,22 @@ def number(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def rate_text(rate: float) -> str:
+    """Operations a second: `12.3 TOPS`, `8 MOPS`."""
+    for unit, factor in (("TOPS", 1e12), ("GOPS", 1e9), ("MOPS", 1e6), ("kOPS", 1e3)):
+        if rate >= factor:
+            return f"{number(float(f'{rate / factor:.3g}'))} {unit}"
+    return f"{number(float(f'{rate:.3g}'))} OPS"
+
+
+def size(count: float) -> str:
+    """`37.5 KiB`, `1.2 MiB`."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= factor:
+            return f"{count / factor:,.4g} {unit}"
+    return f"{count:,.0f} bytes"
+
+
 @cache
 def _thousandths(character: str) -> int:
     code = ord(character)

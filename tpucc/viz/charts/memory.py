@@ -13,7 +13,7 @@ from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, shown, text_width
+from tpucc.viz.text import SMALL, fitted, shown, size, text_width
 
 LEFT, RIGHT = 92.0, 108.0
 """Room for the axis, and for the names of the peak and the bound."""
@@ -56,23 +56,15 @@ def _height(program: Program) -> float:
 
 
 def _title(program: Program) -> str:
-    size = program.peak_rows * program.target.mxu
+    peak = size(program.peak_rows * program.target.mxu)
     share = percent(program.peak_rows, program.target.unified_buffer_rows)
-    return f"{program.title}: at most {program.peak_rows:,} rows of the unified buffer are in use ({bytes_text(size)}, {share} of it)"
+    return f"{program.title}: at most {program.peak_rows:,} rows of the unified buffer are in use ({peak}, {share} of it)"
 
 
 def _subtitle(program: Program, drawn: int) -> str:
     hidden = len(program.residents) - drawn
     more = f"; the {hidden:,} smallest are not drawn" if hidden else ""
     return f"A rectangle is a buffer: the rows that it takes and the time that it stays{more}."
-
-
-def bytes_text(size: int) -> str:
-    """`37.5 KiB`, `1.2 MiB`."""
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= factor:
-            return f"{size / factor:,.4g} {unit}"
-    return f"{size:,} bytes"
 
 
 def _largest(program: Program, starts: Int64, ends: Int64) -> list[Resident]:

@@ -18,7 +18,7 @@ from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, shown, text_width
+from tpucc.viz.text import SMALL, fitted, number, rate_text, shown, text_width
 
 HEIGHT, LEFT = 400.0, 92.0
 FULL = 0.995
@@ -144,14 +144,6 @@ def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[Roofline
 def ridge(target: Target) -> float:
     """The intensity from which on the matrix unit, not weight memory, is the limit: about 1,350 on TPU v1."""
     return target.peak_ops / 2.0 / target.weight_bandwidth
-
-
-def rate_text(rate: float) -> str:
-    """`12.3 TOPS`, `8 MOPS`."""
-    for unit, factor in (("TOPS", 1e12), ("GOPS", 1e9), ("MOPS", 1e6), ("kOPS", 1e3)):
-        if rate >= factor:
-            return f"{number(float(f'{rate / factor:.3g}'))} {unit}"
-    return f"{number(float(f'{rate:.3g}'))} OPS"
 
 
 def bandwidth_text(rate: float) -> str:

@@ -23,8 +23,7 @@ from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
 from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 from tpucc.viz.rect import Point, Rect, centred, hull
-from tpucc.viz.tables import size
-from tpucc.viz.text import MAX_NAME, SMALL, text_width
+from tpucc.viz.text import MAX_NAME, SMALL, size, text_width
 
 KEY = "train"
 READABLE = 24

@@ -8,13 +8,12 @@ from tpucc.diagnostics import counted, percent, printable
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
-from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
 from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
 from tpucc.viz.terms import term
-from tpucc.viz.text import SMALL, fitted, shown
+from tpucc.viz.text import SMALL, fitted, rate_text, shown, size
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
@@ -61,16 +60,16 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     """Name, value, and a remark, of each number at the head of the page."""
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
-    yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
+    yield "speed", rate_text(1e12 * stats.tops), f"{percent(stats.utilization, 1)} of {whose} peak"
     yield "bottleneck", stats.bottleneck, f"array active in {stats.breakdown.array_active:.1f} % of cycles"
     if stats.stream.cycles:
         yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
     yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")
     fetched = counted(stats.tile_fetches, "fetch", "fetches")
-    yield "weight tiles", f"{stats.tiles:,} distinct", f"{bytes_text(stats.weight_bytes)} with padding; {fetched}"
-    yield "unified buffer", bytes_text(stats.ub_peak_bytes), f"at the peak; lower bound {bytes_text(stats.ub_lower_bound_bytes)}"
-    way_in, out = (bytes_text(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
+    yield "weight tiles", f"{stats.tiles:,} distinct", f"{size(stats.weight_bytes)} with padding; {fetched}"
+    yield "unified buffer", size(stats.ub_peak_bytes), f"at the peak; lower bound {size(stats.ub_lower_bound_bytes)}"
+    way_in, out = (size(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
     yield "host transfers", f"{way_in} in", f"{out} out"
 
 

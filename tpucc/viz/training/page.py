@@ -30,8 +30,7 @@ from tpucc.viz.document import Section, document
 from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
-from tpucc.viz.tables import size
-from tpucc.viz.text import number, shown
+from tpucc.viz.text import number, shown, size
 
 BUDGET = 1500
 """Boxes in all pictures that open."""

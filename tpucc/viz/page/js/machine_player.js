@@ -125,7 +125,7 @@ const machinePlayer = (() => {
   /** Where the matrix unit begins to wait, and the product that does. */
   function stalls() {
     const places = new Map(order.map((index, place) => [index, place]));
-    return (machineState.stretches[machineState.MATRIX] ?? []).map(({ start, instruction }) => ({ place: placeOf(start), told: places.get(instruction) }));
+    return (machineState.stretches[machineState.MATRIX] ?? []).map((one) => ({ place: placeOf(one.start), told: places.get(one.instruction) }));
   }
 
   /** Where a breakpoint stops, and of which step it tells then: `stall`, `layer N` or `line N`. Several steps may begin in one place. */
