@@ -118,7 +118,7 @@ const machinePlayer = (() => {
   /** The steps at which instructions begin for which `test` holds, the first of each row of them. */
   function firsts(test) {
     const found = [];
-    order.forEach((index, place) => test(index) && !(index && test(index - 1)) && found.push({ place: placeOf(starts[place]), step: place, told: place }));
+    order.forEach((index, place) => test(index) && !(index && test(index - 1)) && found.push({ place: placeOf(starts[place]), turn: place, told: place }));
     return found;
   }
 
@@ -139,8 +139,8 @@ const machinePlayer = (() => {
   function toBreak(way) {
     const found = stops(shown.stop.value);
     const [here, exact] = [Math.floor(at), at === Math.floor(at)];
-    const later = ({ place, step }) => place > here || (place === here && exact && step > focus);
-    const earlier = ({ place, step }) => place < here || (place === here && (!exact || step < focus));
+    const later = ({ place, turn }) => place > here || (place === here && exact && turn > focus);
+    const earlier = ({ place, turn }) => place < here || (place === here && (!exact || turn < focus));
     const target = way > 0 ? found.find(later) : found.findLast(earlier);
     if (target) go(target.place, target.told);
     else if (way > 0) go(final);
