@@ -15,9 +15,10 @@ from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import LETTERS
-from tpucc.viz.page.summary import breakdown_svg
+from tpucc.viz.page.summary import breakdown_svg, facts
+from tpucc.viz.pictures import roofline_of
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table
+from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table, timeline_table
 
 ROOT = Path(__file__).resolve().parents[2]
 POOL = "model m(x: f32[1, 64, 64, 8] in [-1.0, 1.0]):\n    return max_pool(x, size=2)\n"
@@ -117,6 +118,14 @@ def test_what_the_bottleneck_says_is_rows_of_the_table(name: str) -> None:
     assert {name: float(share) for name, share in found} == {name: rows[name] for name, _ in found}
     assert sum(float(share) for _, share in found) == pytest.approx(float(total), abs=0.11)
     assert total == f"{stats['bottleneck_share']:.1f}"
+
+
+@pytest.mark.parametrize("name", ["iris", "recurrent"])
+def test_a_speed_is_the_same_text_in_the_terminal_the_summary_and_the_roofline(name: str) -> None:
+    runtime = compiled(name).runtime
+    facts_of = {fact: value for fact, value, _ in facts(read_statistics(runtime.stats))}
+    assert f", {facts_of['speed']}, " in " ".join(timeline_table(runtime).split())
+    assert f": {facts_of['speed']}, " in roofline_of(runtime)
 
 
 def test_outputs_that_leave_and_host_steps_have_rows() -> None:

@@ -153,8 +153,8 @@ def _padding(program: Program) -> str:
     used = port.shape[-1] if port.shape else 1
     if 2 * used > target.mxu:
         return ""
-    way = "input" if port in program.inputs else "output"
-    return f"; each {way} row has {counted(used, 'byte')} of data in {target.mxu:,}"
+    kind = "input row" if port in program.inputs else "output row"
+    return f"; each {kind} has {counted(used, 'byte')} of data in {target.mxu:,}"
 
 
 def _data_dependencies(program: Program, rows: TileRows, share: str) -> str:

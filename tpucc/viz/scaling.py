@@ -55,7 +55,7 @@ def cells(rows: Sequence[Scale]) -> list[tuple[str, ...]]:
 def _cells(row: Scale, time: str) -> tuple[str, ...]:
     share = f"{100 * row.efficiency:.0f} %"
     counts = (f"{row.cores:,}", f"{row.batch:,}", f"{row.cycles:,}", time)
-    return (*counts, f"{row.speedup:.2f}", share, f"{row.tops:.2f}", row.bottleneck)
+    return (*counts, f"{row.speedup:.2f}", share, f"{row.tops:.3g}", row.bottleneck)
 
 
 def _scale(runtime: Runtime, first: Runtime) -> Scale:
