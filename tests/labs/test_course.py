@@ -28,10 +28,10 @@ from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.grading import Grade, chosen
+from tpucc.labs.grading import Grade, Result, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
-from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
 from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
 from tpucc.labs.strip import MarkerError, stripped
@@ -246,6 +246,54 @@ def test_students_read_nothing_that_their_code_says_in_a_hidden_test(tmp_path: P
     assert "MARK [" in told[True]["extra_data"]["printed"]
 
 
+def graded_as(public: Outcome, *hidden: Outcome) -> Grade:
+    """A grade of one public test and of hidden ones."""
+    tests = [Test(f"test {number}", 10, lambda _: public, number > 0) for number in range(1 + len(hidden))]
+    results = (Result(test, outcome, 0.0) for test, outcome in zip(tests, (public, *hidden), strict=True))
+    return Grade(LAB, AS_WRITTEN, "none", tuple(results), tuple(tests), seed=1)
+
+
+def measured(value: float, share: float = 0) -> Outcome:
+    return Outcome(share, "", measures={LAB.ranks: value})
+
+
+def test_students_read_rounded_measures_of_hidden_tests_on_the_leaderboard_only() -> None:
+    """All digits would let a small seed be found by trying, and inputs be told through them."""
+    for value, shown in ((1.0325981126573096, 1.03), (0.98765, 0.99), (-45.236, -45.2), (12345.6, 12300), (0.0, 0.0)):
+        grade = graded_as(measured(2.0), measured(value))
+        for_students, for_instructors = as_json(grade), as_json(grade, details=True)
+        assert [row["value"] for row in for_students["leaderboard"]] == [shown]
+        assert "measures" not in for_students["extra_data"]
+        assert for_instructors["extra_data"]["measures"] == {LAB.ranks: value}
+        assert for_instructors["leaderboard"][0]["value"] == value
+    public = replace(graded_as(measured(1.23456)), seed=None)
+    assert as_json(public)["extra_data"]["measures"] == {LAB.ranks: 1.23456}
+
+
+def test_measures_are_of_hidden_tests_and_of_right_programs() -> None:
+    """One that answers the public inputs from a table, and is wrong elsewhere, has no place on the board."""
+    wrong, right = Outcome(0, "wrong"), Outcome(1, "")
+    assert graded_as(measured(1.0), right, measured(1.5)).measures == {LAB.ranks: 1.5}
+    assert graded_as(measured(1.0), right, wrong).measures == {}
+    assert graded_as(measured(1.0), wrong, measured(1.5)).measures == {}
+    whole = graded_as(measured(1.0), measured(1.5), right)
+    assert replace(whole, results=whole.results[:2]).measures == {}
+
+
+@pytest.mark.parametrize(("seed", "warned"), [(1, True), (2**32 - 1, True), (2**63, False), (None, False)])
+def test_a_seed_that_can_be_found_by_trying_is_warned_of(
+    seed: int | None, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tpucc.labs.packing.for_gradescope", lambda *_: b"")
+    (tmp_path / "class").mkdir()
+    given = () if seed is None else ("--seed", str(seed))
+    for words in (("pack", "5", "--gradescope", "-o", tmp_path / "a.zip"), ("grade", "--all", tmp_path / "class", "--lab", "5", "--trust")):
+        assert run("lab", *words, *given) == 0
+        assert capsys.readouterr().err.count("take a random one of 16 digits or more") == warned
+    assert run("lab", "grade", tmp_path, "--lab", "5", "--trust", "--seed", "1") == 1
+    assert "16 digits" not in capsys.readouterr().err
+
+
 def test_only_takes_names_and_their_first_words() -> None:
     """An exact name wins; `puzzle 1` is not the beginning of `puzzle 10: …`."""
     tests = find("puzzles").public(AS_WRITTEN)
@@ -318,10 +366,10 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert "has no allocation.py" in table[3][-2]
     assert "SyntaxError" in table[5][-2]
 
-    found = board(into)
-    assert [entry.name for entry in found.entries] == ["anna", "=1+1.py"]
-    assert as_text(found).splitlines()[1].startswith("1  anna")
-    assert "<td>anna</td>" in as_page(found)
+    ranked = board(into)
+    assert [entry.name for entry in ranked.entries] == ["anna", "=1+1.py"]
+    assert as_text(ranked).splitlines()[1].startswith("1  anna")
+    assert "<td>anna</td>" in as_page(ranked)
 
     assert earlier_seed(into, LAB, AS_WRITTEN) == 3
     assert earlier_seed(into, LAB, Term("spring")) is None
@@ -404,7 +452,10 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     assert [entry.name for entry in found.entries] == ["good"]
     assert "\x1b" not in as_text(found)
     reasons = dict(said.split(".json: ") for said in found.left_out)
-    assert reasons["bad"] in ("its measures are no numbers", f"it has no {LAB.ranks}: a test that ranks was not passed, or not run")
+    assert reasons["bad"] in (
+        "its measures are no numbers",
+        f"it has no {LAB.ranks}: a hidden test was not passed or not run, or --details not given",
+    )
     assert reasons["deep"] == "it is no JSON"
     assert reasons["none"].startswith(f"it has no {LAB.ranks}")
     assert reasons["problem"] == f"it has no {LAB.ranks}: no file"

@@ -27,6 +27,8 @@ LONGEST_TERM = 40
 """Characters of a term's name."""
 LEFT_OUT = 5
 """Files without a place on the board that are named."""
+SMALL_SEED = 2**32
+"""Seeds below can all be tried in little time."""
 PRINTED = 20
 """Lines of what a submission prints that a terminal shows."""
 
@@ -163,6 +165,7 @@ def grade_lab(
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
         raise
     if whole_class:
+        _warn_of_small(seed)
         table["into"] = table["into"] or path.with_name(f"{path.name}-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
     seed = random_seed() if seed is None else seed
@@ -171,6 +174,12 @@ def grade_lab(
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
+
+
+def _warn_of_small(seed: int | None) -> None:
+    """Says of a seed that was chosen for a class that it can be guessed."""
+    if seed is not None and seed < SMALL_SEED:
+        click.echo("warning: so small a seed can be found from the grades by trying; take a random one of 16 digits or more", err=True)
 
 
 def _heading(lab: Lab, term: Term) -> str:
@@ -204,6 +213,8 @@ def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term:
     from tpucc.labs.packing import for_gradescope, for_students
 
     lab, variant = find(which), Term(term or "")
+    if gradescope:
+        _warn_of_small(seed)
     content = for_gradescope(lab, variant, random_seed() if seed is None else seed) if gradescope else for_students(lab, variant)
     write_file(output, content)
     click.echo(f"{printable(str(output))}: {len(content):,} bytes, lab {lab.number} ({lab.name}){f' of {printable(term)}' if term else ''}")
@@ -213,7 +224,7 @@ def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term:
 @click.argument("folder", type=FILE, metavar="RESULTS")
 @click.option("-o", "--output", type=FILE, metavar="BOARD.html", help="Write it as a page, too.")
 def lab_board(folder: Path, output: Path | None) -> None:
-    """The leaderboard of the results in a folder: the least first, of equal ones the earlier."""
+    """The leaderboard of the results in a folder: the least first, equal ones by their names."""
     from tpucc.labs.board import as_page, as_text, board
 
     found = board(folder)

@@ -77,8 +77,13 @@ class Grade:
 
     @property
     def measures(self) -> dict[str, float]:
-        """The numbers of all tests, for a leaderboard."""
-        return {name: value for result in self.results for name, value in (result.outcome.measures or {}).items()}
+        """The numbers for a leaderboard: of the hidden tests where there are some, and none before each of these has earned points or
+        measured something. What is only right where everybody can see the inputs has no place."""
+        hidden = [test for test in self.tests if test.hidden]
+        counted = [result for result in self.results if result.test.hidden or not hidden]
+        if hidden and not (len(counted) == len(hidden) and all(found.score or found.outcome.measures for found in counted)):
+            return {}
+        return {name: value for result in counted for name, value in (result.outcome.measures or {}).items()}
 
 
 Watch = Callable[[Grade], None]
@@ -261,4 +266,4 @@ _TROUBLES = {"time": "a call took too long", "ended": "its process ended", "resu
 
 def random_seed() -> int:
     """A seed that nobody knows before."""
-    return random.SystemRandom().randrange(2**32)
+    return random.SystemRandom().randrange(2**64)
