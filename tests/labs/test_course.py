@@ -28,7 +28,7 @@ from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.grading import Grade, Result, chosen
+from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
@@ -504,7 +504,28 @@ def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
     first = digest(tmp_path)
     assert digest(tmp_path) == first
     (tmp_path / "a.py").write_text("y")
-    assert digest(tmp_path) != first
+    second = digest(tmp_path)
+    assert second != first
+    (tmp_path / "below").mkdir()
+    (tmp_path / "a.py").rename(tmp_path / "below" / "a.py")
+    assert digest(tmp_path) != second
+
+
+def test_folders_too_deep_are_that_submissions_own_error(tmp_path: Path) -> None:
+    """Python can't walk through a thousand of them."""
+    (tmp_path / "class" / "odd" / "/".join("a" * 22)).mkdir(parents=True)
+    (tmp_path / "class" / "odd" / LAB.file).write_text(solution())
+    problem = "a submission's folders are at most 20 deep"
+    done = check(LAB, tmp_path / "class" / "odd")
+    assert (done.problem, done.score, len(done.results)) == (problem, 0, len(LAB.public(AS_WRITTEN)))
+    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", 1, trust=True)
+    assert row.problem == problem
+
+
+def test_a_time_of_no_year_is_that_submissions_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / LAB.file).write_text("")
+    monkeypatch.setattr("tpucc.labs.submissions._newest", lambda path: 1e12)
+    assert check(LAB, tmp_path).problem.startswith("the time at which the newest file was written can't be read: ")
 
 
 MARKED = """def f():

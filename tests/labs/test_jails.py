@@ -334,13 +334,15 @@ def test_a_workshop_in_use_is_kept_and_cleans_first(monkeypatch: pytest.MonkeyPa
 FORGED = """
 import os
 def forge(kind):
-    data = {"deep": b"\x81\xa5value" + b"\x91" * 100_000, "nested": b"\x81\xa5value" + b"\x91" * 900 + b"\x90"}[kind]
+    data = {"deep": b"\x81\xa5value" + b"\x91" * 100_000, "nested": b"\x81\xa5value" + b"\x91" * 900 + b"\x90",
+            "said": b"\x81\xa7message" + b"\x91" * 960 + b"\xc0",
+            "type": b"\x81\xa5value\x83\xa5dtype\xaf(1,,2)i4,i4    \xa5shape\x91\x00\xa4data\xc4\x00"}[kind]
     os.write(3, len(data).to_bytes(8, "big") + data)
     os.write(4, len(data).to_bytes(8, "big") + data)
 """
 
 
-@pytest.mark.parametrize("kind", ["deep", "nested"])
+@pytest.mark.parametrize("kind", ["deep", "nested", "said", "type"])
 def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> None:
     with cell(shared, {"f.py": FORGED.encode()}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed):
         submission.call("forge", kind, seconds=5)

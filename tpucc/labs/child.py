@@ -22,9 +22,9 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.files import inside
-from tpucc.labs.guest import FRAMES, LOADING, LONGEST
+from tpucc.labs.guest import DEEPEST, FRAMES, LOADING, LONGEST
 from tpucc.labs.jails import Cell, Jail
-from tpucc.labs.lab import Failed, Frame, Plain
+from tpucc.labs.lab import Failed, Frame, Plain, failing
 
 START = 60.0
 """Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
@@ -69,14 +69,13 @@ class Child:
     def defines(self) -> tuple[str, ...]:
         """The names of what can be called in the submission's main file. Raises `Failed`."""
         found = self.call("")
-        return tuple(map(str, found)) if isinstance(found, list) else ()
+        with failing("result", "the answer"):
+            return tuple(map(str, found)) if isinstance(found, list) else ()
 
     def text(self, name: str) -> str:
         """The text of a file of the submission."""
-        try:
+        with failing("result", name):
             return (self._cell.submission / name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise Failed("result", f"{name} can't be read: {error}") from None
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         """What the submission's function returns. Raises `Failed`; after a time-out or an end the next call has a fresh process."""
@@ -131,6 +130,14 @@ class Child:
         return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
 
     def _failure(self, answer: dict[str, Any]) -> Failed:
+        """Why there is no value, as the child says it, or why that can't be read."""
+        try:
+            with failing("result", "the answer"):
+                return self._told(answer)
+        except Failed as failure:
+            return failure
+
+    def _told(self, answer: dict[str, Any]) -> Failed:
         """Why there is no value, as the child says it: nothing of it is believed but its form."""
         frames, left_out, refused = (answer.get(key) for key in ("frames", "left_out", "refused"))
         found = [self._frame(entry) for entry in (frames if isinstance(frames, list) else [])[:FRAMES]]
@@ -246,7 +253,7 @@ class _Process:
             if size > LONGEST:
                 return Failed("result", "the answer is no answer of the grader's own reader")
             found = msgspec.msgpack.decode(stream.read(size))
-        except (OSError, ValueError, RecursionError, MemoryError, msgspec.DecodeError):
+        except Exception:
             return Failed("result", "the answer can't be read")
         return found if isinstance(found, dict) else Failed("result", "the answer can't be read")
 
@@ -282,22 +289,22 @@ def environment() -> dict[str, str]:
 
 
 def _value(answer: dict[str, Any]) -> Plain:
-    try:
+    with failing("result", "the result"):
         return _read(answer["value"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
-        raise Failed("result", f"the result can't be read: {error}") from None
 
 
-def _read(value: Any) -> Plain:
+def _read(value: Any, depth: int = 0) -> Plain:
     """A result as `guest` packed it."""
+    if depth > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, list):
-        return [_read(entry) for entry in value]
+        return [_read(entry, depth + 1) for entry in value]
     if not isinstance(value, dict):
         return value
     if "graph" in value:
         return str(value["graph"])
     if "dict" in value:
-        return {_read(key): _read(entry) for key, entry in value["dict"]}
+        return {_read(key, depth + 1): _read(entry, depth + 1) for key, entry in value["dict"]}
     kind, shape = np.dtype(str(value["dtype"])), tuple(int(size) for size in value["shape"])
     if kind.kind not in "biuf":
         raise ValueError(f"an array of {kind}")

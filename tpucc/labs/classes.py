@@ -15,9 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tpucc.diagnostics import printable, reason
+from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.submissions import digest, submissions
 
 LONGEST_NAME = 200
@@ -52,11 +52,10 @@ def grade_all(
 
     def graded(path: Path) -> Row:
         try:
-            row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
-        except OSError as error:
-            row = Row(path.name, "", _ungraded(f"{Path(error.filename or path).name} can't be read: {reason(error)}"))
-        except Exception as error:  # whatever a submission is, the others go on
-            row = Row(path.name, "", _ungraded(f"{type(error).__name__}: {error}"))
+            with failing("file", path.name):
+                row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+        except Failed as failure:  # whatever a submission is, the others go on
+            row = Row(path.name, "", _ungraded(failure.words))
         told(row)
         return row
 
