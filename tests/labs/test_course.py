@@ -19,11 +19,11 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
+from tests.labs.test_jails import run_here
 from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
-from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
@@ -347,7 +347,7 @@ def course(tmp_path: Path) -> Path:
 
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""
-    monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    monkeypatch.setattr(classes, "_run", run_here)
     into = tmp_path / "results"
     rows = grade_all(LAB, course, AS_WRITTEN, 3, into, 1, trust=True)
     assert (
@@ -415,7 +415,7 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_that_submissions_own_error(
     kind: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    monkeypatch.setattr(classes, "_run", run_here)
     odd, good = tmp_path / "class" / "odd", tmp_path / "class" / "good"
     for folder in (odd, good):
         folder.mkdir(parents=True)

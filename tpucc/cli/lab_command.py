@@ -14,7 +14,7 @@ from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
-from tpucc.labs.classes import Row, as_csv, earlier_seed, first_line, grade_all
+from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
@@ -131,7 +131,12 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
 @click.argument("path", type=FILE, default=Path("."), metavar="DIR")
 @lab_option
 @term_option
-@click.option("--seed", type=click.IntRange(0), help="Draws the hidden tests (default: one that nobody knows, which is said).")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    envvar=SEED,
+    help=f"Draws the hidden tests (default: {SEED} of the environment, or one that nobody knows, which is said).",
+)
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
 @click.option("--details", is_flag=True, help="With --json: what hidden tests found, too. Not for students.")
 @only_option
@@ -168,12 +173,22 @@ def grade_lab(
         _warn_of_small(seed)
         table["into"] = table["into"] or path.with_name(f"{path.name}-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
+        _require_closed(jail, path, table["into"])
     seed = random_seed() if seed is None else seed
     click.echo(_heading(lab, variant))
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
+
+
+def _require_closed(jail: Jail, *folders: Path) -> None:
+    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results."""
+    for folder in folders:
+        if folder.is_dir() and jail.reaches(folder):
+            shown = printable(str(folder))
+            message = f"with the isolation {jail.name}, submissions could read {shown}"
+            raise UsageError(Diagnostic("E0552", message, help=(f"close it to others: chmod go-rwx {quote(shown)}",)))
 
 
 def _warn_of_small(seed: int | None) -> None:

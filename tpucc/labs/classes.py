@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,6 +20,8 @@ from tpucc.files import read_file, write_file
 from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.submissions import digest, submissions
 
+SEED = "TPUCC_SEED"
+"""The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""
 LONGEST_NAME = 200
 """Bytes of a submission's name, above which its results get another."""
 LONGEST = 600
@@ -48,7 +50,7 @@ def grade_all(
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
     run goes on: only what is new, changed, or was graded by another seed is graded."""
-    into.mkdir(parents=True, exist_ok=True)
+    into.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def graded(path: Path) -> Row:
         try:
@@ -109,10 +111,12 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
         return Row(path.name, "", _ungraded("it is a link; a submission is made of regular files"))
     file, found = _file(path, into), digest(path)
     file.unlink(missing_ok=True)
-    words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}", "--seed", str(seed)]
+    words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}"]
     words += [f"--json={file.absolute()}", "--details", *(["--trust"] if trust else [])]
     words += ["--", str(path.absolute())]  # a name may look like an option
-    problem = _run(words).replace(f"{path.absolute().parent}{os.sep}", "").replace(f"{file.absolute().parent}{os.sep}", "")
+    problem = (
+        _run(words, {SEED: str(seed)}).replace(f"{path.absolute().parent}{os.sep}", "").replace(f"{file.absolute().parent}{os.sep}", "")
+    )
     try:
         told = json.loads(read_file(file))
     except Exception:
@@ -122,10 +126,10 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     return Row(path.name, found, told)
 
 
-def _run(words: Sequence[str]) -> str:
-    """Runs a grader; returns what it says on standard error."""
+def _run(words: Sequence[str], told: Mapping[str, str]) -> str:
+    """Runs a grader, with `told` in its environment; returns what it says on standard error."""
     try:
-        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
+        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment() | told)
     except subprocess.TimeoutExpired:
         return f"the grader took longer than {LONGEST} s"
     return done.stderr.decode("utf-8", "replace").strip()

@@ -89,7 +89,7 @@ def digest(path: Path) -> str:
 
 
 def date(path: Path) -> str:
-    """When the newest file of a submission was written, as the file says: `2027-03-01 12:00:00` UTC. Raises `Failed`, and for a time that is
+    """When the newest file of a submission was written, as the file says: `2027-03-01 12:00:00` UTC. Raises `Failed`, for a time that is
     no year's, too."""
     with failing("file", "the time at which the newest file was written"):
         return datetime.fromtimestamp(_newest(path), UTC).strftime("%Y-%m-%d %H:%M:%S")
