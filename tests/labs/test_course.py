@@ -361,10 +361,11 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert scores["empty"] == scores["exits.py"] == scores["syntax.py"] == 0
     table = list(csv.reader(io.StringIO(as_csv(rows))))
     assert table[1][0] == "'=1+1.py"
-    assert table[0][-5:] == ["term", "seed", "submission", "problem", "like"]
-    assert {tuple(row[-5:-3]) for row in table[1:]} == {("", "3")}
-    assert "has no allocation.py" in table[3][-2]
-    assert "SyntaxError" in table[5][-2]
+    assert table[0][-6:] == ["term", "seed", "submission", "problem", "note", "like"]
+    assert {tuple(row[-6:-4]) for row in table[1:]} == {("", "3")}
+    assert "has no allocation.py" in table[3][-3]
+    assert "SyntaxError" in table[5][-3]
+    assert as_csv(rows).startswith('"name","score",')
 
     ranked = board(into)
     assert [entry.name for entry in ranked.entries] == ["anna", "=1+1.py"]
@@ -381,6 +382,22 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert [row.results for row in again if row.name != "syntax.py"] == [row.results for row in rows if row.name != "syntax.py"]
     grade_all(LAB, course, AS_WRITTEN, 4, into, 1, trust=True)
     assert len(graded) == 1 + len(rows)
+
+
+def test_a_file_of_another_term_is_a_note_and_no_problem() -> None:
+    grade = replace(graded_as(Outcome(1, ""), Outcome(1, "")), note="lab.toml says lab 5, term fall")
+    said = list(csv.DictReader(io.StringIO(as_csv([Row("anna", "", as_json(grade))]))))
+    assert [(row["problem"], row["note"]) for row in said] == [("", grade.note)]
+    failed = replace(grade, problem="no file")
+    assert [Row("", "", as_json(replace(failed, note=note))).problem for note in (grade.note, "no file")] == ["no file"] * 2
+
+
+def test_a_folder_whose_name_is_none_for_a_submission_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("check", ".hidden"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class" / ".DS_Store").write_text("")
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--trust") == 0
+    assert capsys.readouterr().err == "not graded, as no submission may have such a name: .hidden, check\n"
 
 
 def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:

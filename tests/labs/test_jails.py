@@ -272,7 +272,12 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
 def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every user of a machine can list commands."""
     asked: list[tuple[list[str], dict[str, str]]] = []
-    monkeypatch.setattr(classes, "_run", lambda words, told: f"{asked.append((words, told))}")
+
+    def noted(words: list[str], told: dict[str, str]) -> str:
+        asked.append((words, told))
+        return ""
+
+    monkeypatch.setattr(classes, "_run", noted)
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
     classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", 1, trust=True)
@@ -400,4 +405,15 @@ def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.Monk
         submission.call("f")
         monkeypatch.setattr(child, "BUDGET", 0.0)
         with pytest.raises(Failed, match="all calls together have 0 s"):
+            submission.call("f")
+
+
+def test_a_call_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that are all nearly too long don't add up."""
+    monkeypatch.setattr(child, "BUDGET", 0.5)
+    slow = b"import time\ndef f(): time.sleep(9)"
+    with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        with pytest.raises(Failed, match=r"f: takes longer than 0\.5 s"):
+            submission.call("f")
+        with pytest.raises(Failed, match=r"all calls together have 0\.5 s"):
             submission.call("f")

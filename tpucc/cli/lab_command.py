@@ -202,7 +202,10 @@ def _heading(lab: Lab, term: Term) -> str:
 
 
 def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path | None, jobs: int) -> int:
-    if beside := others(folder, lab):
+    beside = others(folder, lab)
+    if named := [path for path in beside if path.is_dir()]:
+        click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
+    if beside := [path for path in beside if path not in named]:
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
         click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
     rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))

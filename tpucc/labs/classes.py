@@ -37,9 +37,14 @@ class Row:
     results: dict[str, Any]
 
     @property
+    def note(self) -> str:
+        """What the submission's own file says of another lab or term."""
+        return str(self.results.get("extra_data", {}).get("note", ""))
+
+    @property
     def problem(self) -> str:
         """What stood in the way: of the whole submission, or of every test in the same words."""
-        if whole := str(self.results.get("output", "")):
+        if whole := str(self.results.get("output", "")).removesuffix(self.note).strip():
             return whole
         said = {first_line(str(test.get("output", ""))) for test in self.results.get("tests", ())}
         return said.pop() if len(said) == 1 and not self.results.get("score") else ""
@@ -142,12 +147,12 @@ def _environment() -> dict[str, str]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, and
-    what of tpucc's own it is like."""
+    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, what
+    its own file says of another term, and what of tpucc's own it is like."""
     names = list(dict.fromkeys(test["name"] for row in rows for test in row.results.get("tests", ())))
     stream = io.StringIO()
-    table = csv.writer(stream, lineterminator="\n")
-    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "like"])
+    table = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # some spreadsheets split at semicolons, too
+    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "note", "like"])
     table.writerows(_cells(row, names) for row in rows)
     return stream.getvalue()
 
@@ -162,6 +167,7 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
         more.get("seed", ""),
         row.digest,
         _harmless(printable(first_line(row.problem))),
+        _harmless(printable(first_line(row.note))),
         "; ".join(map(str, more.get("like", ()))),
     )
 

@@ -49,6 +49,7 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
             **more,
             "digest": grade.digest,
             "date": grade.date,
+            "note": grade.note if grade.note != grade.problem else "",
             "complete": bool(grade.problem) or whole,
             **({"measures": measures, "printed": printable_lines(grade.printed)} if told_all else {}),
             **({"like": list(grade.like)} if details else {}),

@@ -67,8 +67,9 @@ def submissions(folder: Path, lab: Lab) -> list[Path]:
 
 
 def others(folder: Path, lab: Lab) -> list[Path]:
-    """What lies beside the submissions and isn't graded, such as an archive."""
-    return sorted(path for path in folder.iterdir() if not _is_one(path, lab) and path.name != "check" and not path.name.startswith("."))
+    """What lies beside the submissions and isn't graded, such as an archive, or a folder whose name is none for a submission. Hidden files
+    aren't told."""
+    return sorted(path for path in folder.iterdir() if not _is_one(path, lab) and (path.is_dir() or not path.name.startswith(".")))
 
 
 def _is_one(path: Path, lab: Lab) -> bool:
