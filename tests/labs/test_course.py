@@ -187,7 +187,7 @@ def test_an_exception_is_shown_with_the_students_calls_and_what_was_given(tmp_pa
         helper.py:2 in mean: return n // (n - n)
       given:    allocate(
         Lives(
-          first=np.array([0, 2, 5], np.int64),
+          first=np.array([0, 4, 5], np.int64),
 """
         in said
     )

@@ -134,7 +134,7 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
 def _run(words: Sequence[str], told: Mapping[str, str]) -> str:
     """Runs a grader, with `told` in its environment; returns what it says on standard error."""
     try:
-        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment() | told)
+        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env={**_environment(), **told})
     except subprocess.TimeoutExpired:
         return f"the grader took longer than {LONGEST} s"
     return done.stderr.decode("utf-8", "replace").strip()
