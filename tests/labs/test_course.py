@@ -19,19 +19,19 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
+from tests.labs.test_jails import run_here
 from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
-from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.grading import Grade, chosen
+from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
-from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
 from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
 from tpucc.labs.strip import MarkerError, stripped
@@ -246,6 +246,54 @@ def test_students_read_nothing_that_their_code_says_in_a_hidden_test(tmp_path: P
     assert "MARK [" in told[True]["extra_data"]["printed"]
 
 
+def graded_as(public: Outcome, *hidden: Outcome) -> Grade:
+    """A grade of one public test and of hidden ones."""
+    tests = [Test(f"test {number}", 10, lambda _: public, number > 0) for number in range(1 + len(hidden))]
+    results = (Result(test, outcome, 0.0) for test, outcome in zip(tests, (public, *hidden), strict=True))
+    return Grade(LAB, AS_WRITTEN, "none", tuple(results), tuple(tests), seed=1)
+
+
+def measured(value: float, share: float = 0) -> Outcome:
+    return Outcome(share, "", measures={LAB.ranks: value})
+
+
+def test_students_read_rounded_measures_of_hidden_tests_on_the_leaderboard_only() -> None:
+    """All digits would let a small seed be found by trying, and inputs be told through them."""
+    for value, shown in ((1.0325981126573096, 1.03), (0.98765, 0.99), (-45.236, -45.2), (12345.6, 12300), (0.0, 0.0)):
+        grade = graded_as(measured(2.0), measured(value))
+        for_students, for_instructors = as_json(grade), as_json(grade, details=True)
+        assert [row["value"] for row in for_students["leaderboard"]] == [shown]
+        assert "measures" not in for_students["extra_data"]
+        assert for_instructors["extra_data"]["measures"] == {LAB.ranks: value}
+        assert for_instructors["leaderboard"][0]["value"] == value
+    public = replace(graded_as(measured(1.23456)), seed=None)
+    assert as_json(public)["extra_data"]["measures"] == {LAB.ranks: 1.23456}
+
+
+def test_measures_are_of_hidden_tests_and_of_right_programs() -> None:
+    """One that answers the public inputs from a table, and is wrong elsewhere, has no place on the board."""
+    wrong, right = Outcome(0, "wrong"), Outcome(1, "")
+    assert graded_as(measured(1.0), right, measured(1.5)).measures == {LAB.ranks: 1.5}
+    assert graded_as(measured(1.0), right, wrong).measures == {}
+    assert graded_as(measured(1.0), wrong, measured(1.5)).measures == {}
+    whole = graded_as(measured(1.0), measured(1.5), right)
+    assert replace(whole, results=whole.results[:2]).measures == {}
+
+
+@pytest.mark.parametrize(("seed", "warned"), [(1, True), (2**32 - 1, True), (2**63, False), (None, False)])
+def test_a_seed_that_can_be_found_by_trying_is_warned_of(
+    seed: int | None, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tpucc.labs.packing.for_gradescope", lambda *_: b"")
+    (tmp_path / "class").mkdir()
+    given = () if seed is None else ("--seed", str(seed))
+    for words in (("pack", "5", "--gradescope", "-o", tmp_path / "a.zip"), ("grade", "--all", tmp_path / "class", "--lab", "5", "--trust")):
+        assert run("lab", *words, *given) == 0
+        assert capsys.readouterr().err.count("take a random one of 16 digits or more") == warned
+    assert run("lab", "grade", tmp_path, "--lab", "5", "--trust", "--seed", "1") == 1
+    assert "16 digits" not in capsys.readouterr().err
+
+
 def test_only_takes_names_and_their_first_words() -> None:
     """An exact name wins; `puzzle 1` is not the beginning of `puzzle 10: …`."""
     tests = find("puzzles").public(AS_WRITTEN)
@@ -299,7 +347,7 @@ def course(tmp_path: Path) -> Path:
 
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""
-    monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    monkeypatch.setattr(classes, "_run", run_here)
     into = tmp_path / "results"
     rows = grade_all(LAB, course, AS_WRITTEN, 3, into, 1, trust=True)
     assert (
@@ -313,15 +361,16 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert scores["empty"] == scores["exits.py"] == scores["syntax.py"] == 0
     table = list(csv.reader(io.StringIO(as_csv(rows))))
     assert table[1][0] == "'=1+1.py"
-    assert table[0][-5:] == ["term", "seed", "submission", "problem", "like"]
-    assert {tuple(row[-5:-3]) for row in table[1:]} == {("", "3")}
-    assert "has no allocation.py" in table[3][-2]
-    assert "SyntaxError" in table[5][-2]
+    assert table[0][-6:] == ["term", "seed", "submission", "problem", "note", "like"]
+    assert {tuple(row[-6:-4]) for row in table[1:]} == {("", "3")}
+    assert "has no allocation.py" in table[3][-3]
+    assert "SyntaxError" in table[5][-3]
+    assert as_csv(rows).startswith('"name","score",')
 
-    found = board(into)
-    assert [entry.name for entry in found.entries] == ["anna", "=1+1.py"]
-    assert as_text(found).splitlines()[1].startswith("1  anna")
-    assert "<td>anna</td>" in as_page(found)
+    ranked = board(into)
+    assert [entry.name for entry in ranked.entries] == ["anna", "=1+1.py"]
+    assert as_text(ranked).splitlines()[1].startswith("1  anna")
+    assert "<td>anna</td>" in as_page(ranked)
 
     assert earlier_seed(into, LAB, AS_WRITTEN) == 3
     assert earlier_seed(into, LAB, Term("spring")) is None
@@ -333,6 +382,22 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert [row.results for row in again if row.name != "syntax.py"] == [row.results for row in rows if row.name != "syntax.py"]
     grade_all(LAB, course, AS_WRITTEN, 4, into, 1, trust=True)
     assert len(graded) == 1 + len(rows)
+
+
+def test_a_file_of_another_term_is_a_note_and_no_problem() -> None:
+    grade = replace(graded_as(Outcome(1, ""), Outcome(1, "")), note="lab.toml says lab 5, term fall")
+    said = list(csv.DictReader(io.StringIO(as_csv([Row("anna", "", as_json(grade))]))))
+    assert [(row["problem"], row["note"]) for row in said] == [("", grade.note)]
+    failed = replace(grade, problem="no file")
+    assert [Row("", "", as_json(replace(failed, note=note))).problem for note in (grade.note, "no file")] == ["no file"] * 2
+
+
+def test_a_folder_whose_name_is_none_for_a_submission_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("check", ".hidden"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class" / ".DS_Store").write_text("")
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--trust") == 0
+    assert capsys.readouterr().err == "not graded, as no submission may have such a name: .hidden, check\n"
 
 
 def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
@@ -367,7 +432,7 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_that_submissions_own_error(
     kind: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    monkeypatch.setattr(classes, "_run", run_here)
     odd, good = tmp_path / "class" / "odd", tmp_path / "class" / "good"
     for folder in (odd, good):
         folder.mkdir(parents=True)
@@ -404,7 +469,10 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     assert [entry.name for entry in found.entries] == ["good"]
     assert "\x1b" not in as_text(found)
     reasons = dict(said.split(".json: ") for said in found.left_out)
-    assert reasons["bad"] in ("its measures are no numbers", f"it has no {LAB.ranks}: a test that ranks was not passed, or not run")
+    assert reasons["bad"] in (
+        "its measures are no numbers",
+        f"it has no {LAB.ranks}: a hidden test was not passed or not run, or --details not given",
+    )
     assert reasons["deep"] == "it is no JSON"
     assert reasons["none"].startswith(f"it has no {LAB.ranks}")
     assert reasons["problem"] == f"it has no {LAB.ranks}: no file"
@@ -453,7 +521,28 @@ def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
     first = digest(tmp_path)
     assert digest(tmp_path) == first
     (tmp_path / "a.py").write_text("y")
-    assert digest(tmp_path) != first
+    second = digest(tmp_path)
+    assert second != first
+    (tmp_path / "below").mkdir()
+    (tmp_path / "a.py").rename(tmp_path / "below" / "a.py")
+    assert digest(tmp_path) != second
+
+
+def test_folders_too_deep_are_that_submissions_own_error(tmp_path: Path) -> None:
+    """Python can't walk through a thousand of them."""
+    (tmp_path / "class" / "odd" / "/".join("a" * 22)).mkdir(parents=True)
+    (tmp_path / "class" / "odd" / LAB.file).write_text(solution())
+    problem = "a submission's folders are at most 20 deep"
+    done = check(LAB, tmp_path / "class" / "odd")
+    assert (done.problem, done.score, len(done.results)) == (problem, 0, len(LAB.public(AS_WRITTEN)))
+    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", 1, trust=True)
+    assert row.problem == problem
+
+
+def test_a_time_of_no_year_is_that_submissions_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / LAB.file).write_text("")
+    monkeypatch.setattr("tpucc.labs.submissions._newest", lambda path: 1e12)
+    assert check(LAB, tmp_path).problem.startswith("the time at which the newest file was written can't be read: ")
 
 
 MARKED = """def f():

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from tests.labs.test_labs import EXPLOITED, SEED
 from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
+from tpucc.diagnostics import UsageError
 from tpucc.labs import cells, child, classes, find, grading, jails, labs
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
@@ -50,6 +52,14 @@ def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB) -> float:
     with cell(shared, {lab.file: lab.filled(text, AS_WRITTEN).encode()}, lab.file) as made, Child(jail, made, lab.modules) as submission:
         CELLS.append(made.submission.name)
         return sum(run(test, submission).score for test in (*lab.public(AS_WRITTEN), *lab.hidden(AS_WRITTEN, SEED)))
+
+
+def run_here(words: list[str], told: dict[str, str]) -> str:
+    """A class's grader in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in told.items():
+            patch.setenv(name, value)
+        return str(main(words[3:]))
 
 
 def written_as(mark: str, path: Path) -> str:
@@ -111,7 +121,7 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
         monkeypatch.setattr(child, "PATIENCE", 1)
         monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
         monkeypatch.setattr(lab_command, "isolated", lambda: jail)
-        monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+        monkeypatch.setattr(classes, "_run", run_here)
     folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
     for name, source in TEN.items():
@@ -235,6 +245,48 @@ def test_the_users_of_cells_differ(shared: Path) -> None:
     assert isinstance(one, Cell)
 
 
+@posix
+def test_no_child_can_read_or_list_the_cells_of_others(shared: Path) -> None:
+    """A cell's group is its child's user, who owns nothing there."""
+    with cell(shared, {"a/b.py": b""}, "a/b.py") as made:
+        assert [stat.S_IMODE(place.stat().st_mode) for place in (shared, shared / "cells")] == [0o711, 0o711]
+        for place, mode in ((made.submission, 0o750), (made.submission / "a", 0o750), (made.submission / "a" / "b.py", 0o640)):
+            found = place.stat()
+            assert (stat.S_IMODE(found.st_mode), found.st_uid) == (mode, os.getuid())
+            assert found.st_gid == (made.user if made.user >= 0 else os.getgid())
+
+
+@posix
+def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "class"
+    folder.mkdir(mode=0o755)
+    assert jails.OtherUser().reaches(folder) == all(above.stat().st_mode & 1 for above in folder.parents)
+    assert not jails.Bubblewrap().reaches(folder)
+    folder.chmod(0o700)
+    assert not jails.OtherUser().reaches(folder)
+    monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: True)
+    with pytest.raises(UsageError, match="submissions could read"):
+        lab_command._require_closed(jails.OtherUser(), folder)
+
+
+def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of a machine can list commands."""
+    asked: list[tuple[list[str], dict[str, str]]] = []
+
+    def noted(words: list[str], told: dict[str, str]) -> str:
+        asked.append((words, told))
+        return ""
+
+    monkeypatch.setattr(classes, "_run", noted)
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "anna.py").write_text("")
+    classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", 1, trust=True)
+    ((words, told),) = asked
+    assert "987654321" not in " ".join(words)
+    assert told == {"TPUCC_SEED": "987654321"}
+    assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
+
+
 AS_OTHER_USER = """
 import subprocess
 import sys
@@ -334,13 +386,15 @@ def test_a_workshop_in_use_is_kept_and_cleans_first(monkeypatch: pytest.MonkeyPa
 FORGED = """
 import os
 def forge(kind):
-    data = {"deep": b"\x81\xa5value" + b"\x91" * 100_000, "nested": b"\x81\xa5value" + b"\x91" * 900 + b"\x90"}[kind]
+    data = {"deep": b"\x81\xa5value" + b"\x91" * 100_000, "nested": b"\x81\xa5value" + b"\x91" * 900 + b"\x90",
+            "said": b"\x81\xa7message" + b"\x91" * 960 + b"\xc0",
+            "type": b"\x81\xa5value\x83\xa5dtype\xaf(1,,2)i4,i4    \xa5shape\x91\x00\xa4data\xc4\x00"}[kind]
     os.write(3, len(data).to_bytes(8, "big") + data)
     os.write(4, len(data).to_bytes(8, "big") + data)
 """
 
 
-@pytest.mark.parametrize("kind", ["deep", "nested"])
+@pytest.mark.parametrize("kind", ["deep", "nested", "said", "type"])
 def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> None:
     with cell(shared, {"f.py": FORGED.encode()}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed):
         submission.call("forge", kind, seconds=5)
@@ -351,4 +405,15 @@ def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.Monk
         submission.call("f")
         monkeypatch.setattr(child, "BUDGET", 0.0)
         with pytest.raises(Failed, match="all calls together have 0 s"):
+            submission.call("f")
+
+
+def test_a_call_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that are all nearly too long don't add up."""
+    monkeypatch.setattr(child, "BUDGET", 0.5)
+    slow = b"import time\ndef f(): time.sleep(9)"
+    with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        with pytest.raises(Failed, match=r"f: takes longer than 0\.5 s"):
+            submission.call("f")
+        with pytest.raises(Failed, match=r"all calls together have 0\.5 s"):
             submission.call("f")

@@ -14,7 +14,7 @@ from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
-from tpucc.labs.classes import Row, as_csv, earlier_seed, first_line, grade_all
+from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
@@ -27,6 +27,8 @@ LONGEST_TERM = 40
 """Characters of a term's name."""
 LEFT_OUT = 5
 """Files without a place on the board that are named."""
+SMALL_SEED = 2**32
+"""Seeds below can all be tried in little time."""
 PRINTED = 20
 """Lines of what a submission prints that a terminal shows."""
 
@@ -129,7 +131,12 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
 @click.argument("path", type=FILE, default=Path("."), metavar="DIR")
 @lab_option
 @term_option
-@click.option("--seed", type=click.IntRange(0), help="Draws the hidden tests (default: one that nobody knows, which is said).")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    envvar=SEED,
+    help=f"Draws the hidden tests (default: {SEED} of the environment, or one that nobody knows, which is said).",
+)
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
 @click.option("--details", is_flag=True, help="With --json: what hidden tests found, too. Not for students.")
 @only_option
@@ -163,8 +170,10 @@ def grade_lab(
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
         raise
     if whole_class:
+        _warn_of_small(seed)
         table["into"] = table["into"] or path.with_name(f"{path.name}-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
+        _require_closed(jail, path, table["into"])
     seed = random_seed() if seed is None else seed
     click.echo(_heading(lab, variant))
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
@@ -173,12 +182,30 @@ def grade_lab(
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
+def _require_closed(jail: Jail, *folders: Path) -> None:
+    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results."""
+    for folder in folders:
+        if folder.is_dir() and jail.reaches(folder):
+            shown = printable(str(folder))
+            message = f"with the isolation {jail.name}, submissions could read {shown}"
+            raise UsageError(Diagnostic("E0552", message, help=(f"close it to others: chmod go-rwx {quote(shown)}",)))
+
+
+def _warn_of_small(seed: int | None) -> None:
+    """Says of a seed that was chosen for a class that it can be guessed."""
+    if seed is not None and seed < SMALL_SEED:
+        click.echo("warning: so small a seed can be found from the grades by trying; take a random one of 16 digits or more", err=True)
+
+
 def _heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
 def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path | None, jobs: int) -> int:
-    if beside := others(folder, lab):
+    beside = others(folder, lab)
+    if named := [path for path in beside if path.is_dir()]:
+        click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
+    if beside := [path for path in beside if path not in named]:
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
         click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
     rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
@@ -204,6 +231,8 @@ def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term:
     from tpucc.labs.packing import for_gradescope, for_students
 
     lab, variant = find(which), Term(term or "")
+    if gradescope:
+        _warn_of_small(seed)
     content = for_gradescope(lab, variant, random_seed() if seed is None else seed) if gradescope else for_students(lab, variant)
     write_file(output, content)
     click.echo(f"{printable(str(output))}: {len(content):,} bytes, lab {lab.number} ({lab.name}){f' of {printable(term)}' if term else ''}")
@@ -213,7 +242,7 @@ def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term:
 @click.argument("folder", type=FILE, metavar="RESULTS")
 @click.option("-o", "--output", type=FILE, metavar="BOARD.html", help="Write it as a page, too.")
 def lab_board(folder: Path, output: Path | None) -> None:
-    """The leaderboard of the results in a folder: the least first, of equal ones the earlier."""
+    """The leaderboard of the results in a folder: the least first, equal ones by their names."""
     from tpucc.labs.board import as_page, as_text, board
 
     found = board(folder)

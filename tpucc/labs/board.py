@@ -21,7 +21,8 @@ LARGEST = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One submission: its name, its measures, its hash, and when its newest file was written (UTC). All texts are printable."""
+    """One submission: its name, its measures, its hash, and when its newest file was written (UTC), as the file says. All texts are
+    printable."""
 
     name: str
     measures: dict[str, float]
@@ -59,7 +60,7 @@ def board(folder: Path) -> Board:
     read = {name: _entry(name, found, lab) if isinstance(found, dict) else found for name, found in told.items()}
     entries = [entry for entry in read.values() if isinstance(entry, Entry)]
     left_out = tuple(f"{printable(name)}.json: {why}" for name, why in read.items() if isinstance(why, str))
-    return Board(lab, tuple(sorted(entries, key=lambda entry: (entry.measures[lab.ranks], entry.date, entry.name))), left_out)
+    return Board(lab, tuple(sorted(entries, key=lambda entry: (entry.measures[lab.ranks], entry.name))), left_out)
 
 
 def _results(path: Path) -> dict[str, Any] | str:
@@ -85,7 +86,7 @@ def _entry(name: str, found: dict[str, Any], lab: Lab) -> Entry | str:
     if any(map(math.isnan, measures.values())):
         return "its measures are no numbers"
     if lab.ranks not in measures:
-        why = str(found.get("output") or "a test that ranks was not passed, or not run")
+        why = str(found.get("output") or "a hidden test was not passed or not run, or --details not given")
         return f"it has no {lab.ranks}: {printable(first_line(why))}"
     return Entry(printable(name), measures, *(printable(str(more.get(key, "")))[:most] for key, most in (("digest", 16), ("date", 19))))
 
@@ -131,7 +132,7 @@ td:nth-child(2) {{ white-space: normal; overflow-wrap: anywhere; min-width: 6rem
 td:nth-child(n+3) {{ font-variant-numeric: tabular-nums; }}
 </style>
 <h1>{title}</h1>
-<p>Sorted by {measure}, the least first; of equal ones, the earlier.</p>
+<p>Sorted by {measure}, the least first; equal ones have one rank, and stand in the order of their names.</p>
 <div><table><thead><tr>{head}</tr></thead><tbody>
 {rows}</tbody></table></div>
 </html>

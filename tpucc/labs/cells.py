@@ -37,7 +37,10 @@ def workshop(modules: Sequence[str]) -> Iterator[Path]:
         shutil.copyfile(guest.__file__, folder / "guest.py")
         (folder / "root").mkdir()
         _warm(Cell(folder, "", folder), modules)
+        (folder / "cells").mkdir()
         _readable(folder)
+        for closed in (folder, folder / "cells"):
+            os.chmod(closed, 0o711)  # no child learns the names of others' cells
         yield folder
 
 
@@ -85,15 +88,13 @@ def _lock(file: IO[str]) -> bool:
 @contextmanager
 def cell(shared: Path, files: Mapping[str, bytes], main: str) -> Iterator[Cell]:
     """A cell for one submission, which shares the workshop `shared` with others."""
-    folder = shared / "cells"
-    folder.mkdir(exist_ok=True)
     user = next(_USERS) if os.name == "posix" and os.getuid() == 0 else -1
-    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(dir=shared / "cells", ignore_cleanup_errors=True) as name:
         place = Path(name)
         for file, content in files.items():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
             (place / file).write_bytes(content)
-        _readable(place)
+        _readable(place, user)
         yield Cell(shared, main, place, user)
 
 
@@ -104,10 +105,10 @@ def _warm(made: Cell, modules: Sequence[str]) -> None:
         raise InternalError(Diagnostic("E0900", f"the copy of tpucc can't be imported: {done.stderr.decode('utf-8', 'replace')[-500:]}"))
 
 
-def _readable(folder: Path) -> None:
-    """Lets every user read a folder, and nobody write: children may be another user."""
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = os.path.join(place, name)
-            os.chmod(path, 0o755 if name in folders else 0o644)
-    os.chmod(folder, 0o755)
+def _readable(folder: Path, user: int | None = None) -> None:
+    """Lets every user read a folder, or only one, who is its group: -1 for the grader's own. No child may write."""
+    for place, _, files in os.walk(folder):
+        for path, mode in ((place, 0o755), *((os.path.join(place, name), 0o644) for name in files)):
+            if user is not None and user >= 0:
+                os.chown(path, -1, user)
+            os.chmod(path, mode if user is None else mode & 0o750)

@@ -22,9 +22,9 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.files import inside
-from tpucc.labs.guest import FRAMES, LOADING, LONGEST
+from tpucc.labs.guest import DEEPEST, FRAMES, LOADING, LONGEST
 from tpucc.labs.jails import Cell, Jail
-from tpucc.labs.lab import Failed, Frame, Plain
+from tpucc.labs.lab import Failed, Frame, Plain, failing
 
 START = 60.0
 """Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
@@ -34,8 +34,8 @@ GRACE = 0.5
 """Seconds more, in which a child says where it was when its time was over."""
 PATIENCE = 3
 """Calls that may take too long; after these, nothing is asked any more."""
-BUDGET = 240.0
-"""Seconds that all calls of a submission may take together."""
+BUDGET = 60.0
+"""Seconds that the grader waits for a submission in all: for its calls, and for new processes after those that end. Tests need a few."""
 LOAD = "loading the file"
 PRINTED = 10_000
 """Characters of what a submission prints that are kept."""
@@ -51,6 +51,7 @@ class Child:
         self._process: _Process | None = None
         self._printed = ""
         self._late, self._spent, self._lost = 0, 0.0, 0
+        self._began = False
         self._seen = sorted(jail.folders(cell), key=len, reverse=True)
 
     def __enter__(self) -> Child:
@@ -69,14 +70,13 @@ class Child:
     def defines(self) -> tuple[str, ...]:
         """The names of what can be called in the submission's main file. Raises `Failed`."""
         found = self.call("")
-        return tuple(map(str, found)) if isinstance(found, list) else ()
+        with failing("result", "the answer"):
+            return tuple(map(str, found)) if isinstance(found, list) else ()
 
     def text(self, name: str) -> str:
         """The text of a file of the submission."""
-        try:
+        with failing("result", name):
             return (self._cell.submission / name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise Failed("result", f"{name} can't be read: {error}") from None
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         """What the submission's function returns. Raises `Failed`; after a time-out or an end the next call has a fresh process."""
@@ -85,6 +85,7 @@ class Child:
             raise Failed("time", f"not asked: {PATIENCE} calls took too long")
         if self._spent >= BUDGET:
             raise Failed("time", f"not asked: all calls together have {BUDGET:g} s")
+        limit = min(limit, max(0.1, round(BUDGET - self._spent, 1)))
         request = pickle.dumps((function, arguments, limit))
         self.load()
         assert self._process is not None
@@ -114,7 +115,9 @@ class Child:
             self.close()
             raise self._unanswered(failure, doing, seconds) from None
         finally:
-            self._spent += monotonic() - start
+            if self._began:  # the first process starts on a machine that may be busy
+                self._spent += monotonic() - start
+            self._began = True
         if "value" in answer:
             return answer
         told = self._failure(answer)
@@ -131,6 +134,14 @@ class Child:
         return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
 
     def _failure(self, answer: dict[str, Any]) -> Failed:
+        """Why there is no value, as the child says it, or why that can't be read."""
+        try:
+            with failing("result", "the answer"):
+                return self._told(answer)
+        except Failed as failure:
+            return failure
+
+    def _told(self, answer: dict[str, Any]) -> Failed:
         """Why there is no value, as the child says it: nothing of it is believed but its form."""
         frames, left_out, refused = (answer.get(key) for key in ("frames", "left_out", "refused"))
         found = [self._frame(entry) for entry in (frames if isinstance(frames, list) else [])[:FRAMES]]
@@ -246,7 +257,7 @@ class _Process:
             if size > LONGEST:
                 return Failed("result", "the answer is no answer of the grader's own reader")
             found = msgspec.msgpack.decode(stream.read(size))
-        except (OSError, ValueError, RecursionError, MemoryError, msgspec.DecodeError):
+        except Exception:
             return Failed("result", "the answer can't be read")
         return found if isinstance(found, dict) else Failed("result", "the answer can't be read")
 
@@ -282,22 +293,22 @@ def environment() -> dict[str, str]:
 
 
 def _value(answer: dict[str, Any]) -> Plain:
-    try:
+    with failing("result", "the result"):
         return _read(answer["value"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
-        raise Failed("result", f"the result can't be read: {error}") from None
 
 
-def _read(value: Any) -> Plain:
+def _read(value: Any, depth: int = 0) -> Plain:
     """A result as `guest` packed it."""
+    if depth > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, list):
-        return [_read(entry) for entry in value]
+        return [_read(entry, depth + 1) for entry in value]
     if not isinstance(value, dict):
         return value
     if "graph" in value:
         return str(value["graph"])
     if "dict" in value:
-        return {_read(key): _read(entry) for key, entry in value["dict"]}
+        return {_read(key, depth + 1): _read(entry, depth + 1) for key, entry in value["dict"]}
     kind, shape = np.dtype(str(value["dtype"])), tuple(int(size) for size in value["shape"])
     if kind.kind not in "biuf":
         raise ValueError(f"an array of {kind}")

@@ -8,18 +8,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tpucc.diagnostics import printable, reason
+from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.submissions import digest, submissions
 
+SEED = "TPUCC_SEED"
+"""The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""
 LONGEST_NAME = 200
 """Bytes of a submission's name, above which its results get another."""
 LONGEST = 600
@@ -35,9 +37,14 @@ class Row:
     results: dict[str, Any]
 
     @property
+    def note(self) -> str:
+        """What the submission's own file says of another lab or term."""
+        return str(self.results.get("extra_data", {}).get("note", ""))
+
+    @property
     def problem(self) -> str:
         """What stood in the way: of the whole submission, or of every test in the same words."""
-        if whole := str(self.results.get("output", "")):
+        if whole := str(self.results.get("output", "")).removesuffix(self.note).strip():
             return whole
         said = {first_line(str(test.get("output", ""))) for test in self.results.get("tests", ())}
         return said.pop() if len(said) == 1 and not self.results.get("score") else ""
@@ -48,15 +55,14 @@ def grade_all(
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
     run goes on: only what is new, changed, or was graded by another seed is graded."""
-    into.mkdir(parents=True, exist_ok=True)
+    into.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def graded(path: Path) -> Row:
         try:
-            row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
-        except OSError as error:
-            row = Row(path.name, "", _ungraded(f"{Path(error.filename or path).name} can't be read: {reason(error)}"))
-        except Exception as error:  # whatever a submission is, the others go on
-            row = Row(path.name, "", _ungraded(f"{type(error).__name__}: {error}"))
+            with failing("file", path.name):
+                row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+        except Failed as failure:  # whatever a submission is, the others go on
+            row = Row(path.name, "", _ungraded(failure.words))
         told(row)
         return row
 
@@ -110,10 +116,12 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
         return Row(path.name, "", _ungraded("it is a link; a submission is made of regular files"))
     file, found = _file(path, into), digest(path)
     file.unlink(missing_ok=True)
-    words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}", "--seed", str(seed)]
+    words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}"]
     words += [f"--json={file.absolute()}", "--details", *(["--trust"] if trust else [])]
     words += ["--", str(path.absolute())]  # a name may look like an option
-    problem = _run(words).replace(f"{path.absolute().parent}{os.sep}", "").replace(f"{file.absolute().parent}{os.sep}", "")
+    problem = (
+        _run(words, {SEED: str(seed)}).replace(f"{path.absolute().parent}{os.sep}", "").replace(f"{file.absolute().parent}{os.sep}", "")
+    )
     try:
         told = json.loads(read_file(file))
     except Exception:
@@ -123,10 +131,10 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     return Row(path.name, found, told)
 
 
-def _run(words: Sequence[str]) -> str:
-    """Runs a grader; returns what it says on standard error."""
+def _run(words: Sequence[str], told: Mapping[str, str]) -> str:
+    """Runs a grader, with `told` in its environment; returns what it says on standard error."""
     try:
-        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
+        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env={**_environment(), **told})
     except subprocess.TimeoutExpired:
         return f"the grader took longer than {LONGEST} s"
     return done.stderr.decode("utf-8", "replace").strip()
@@ -139,12 +147,12 @@ def _environment() -> dict[str, str]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, and
-    what of tpucc's own it is like."""
+    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, what
+    its own file says of another term, and what of tpucc's own it is like."""
     names = list(dict.fromkeys(test["name"] for row in rows for test in row.results.get("tests", ())))
     stream = io.StringIO()
-    table = csv.writer(stream, lineterminator="\n")
-    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "like"])
+    table = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # some spreadsheets split at semicolons, too
+    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "note", "like"])
     table.writerows(_cells(row, names) for row in rows)
     return stream.getvalue()
 
@@ -159,6 +167,7 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
         more.get("seed", ""),
         row.digest,
         _harmless(printable(first_line(row.problem))),
+        _harmless(printable(first_line(row.note))),
         "; ".join(map(str, more.get("like", ()))),
     )
 

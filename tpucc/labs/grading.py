@@ -12,12 +12,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tpucc.diagnostics import Diagnostic, Error, UsageError, printable, reason
+from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest, submitted
@@ -77,8 +77,13 @@ class Grade:
 
     @property
     def measures(self) -> dict[str, float]:
-        """The numbers of all tests, for a leaderboard."""
-        return {name: value for result in self.results for name, value in (result.outcome.measures or {}).items()}
+        """The numbers for a leaderboard: of the hidden tests where there are some, and none before each of these has earned points or
+        measured something. What is only right where everybody can see the inputs has no place."""
+        hidden = [test for test in self.tests if test.hidden]
+        counted = [result for result in self.results if result.test.hidden or not hidden]
+        if hidden and not (len(counted) == len(hidden) and all(found.score or found.outcome.measures for found in counted)):
+            return {}
+        return {name: value for result in counted for name, value in (result.outcome.measures or {}).items()}
 
 
 Watch = Callable[[Grade], None]
@@ -159,16 +164,14 @@ class Texts:
 
 def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
     try:
-        grade = replace(grade, digest=digest(path), date=date(path))
-        files = submitted(path)
+        with failing("file", path.name):
+            grade = replace(grade, digest=digest(path), date=date(path))
+            files = submitted(path)
         main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
         if lab.functions and main not in files:
             raise Failed("file", f"the submission has no {lab.file}")
     except Failed as failure:
         return _without_tests(grade, failure, watch)
-    except OSError as error:
-        name = Path(error.filename or path).name
-        return _without_tests(grade, Failed("file", f"{name} can't be read: {reason(error)}"), watch)
     if grade.seed is not None:
         grade = replace(grade, like=likeness(lab, files))
     if shared is None:
@@ -261,4 +264,4 @@ _TROUBLES = {"time": "a call took too long", "ended": "its process ended", "resu
 
 def random_seed() -> int:
     """A seed that nobody knows before."""
-    return random.SystemRandom().randrange(2**32)
+    return random.SystemRandom().randrange(2**64)

@@ -26,6 +26,8 @@ LONGEST = 4 * 2**20
 """Bytes of the longest answer."""
 MOST = 200_000
 """Values in the lists and dicts of an answer; arrays have as many as there is room for."""
+DEEPEST = 20
+"""Lists and dicts inside each other, in an answer."""
 FRAMES = 10
 """Calls that are told of an exception: as many of the first as of the last."""
 LOADING = 20.0
@@ -158,8 +160,8 @@ def _plain(value: Any, counted: Iterator[int], depth: int = 0) -> Any:
     """
     import numpy as np
 
-    if depth > 20:
-        raise Unfit("the result is nested more than 20 deep")
+    if depth > DEEPEST:
+        raise Unfit(f"the result is nested more than {DEEPEST} deep")
     if next(counted) > MOST:
         raise Unfit(f"the result has more than {MOST:,} values in lists; return an array")
     if value is None or isinstance(value, bool | int | float | str):

@@ -66,6 +66,10 @@ class Jail:
         """The interpreter that a child runs."""
         return python()
 
+    def reaches(self, place: Path) -> bool:
+        """Whether children could read a folder of the grader's, where this kind shall keep it from them."""
+        return False
+
     def end(self, cell: Cell) -> None:
         """Ends what a child started and left behind, as far as this kind can."""
 
@@ -157,6 +161,10 @@ class OtherUser(Jail):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
         others = (f"{folder}/{name}" for folder in ("/usr/local/bin", "/usr/bin"))
         return next((path for path in (python(), *others) if os.path.exists(path) and _open_to_others(Path(path))), python())
+
+    def reaches(self, place: Path) -> bool:
+        """Whether children may enter or list a folder."""
+        return _open_to_others(place.absolute()) and bool(place.stat().st_mode & 0o005)
 
     def end(self, cell: Cell) -> None:
         """Ends all processes of the user, and takes away its files."""

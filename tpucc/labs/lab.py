@@ -6,13 +6,14 @@ grader never imports a submission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import printable, reason
 
 Plain = Any
 """None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""
@@ -60,6 +61,20 @@ class Failed(Exception):
         if self.left_out:
             calls.insert(len(calls) // 2, f"  … {self.left_out:,} more calls")
         return "\n".join(filter(None, (f"{where}{raised}", *calls)))
+
+
+@contextmanager
+def failing(kind: str, what: str) -> Iterator[None]:
+    """Reads what a submission made, in the body: whatever goes wrong is the submission's failure. Raises `Failed`."""
+    try:
+        yield
+    except Failed:
+        raise
+    except OSError as error:
+        name = Path(error.filename).name if error.filename else what
+        raise Failed(kind, f"{name} can't be read: {reason(error)}") from None
+    except Exception as error:
+        raise Failed(kind, f"{what} can't be read: {error}") from None
 
 
 class Submission(Protocol):

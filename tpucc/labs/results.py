@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -22,12 +23,13 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
     """A grade in the form that Gradescope reads, with more under `extra_data`.
 
     Students read it once the grades are published, so that of a hidden test it has the points and nothing that the submission said: no
-    answer, no exception's text, nothing that it printed. With `details`, which are for instructors, it has these too, and what
-    of tpucc's own the submission is like.
+    answer, no exception's text, nothing that it printed. Measures of hidden tests stand in the leaderboard only, and are rounded: with all
+    their digits, the seed can be found that explains them. With `details`, which are for instructors, it has all of these, and what of
+    tpucc's own the submission is like.
     """
     rows = [_row(result, grade, details) for result in grade.results]
     told_all = details or not any(test.hidden for test in grade.tests)
-    lab, whole = grade.lab, len(rows) == len(grade.tests)
+    lab, whole, measures = grade.lab, len(rows) == len(grade.tests), grade.measures
     problem = grade.problem or ("" if whole else "not all tests have run")
     more = {
         "lab": lab.number,
@@ -47,16 +49,22 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
             **more,
             "digest": grade.digest,
             "date": grade.date,
+            "note": grade.note if grade.note != grade.problem else "",
             "complete": bool(grade.problem) or whole,
-            "measures": grade.measures,
-            **({"printed": printable_lines(grade.printed)} if told_all else {}),
+            **({"measures": measures, "printed": printable_lines(grade.printed)} if told_all else {}),
             **({"like": list(grade.like)} if details else {}),
         },
         "stdout_visibility": "hidden",
     }
-    if lab.ranks and lab.ranks in grade.measures:
-        told["leaderboard"] = [{"name": name, "value": value, "order": "asc"} for name, value in grade.measures.items()]
+    if lab.ranks and lab.ranks in measures:
+        shown = measures if told_all else {name: _rounded(value) for name, value in measures.items()}
+        told["leaderboard"] = [{"name": name, "value": value, "order": "asc"} for name, value in shown.items()]
     return told
+
+
+def _rounded(value: float) -> float:
+    """To three digits, of which at most two are decimals: 1.03, 45.2, 12,300."""
+    return round(value, min(2, 2 - math.floor(math.log10(abs(value))))) if value and math.isfinite(value) else value
 
 
 def write_json(grade: Grade, path: Path, details: bool = False) -> None:

@@ -7,13 +7,15 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tpucc.labs.lab import Failed, Lab
+from tpucc.labs.lab import Failed, Lab, failing
 
 TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
 """What a submission is made of; other files are left alone."""
 MOST = 2**21
 """Bytes of a submission."""
 FILES = 100
+DEEPEST = 20
+"""Folders in which a file may lie."""
 FILE = "lab.toml"
 """Says which lab a folder is of, and of which term. `grade` believes no term but that of `--term`: the file is the student's."""
 MOST_OF_FILE = 2**12
@@ -21,10 +23,8 @@ MOST_OF_FILE = 2**12
 
 def submitted(path: Path) -> dict[str, bytes]:
     """The files of a submission: those of a folder, or one. Raises `Failed` for links, for what is no regular file, and for too much."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
     found: dict[str, bytes] = {}
-    for file in files:
-        name = str(file.relative_to(path)) if path.is_dir() else file.name
+    for name, file in _entries(path):
         if file.is_symlink() or file.suffix in TEXTS or name == FILE:
             require_own(file, name)
         if file.suffix not in TEXTS:
@@ -33,6 +33,21 @@ def submitted(path: Path) -> dict[str, bytes]:
         if len(found) > FILES or sum(map(len, found.values())) > MOST or file.stat().st_size > MOST:
             raise Failed("file", f"a submission has at most {FILES} files and {MOST:,} bytes")
     return found
+
+
+def _entries(path: Path) -> list[tuple[str, Path]]:
+    """What is in a submission's folder and in those below it, by the names inside it; or the one file. Links are not followed. Raises
+    `Failed` where folders lie too deep in each other."""
+    if not path.is_dir():
+        return [(path.name, path)]
+    found, folders = list[Path](), [path]
+    while folders:
+        inside = list(folders.pop().iterdir())
+        found += inside
+        folders += [entry for entry in inside if entry.is_dir() and not entry.is_symlink()]
+        if folders and len(folders[-1].relative_to(path).parts) > DEEPEST:
+            raise Failed("file", f"a submission's folders are at most {DEEPEST} deep")
+    return [(entry.relative_to(path).as_posix(), entry) for entry in sorted(found)]
 
 
 def require_own(file: Path, name: str = FILE) -> None:
@@ -52,8 +67,9 @@ def submissions(folder: Path, lab: Lab) -> list[Path]:
 
 
 def others(folder: Path, lab: Lab) -> list[Path]:
-    """What lies beside the submissions and isn't graded, such as an archive."""
-    return sorted(path for path in folder.iterdir() if not _is_one(path, lab) and path.name != "check" and not path.name.startswith("."))
+    """What lies beside the submissions and isn't graded, such as an archive, or a folder whose name is none for a submission. Hidden files
+    aren't told."""
+    return sorted(path for path in folder.iterdir() if not _is_one(path, lab) and (path.is_dir() or not path.name.startswith(".")))
 
 
 def _is_one(path: Path, lab: Lab) -> bool:
@@ -63,16 +79,22 @@ def _is_one(path: Path, lab: Lab) -> bool:
 
 
 def digest(path: Path) -> str:
-    """A hash of a submission's names and contents: sixteen characters. Files beyond the limit count by their sizes."""
+    """A hash of the paths of a submission's files, inside it, and of their contents: sixteen characters. Files beyond the limit count by
+    their sizes. Raises `Failed`."""
     found = hashlib.sha256()
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+    for name, file in _entries(path):
         if file.is_file() and not file.is_symlink():
             content = file.read_bytes() if file.stat().st_size <= MOST else str(file.stat().st_size).encode()
-            found.update(os.fsencode(file.name) + f"\0{len(content)}\0".encode() + content)
+            found.update(os.fsencode(name) + f"\0{len(content)}\0".encode() + content)
     return found.hexdigest()[:16]
 
 
 def date(path: Path) -> str:
-    """When the newest file of a submission was written, as `2027-03-01 12:00:00` UTC."""
-    newest = max((file.lstat().st_mtime for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()), default=0.0)
-    return datetime.fromtimestamp(newest, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """When the newest file of a submission was written, as the file says: `2027-03-01 12:00:00` UTC. Raises `Failed`, for a time that is
+    no year's, too."""
+    with failing("file", "the time at which the newest file was written"):
+        return datetime.fromtimestamp(_newest(path), UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _newest(path: Path) -> float:
+    return max((file.lstat().st_mtime for _, file in _entries(path) if file.is_file()), default=0.0)
