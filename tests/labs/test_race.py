@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from random import Random
 
 import pytest
@@ -13,6 +15,9 @@ from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
 from tpucc.labs.race import FULL, mean, raced, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
+from tpucc.viz.charts.chart import WIDTH
+from tpucc.viz.heading import EDGE
+from tpucc.viz.text import NORMAL, text_width
 
 LAB = find("race")
 RULES = rules(AS_WRITTEN)
@@ -84,7 +89,13 @@ def test_the_picture_has_both_programs() -> None:
     assert found.picture is not None
     assert {"yours", "plain"} <= {line.split(":")[0] for line in found.drawing.splitlines()}
     assert max(map(len, found.drawing.splitlines())) <= 78
-    assert "the slowest is drawn; a bar is an instruction, an arrow leads from" in found.picture()
+    drawn = found.picture()
+    lines = [unescape(line) for line in re.findall(r"<text [^>]*>([^<]*)</text>", drawn)]
+    assert "the slowest is drawn; a bar is an instruction, in shift a tile, an arrow leads from what is waited for to" in " ".join(lines)
+    assert "thin bars, of one cycle: read_host_memory, set_configuration" in lines
+    assert max(text_width(line, NORMAL) for line in lines) <= WIDTH - 2 * EDGE
+    assert "cycles" in lines
+    assert "time" not in lines  # no handout says a clock
 
 
 def test_waste_of_another_term_costs_points() -> None:
