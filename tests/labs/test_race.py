@@ -117,3 +117,19 @@ def test_networks_of_every_term_compile(number: int) -> None:
     networks = list(race(draw, ruled.wastes))
     assert [network.name for network in networks] == list(FAMILIES)
     assert compiled(networks[number % 4], ruled.target).runtime.timeline.makespan > 0
+
+
+@pytest.mark.parametrize(("answer", "what"), [("graph.nodes[0]", "a Node"), ("'here'", "a str, 'here'"), ("None", "None")])
+def test_a_rewrite_that_gives_no_graph_is_told_what_it_gave(answer: str, what: str) -> None:
+    """A child says of what can't be handed back that it is none."""
+
+    class Child(Here):
+        def call(self, function: str, *arguments: object, seconds: float | None = None) -> object:
+            try:
+                return super().call(function, *arguments, seconds=seconds)
+            except Failed as failure:
+                raise Failed("result", failure.message) from None
+
+    network = next(race(Random(1), RULES.wastes))
+    found = tried(network, RULES.target, 1, Child(f"def rewrite(graph): return {answer}"), ["rewrite"])
+    assert found == (None, f"rewrite returned {what}; expected a graph")

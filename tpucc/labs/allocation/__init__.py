@@ -15,6 +15,7 @@ import tpucc
 from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
+from tpucc.labs.answers import integers
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
@@ -140,13 +141,7 @@ def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
         raise Refused(failure.kind, f"TooLarge is raised for {rows:,} rows, of which the buffers need {needed:,}") from None
     if found is None:
         raise Failed("result", "returned None: is a `return` missing?")
-    try:
-        starts = np.asarray(found)
-    except (ValueError, TypeError, OverflowError):
-        raise Failed("result", "returned no list of numbers") from None
-    if starts.shape != lives.rows.shape or starts.dtype.kind not in "iu":
-        raise Failed("result", f"returned {starts.dtype} of shape {list(starts.shape)}, expected {len(lives.rows)} integers")
-    return starts.astype(np.int64)
+    return integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
 
 
 def whole(lives: Lives, align: int) -> Lives:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from tpucc.labs.answers import integers as plain_integers
 from tpucc.labs.lab import Failed, Plain, Submission
 from tpucc.labs.quantisation.rules import SMALLEST, Rules
 from tpucc.labs.recorded import packed, recorded
@@ -91,11 +92,9 @@ def pair(answer: Plain, rules: Rules) -> tuple[float, int]:
 def integers(answer: Plain, shape: tuple[int, ...], what: str) -> Int64:
     """An array of integers of this shape."""
     try:
-        found = np.asarray(answer)
-    except (ValueError, TypeError, OverflowError):
-        raise Failed("result", f"{what}: returned no array of integers") from None
-    if found.shape != shape or (found.dtype.kind not in "iu" and found.size):
-        raise Failed("result", f"{what}: returned {found.dtype} of shape {list(found.shape)}, expected integers of shape {list(shape)}")
+        found = plain_integers(answer, shape, f"integers of shape {list(shape)}" if shape else "an integer")
+    except Failed as failure:
+        raise Failed("result", f"{what}: {failure.message}") from None
     whole: Int64 = np.clip(found, -(2**62), 2**62).astype(np.int64)
     return whole
 
