@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import tpucc
 from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
+from tpucc.cli.main import main
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import check as check_program
 from tpucc.labs import find
@@ -165,6 +166,25 @@ def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:
     assert done.output.splitlines()[-1] == "term spring; --seed 7"
     file.write_text("halt")
     assert run(lab_command.command, ["puzzle", "1", str(file)], standalone_mode=False).return_value == 1
+
+
+def test_a_puzzle_is_shown_of_the_folders_term_and_where_there_is_none_this_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["lab", "start", "0", "lab0", "--term", "spring"]) == 0
+    for name in ("handout.md", "puzzle03.asm"):
+        assert "tpucc lab puzzle 3 --term spring" in " ".join((tmp_path / "lab0" / name).read_text("utf-8").replace("; ", "").split())
+    told = {}
+    for asked in (("lab0",), (), ("--term", "spring")):
+        capsys.readouterr()
+        assert main(["lab", "puzzle", "3", *asked]) == 0
+        told[asked] = capsys.readouterr().out.splitlines()
+    assert [lines[0] for lines in told.values()] == [f"lab 0 (puzzles), {term}" for term in (Term("spring"), Term(), Term("spring"))]
+    assert told[()][1] == "note: . has no lab.toml, which would say a term: give the lab's folder, or --term NAME"
+    ends = ("lab0/puzzle03.asm", "puzzle03.asm", "puzzle03.asm --term spring")
+    assert [lines[-1] for lines in told.values()] == [f"tpucc lab puzzle 3 {end}" for end in ends]
+    assert [sum(line.startswith("note:") for line in lines) for lines in told.values()] == [0, 1, 0]
 
 
 def test_a_lab_of_texts_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,23 +105,27 @@ def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, 
 
 @command.command("puzzle")
 @click.argument("number", type=int, metavar="N")
-@click.argument("path", type=FILE, default=None, required=False, metavar="[FILE]")
+@click.argument("path", type=FILE, default=None, required=False, metavar="[DIR or FILE]")
 @term_option
 @click.option("--seed", type=click.IntRange(0), help="Draws the numbers (default: other ones each time).")
 def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed: int | None) -> int:
-    """Show puzzle N of lab 0; with FILE, check a solution. The term is that of the lab's folder, here or FILE's, unless it is given."""
-    folder = Path() if path is None else path.parent
-    said = term if term is not None else place(folder).term.name if (folder / LAB_FILE).is_file() else ""
-    asked = puzzle(number, said)
-    if path is None:
-        click.echo(_heading(find(0), Term(said)))
+    """Show puzzle N of lab 0; with FILE, check a solution. The term is that of the lab's folder, here or DIR or FILE's, if not given."""
+    folder = Path() if path is None else path if path.is_dir() else path.parent
+    own = place(folder).term if (folder / LAB_FILE).is_file() else None
+    said = Term(term) if term is not None else own or Term()
+    asked = puzzle(number, said.name)
+    if path is None or path.is_dir():
+        click.echo(_heading(find(0), said))
+        if own is None and term is None:
+            click.echo(f"note: {printable(str(folder))} has no {LAB_FILE}, which would say a term: give the lab's folder, or --term NAME")
         click.echo(str(asked))
-        click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {asked.file}")
+        option = "" if said == (own or Term()) else said.option
+        click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {quote(printable(str(folder / asked.file)))}{option}")
         return 0
     seed = random_seed() if seed is None else seed
     verdict = asked.check(read_file(path, most=2**20).decode("utf-8", "replace"), seed)
     click.echo("\n".join(map(printable, str(verdict).splitlines())))
-    click.echo(f"{Term(said)}; --seed {seed}")
+    click.echo(f"{said}; --seed {seed}")
     return 0 if verdict.solved else 1
 
 
