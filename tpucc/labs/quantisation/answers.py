@@ -46,8 +46,17 @@ def asked(
         by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
         words = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
         given = f"{words[0]} {values[place]!s}, {words[1]} {by!s}, zero point {zero}"
+        given += _tie(function, values[place], by)
         raise Failed("result", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
     return expected
+
+
+def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
+    """`; the quotient -15.5 is a tie`, of a value's quotient or an accumulator's product, where it is one."""
+    with np.errstate(over="ignore"):
+        exact = np.float32(value) / np.float32(by) if function == "quantise" else np.float32(value) * np.float32(by)
+    name = "quotient" if function == "quantise" else "product"
+    return f"; the {name} {exact:g} is a tie" if np.abs(exact) % 1 == 0.5 else ""
 
 
 def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
