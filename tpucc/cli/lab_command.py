@@ -27,6 +27,8 @@ LONGEST_TERM = 40
 """Characters of a term's name."""
 LEFT_OUT = 5
 """Files without a place on the board that are named."""
+RAISED = "it raised an exception"
+"""The trouble of a test that an exception ended."""
 PRINTED = 20
 """Lines of what a submission prints that a terminal shows."""
 
@@ -244,7 +246,9 @@ def _reasons(findings: list[Finding]) -> str:
 
 
 def _asked(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
-    """The lab and the term of the command line, or else of the folder."""
+    """The lab and the term of the command line, or else of the folder. Raises `UsageError` E0551 for a folder that isn't there."""
+    if not path.exists():
+        raise UsageError(Diagnostic("E0551", f"there is no folder {printable(str(path))}", help=("tpucc lab start N FOLDER begins a lab",)))
     if which is not None:
         return find(which), Term(term or "")
     found = place(path)
@@ -276,7 +280,17 @@ def _follow(sofar: Grade, json_file: Path | None, details: bool = False) -> None
 def _line(result: Result, sofar: Grade) -> str:
     mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
     head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
+    raised = _raised(result)
+    earlier = next((other.test.name for other in sofar.results[:-1] if raised and _raised(other) == raised), None)
+    if earlier is not None:
+        return f"{head}\n      the same exception as in `{earlier}`"
     return "\n".join((head, *(f"      {line}" for line in report(result, sofar, whole=False).splitlines())))
+
+
+def _raised(result: Result) -> str:
+    """`allocation.py:9: ValueError`, of a test that an exception of the submission's ended; nothing of any other."""
+    found = re.match(r"[^\n]+?:\d+: \w+", result.outcome.message) if result.trouble == RAISED else None
+    return found[0] if found else ""
 
 
 def _end(done: Grade) -> int:
