@@ -16,6 +16,7 @@ from tpucc.labs.front_end.asking import refused
 from tpucc.labs.given import LONGEST, call_text
 from tpucc.labs.guest import MOST, Unfit, _plain
 from tpucc.labs.lab import Failed
+from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing
 
 
@@ -54,6 +55,15 @@ class Buffers:
 )
 def test_a_call_in_words(arguments: tuple[Any, ...], said: str) -> None:
     assert call_text("f", arguments) == said
+
+
+def test_a_call_with_a_value_of_tpuccs_can_be_pasted() -> None:
+    lives = Lives(np.array([0, 4]), np.array([4, 8]), np.array([10, 3]))
+    text = call_text("allocate", (lives, 20))
+    assert text.startswith("import numpy as np; from tpucc.schedule.allocate import Lives\nallocate(")
+    found: list[Lives] = []
+    exec(text, {"allocate": lambda lives, rows: found.append(lives)})
+    assert [(each.first.tolist(), each.rows.tolist()) for each in found] == [([0, 4], [10, 3])]
 
 
 def test_a_call_in_words_is_bounded() -> None:

@@ -185,7 +185,8 @@ def test_an_exception_is_shown_with_the_students_calls_and_what_was_given(tmp_pa
       helper.py:2: ZeroDivisionError: integer division or modulo by zero
         allocation.py:9 in allocate: return mean(lives, len(lives.rows))
         helper.py:2 in mean: return n // (n - n)
-      given:    allocate(
+      given:    import numpy as np; from tpucc.schedule.allocate import Lives
+      allocate(
         Lives(
           first=np.array([0, 4, 5], np.int64),
 """
@@ -232,7 +233,7 @@ def test_a_call_that_takes_too_long_says_where_it_was(
     assert (
         "allocation.py:4: allocate: takes longer than 0.3 s, and was stopped there\n        allocation.py:2 in allocate: wait()\n" in said
     )
-    assert "\n        allocation.py:4 in wait: while True: pass\n      given:    allocate(\n" in said
+    assert "\n        allocation.py:4 in wait: while True: pass\n      given:    import numpy as np; from tpucc" in said
 
 
 SMUGGLES = """
