@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from tpucc.isa.record import RECORD
+from tpucc.labs.answers import integers
 from tpucc.labs.front_end.asking import refused
 from tpucc.labs.given import LONGEST, call_text
 from tpucc.labs.guest import MOST, Unfit, _plain
 from tpucc.labs.lab import Failed
+from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing
 
 
@@ -55,6 +57,15 @@ def test_a_call_in_words(arguments: tuple[Any, ...], said: str) -> None:
     assert call_text("f", arguments) == said
 
 
+def test_a_call_with_a_value_of_tpuccs_can_be_pasted() -> None:
+    lives = Lives(np.array([0, 4]), np.array([4, 8]), np.array([10, 3]))
+    text = call_text("allocate", (lives, 20))
+    assert text.startswith("import numpy as np; from tpucc.schedule.allocate import Lives\nallocate(")
+    found: list[Lives] = []
+    exec(text, {"allocate": lambda lives, rows: found.append(lives)})
+    assert [(each.first.tolist(), each.rows.tolist()) for each in found] == [([0, 4], [10, 3])]
+
+
 def test_a_call_in_words_is_bounded() -> None:
     nested: list[object] = []
     for _ in range(100):
@@ -76,3 +87,34 @@ def test_a_call_in_words_is_bounded() -> None:
 def test_a_refusal_of_another_form_says_how_to_write_it(about: object, message: str, said: str) -> None:
     with pytest.raises(Failed, match=said):
         refused({"code": "E0304", "message": message, "about": about, "help": ""})
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("here", "returned a str, 'here'; expected 3 integers"),
+        (7, "returned an int, 7; expected 3 integers"),
+        ({0: 4}, "returned a dict, {0: 4}; expected 3 integers"),
+        ([[1], [2, 3]], "returned a list, [[1], [2, 3]]; expected 3 integers"),
+        (np.zeros((3, 1), np.int8), "returned int8 of shape [3, 1]; expected 3 integers"),
+        ([1.0, 2.0, 3.0], "returned float64 of shape [3]; expected 3 integers: `.astype(int)` makes integers, and `//` divides them"),
+        (["x" * 99], f"returned a list, ['{'x' * 57}…; expected 3 integers"),
+    ],
+)
+def test_a_wrong_kind_of_answer_is_said_in_pythons_words(answer: object, message: str) -> None:
+    with pytest.raises(Failed) as found:
+        integers(answer, (3,), "3 integers")
+    assert found.value.words == message
+
+
+class Thing:
+    pass
+
+
+def test_what_cannot_be_handed_back_is_named() -> None:
+    for answer, message in (
+        (Thing(), "^returned a Thing$"),
+        ([Thing()], "^returned values with a Thing in them, which can't be handed back$"),
+    ):
+        with pytest.raises(Unfit, match=message):
+            _plain(answer, count(1))

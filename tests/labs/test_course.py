@@ -185,7 +185,8 @@ def test_an_exception_is_shown_with_the_students_calls_and_what_was_given(tmp_pa
       helper.py:2: ZeroDivisionError: integer division or modulo by zero
         allocation.py:9 in allocate: return mean(lives, len(lives.rows))
         helper.py:2 in mean: return n // (n - n)
-      given:    allocate(
+      given:    import numpy as np; from tpucc.schedule.allocate import Lives
+      allocate(
         Lives(
           first=np.array([0, 4, 5], np.int64),
 """
@@ -196,6 +197,23 @@ def test_an_exception_is_shown_with_the_students_calls_and_what_was_given(tmp_pa
     told = json.loads(results.read_text())
     assert told["extra_data"]["printed"].endswith("\n29 allocation.py")
     assert not re.search(r"(^|[\s\"'(])/\w", said + results.read_text())
+
+
+def test_an_exception_is_shown_once_and_later_tests_name_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its message may differ from test to test; the results have all of it."""
+    (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    raise ValueError(rows) if rows > 99 else KeyError(rows)\n")
+    assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
+    said = capsys.readouterr().out
+    assert said.count("allocation.py:2: ValueError") == said.count("allocation.py:2: KeyError") == 1
+    assert said.count("\n      the same exception as in `three buffers`\n") == 3
+    tests = json.loads((tmp_path / "r.json").read_text())["tests"]
+    assert [test["output"].split("(")[0].splitlines()[0].split(":")[0] for test in tests] == ["allocation.py"] * 5
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ((), ("--lab", "5")):
+        assert run("lab", "check", tmp_path / "nosuch", *more) == 2
+        assert f"error E0551: there is no folder {tmp_path / 'nosuch'}\n" in capsys.readouterr().err
 
 
 def test_what_is_printed_without_end_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +233,7 @@ def test_a_call_that_takes_too_long_says_where_it_was(
     assert (
         "allocation.py:4: allocate: takes longer than 0.3 s, and was stopped there\n        allocation.py:2 in allocate: wait()\n" in said
     )
-    assert "\n        allocation.py:4 in wait: while True: pass\n      given:    allocate(\n" in said
+    assert "\n        allocation.py:4 in wait: while True: pass\n      given:    import numpy as np; from tpucc" in said
 
 
 SMUGGLES = """

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import tpucc
 from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
+from tpucc.cli.main import main
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import check as check_program
 from tpucc.labs import find
@@ -60,6 +61,14 @@ WRONG = {
     "an output written as an input": (1, solution(1, host_is_y="host=x"), 2, "Inputs stay as they are", "V1004: line 2"),
     "a halt in a tile program": (13, "halt", 1, "tpucc adds them", "E0751: line 1 `halt`"),
     "no such instruction": (1, "; hm\n  reed x\n  halt", 2, "", "E0710: line 2 `reed x`: no instruction is named reed"),
+    "a comment of Python's": (1, "\n    # move it\n    halt", 2, "a comment begins with ;", "E0710: line 2"),
+    "rows beyond an output": (
+        1,
+        solution(1, host_is_y="host=y").replace("ub=0 host=y.0 rows=1", "ub=0 host=y.0 rows=5"),
+        2,
+        "",
+        ": y.0 has 1 row",
+    ),
     "a directive": (1, "halt\n.target tpu_v1", 2, "", ".target is part of the puzzle"),
     "a directive after a byte-order mark": (1, "\ufeff.target tpu_v1\nhalt", 1, "", ".target is part of the puzzle"),
     "nothing": (1, "", 0, "A program ends with halt", "V1001: "),
@@ -165,6 +174,25 @@ def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:
     assert done.output.splitlines()[-1] == "term spring; --seed 7"
     file.write_text("halt")
     assert run(lab_command.command, ["puzzle", "1", str(file)], standalone_mode=False).return_value == 1
+
+
+def test_a_puzzle_is_shown_of_the_folders_term_and_where_there_is_none_this_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["lab", "start", "0", "lab0", "--term", "spring"]) == 0
+    for name in ("handout.md", "puzzle03.asm"):
+        assert "tpucc lab puzzle 3 --term spring" in " ".join((tmp_path / "lab0" / name).read_text("utf-8").replace("; ", "").split())
+    told = {}
+    for asked in (("lab0",), (), ("--term", "spring")):
+        capsys.readouterr()
+        assert main(["lab", "puzzle", "3", *asked]) == 0
+        told[asked] = capsys.readouterr().out.splitlines()
+    assert [lines[0] for lines in told.values()] == [f"lab 0 (puzzles), {term}" for term in (Term("spring"), Term(), Term("spring"))]
+    assert told[()][1] == "note: . has no lab.toml, which would say a term: give the lab's folder, or --term NAME"
+    ends = ("lab0/puzzle03.asm", "puzzle03.asm", "puzzle03.asm --term spring")
+    assert [lines[-1] for lines in told.values()] == [f"tpucc lab puzzle 3 {end}" for end in ends]
+    assert [sum(line.startswith("note:") for line in lines) for lines in told.values()] == [0, 1, 0]
 
 
 def test_a_lab_of_texts_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tpucc import numerics
+from tpucc.labs import find
+from tpucc.labs.grading import run as run_test
 from tpucc.labs.lab import Failed, Plain, Term
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import network, run
@@ -89,3 +92,33 @@ def test_scales_that_no_float32_joins_are_refused(scales: tuple[float, ...]) -> 
     net = network()
     with pytest.raises(Failed, match="so far apart"):
         run(AS_WRITTEN, net, net.samples, Exact(scales))
+
+
+class Rounding(Exact):
+    """A submission whose `quantise` and `requantise` round as another term's rules say."""
+
+    def __init__(self, given: Rules) -> None:
+        super().__init__(())
+        self._given = given
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        return getattr(self._given, function)(*arguments)
+
+
+@pytest.mark.parametrize("function", ["quantise", "requantise"])
+@pytest.mark.parametrize("term", ["", "spring", "fall", "a", "b"])
+def test_a_public_test_finds_where_ties_go_and_says_that_there_is_one(function: str, term: str) -> None:
+    rule = rules(Term(term))
+    test = next(test for test in find("quantisation").public(Term(term)) if test.name == function)
+    found = run_test(test, Rounding(replace(rule, ties="away" if rule.ties == "even" else "even")))  # as np.rint
+    assert re.search(r"; the (quotient|product) -?\d+\.5 is a tie: expected", found.outcome.message)
+
+
+def test_a_term_with_symmetric_ranges_says_its_zero_point_once() -> None:
+    symmetric = next(Term(str(n)) for n in range(20) if rules(Term(str(n))).symmetric)
+    said = " ".join(find("quantisation").material("handout.md", symmetric).split())
+    assert "six digits. The zero point is always 0. A scale of 0.5" in said
+    assert re.search(
+        r"six digits\. Then the zero point is round\(.*: here it is -\d+\.",
+        find("quantisation").material("handout.md", Term()).replace("\n", " "),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from random import Random
 
 import pytest
@@ -13,6 +15,9 @@ from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
 from tpucc.labs.race import FULL, mean, raced, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
+from tpucc.viz.charts.chart import WIDTH
+from tpucc.viz.heading import EDGE
+from tpucc.viz.text import NORMAL, text_width
 
 LAB = find("race")
 RULES = rules(AS_WRITTEN)
@@ -84,7 +89,13 @@ def test_the_picture_has_both_programs() -> None:
     assert found.picture is not None
     assert {"yours", "plain"} <= {line.split(":")[0] for line in found.drawing.splitlines()}
     assert max(map(len, found.drawing.splitlines())) <= 78
-    assert "the slowest is drawn; a bar is an instruction, an arrow leads from" in found.picture()
+    drawn = found.picture()
+    lines = [unescape(line) for line in re.findall(r"<text [^>]*>([^<]*)</text>", drawn)]
+    assert "the slowest is drawn; a bar is an instruction, in shift a tile, an arrow leads from what is waited for to" in " ".join(lines)
+    assert "thin bars, of one cycle: read_host_memory, set_configuration" in lines
+    assert max(text_width(line, NORMAL) for line in lines) <= WIDTH - 2 * EDGE
+    assert "cycles" in lines
+    assert "time" not in lines  # no handout says a clock
 
 
 def test_waste_of_another_term_costs_points() -> None:
@@ -106,3 +117,19 @@ def test_networks_of_every_term_compile(number: int) -> None:
     networks = list(race(draw, ruled.wastes))
     assert [network.name for network in networks] == list(FAMILIES)
     assert compiled(networks[number % 4], ruled.target).runtime.timeline.makespan > 0
+
+
+@pytest.mark.parametrize(("answer", "what"), [("graph.nodes[0]", "a Node"), ("'here'", "a str, 'here'"), ("None", "None")])
+def test_a_rewrite_that_gives_no_graph_is_told_what_it_gave(answer: str, what: str) -> None:
+    """A child says of what can't be handed back that it is none."""
+
+    class Child(Here):
+        def call(self, function: str, *arguments: object, seconds: float | None = None) -> object:
+            try:
+                return super().call(function, *arguments, seconds=seconds)
+            except Failed as failure:
+                raise Failed("result", failure.message) from None
+
+    network = next(race(Random(1), RULES.wastes))
+    found = tried(network, RULES.target, 1, Child(f"def rewrite(graph): return {answer}"), ["rewrite"])
+    assert found == (None, f"rewrite returned {what}; expected a graph")

@@ -29,6 +29,8 @@ LEFT_OUT = 5
 """Files without a place on the board that are named."""
 SMALL_SEED = 2**32
 """Seeds below can all be tried in little time."""
+RAISED = "it raised an exception"
+"""The trouble of a test that an exception ended."""
 PRINTED = 20
 """Lines of what a submission prints that a terminal shows."""
 
@@ -107,23 +109,27 @@ def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, 
 
 @command.command("puzzle")
 @click.argument("number", type=int, metavar="N")
-@click.argument("path", type=FILE, default=None, required=False, metavar="[FILE]")
+@click.argument("path", type=FILE, default=None, required=False, metavar="[DIR or FILE]")
 @term_option
 @click.option("--seed", type=click.IntRange(0), help="Draws the numbers (default: other ones each time).")
 def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed: int | None) -> int:
-    """Show puzzle N of lab 0; with FILE, check a solution. The term is that of the lab's folder, here or FILE's, unless it is given."""
-    folder = Path() if path is None else path.parent
-    said = term if term is not None else place(folder).term.name if (folder / LAB_FILE).is_file() else ""
-    asked = puzzle(number, said)
-    if path is None:
-        click.echo(_heading(find(0), Term(said)))
+    """Show puzzle N of lab 0; with FILE, check a solution. The term is that of the lab's folder, here or DIR or FILE's, if not given."""
+    folder = Path() if path is None else path if path.is_dir() else path.parent
+    own = place(folder).term if (folder / LAB_FILE).is_file() else None
+    said = Term(term) if term is not None else own or Term()
+    asked = puzzle(number, said.name)
+    if path is None or path.is_dir():
+        click.echo(_heading(find(0), said))
+        if own is None and term is None:
+            click.echo(f"note: {printable(str(folder))} has no {LAB_FILE}, which would say a term: give the lab's folder, or --term NAME")
         click.echo(str(asked))
-        click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {asked.file}")
+        option = "" if said == (own or Term()) else said.option
+        click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {quote(printable(str(folder / asked.file)))}{option}")
         return 0
     seed = random_seed() if seed is None else seed
     verdict = asked.check(read_file(path, most=2**20).decode("utf-8", "replace"), seed)
     click.echo("\n".join(map(printable, str(verdict).splitlines())))
-    click.echo(f"{Term(said)}; --seed {seed}")
+    click.echo(f"{said}; --seed {seed}")
     return 0 if verdict.solved else 1
 
 
@@ -269,7 +275,9 @@ def _reasons(findings: list[Finding]) -> str:
 
 
 def _asked(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
-    """The lab and the term of the command line, or else of the folder."""
+    """The lab and the term of the command line, or else of the folder. Raises `UsageError` E0551 for a folder that isn't there."""
+    if not path.exists():
+        raise UsageError(Diagnostic("E0551", f"there is no folder {printable(str(path))}", help=("tpucc lab start N FOLDER begins a lab",)))
     if which is not None:
         return find(which), Term(term or "")
     found = place(path)
@@ -301,7 +309,17 @@ def _follow(sofar: Grade, json_file: Path | None, details: bool = False) -> None
 def _line(result: Result, sofar: Grade) -> str:
     mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
     head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
+    raised = _raised(result)
+    earlier = next((other.test.name for other in sofar.results[:-1] if raised and _raised(other) == raised), None)
+    if earlier is not None:
+        return f"{head}\n      the same exception as in `{earlier}`"
     return "\n".join((head, *(f"      {line}" for line in report(result, sofar, whole=False).splitlines())))
+
+
+def _raised(result: Result) -> str:
+    """`allocation.py:9: ValueError`, of a test that an exception of the submission's ended; nothing of any other."""
+    found = re.match(r"[^\n]+?:\d+: \w+", result.outcome.message) if result.trouble == RAISED else None
+    return found[0] if found else ""
 
 
 def _end(done: Grade) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from textwrap import indent
@@ -24,13 +24,23 @@ ELEMENTS, ENTRIES, DEPTH = 1000, 50, 3
 
 
 def call_text(function: str, arguments: Sequence[object]) -> str:
-    """`quantise(np.array([0.5], np.float32), 0.25, 3)`; what is long is cut, an array that is larger than `ELEMENTS` has its shape."""
+    """`quantise(np.array([0.5], np.float32), 0.25, 3)`; what is long is cut, an array that is larger than `ELEMENTS` has its shape. Where
+    values of tpucc's stand as their fields, the imports with which the call can be tried come first."""
     texts = [_cut(shown(argument)) for argument in arguments]
     line = f"{function}({', '.join(texts)})"
+    head = f"import numpy as np; {imports}\n" if (imports := "; ".join(dict.fromkeys(_imports(arguments)))) else ""
     if len(line) <= LINE and "\n" not in line:
-        return line
+        return f"{head}{line}"
     lines = indent(",\n".join(texts), "  ")
-    return f"{function}(\n{lines}\n)"
+    return f"{head}{function}(\n{lines}\n)"
+
+
+def _imports(arguments: Sequence[object]) -> Iterator[str]:
+    """The import of each class of tpucc's whose values `_fields` shows."""
+    for value in arguments:
+        if is_dataclass(value) and type(value).__module__.startswith("tpucc.") and shown(value).startswith(f"{type(value).__name__}("):
+            yield f"from {type(value).__module__} import {type(value).__name__}"
+            yield from _imports([getattr(value, entry.name) for entry in fields(value)])
 
 
 def shown(value: object, depth: int = 0) -> str:

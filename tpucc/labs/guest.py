@@ -187,7 +187,8 @@ def _several(value: Any, counted: Iterator[int], depth: int) -> Any:
         return _plain(value.builder.graph(value), counted, depth)
     if isinstance(value, list | tuple) or hasattr(value, "__iter__"):
         return [_plain(entry, counted, depth) for entry in value]
-    raise Unfit(f"the result has a {type(value).__name__}, which can't be handed back")
+    name = f"a {type(value).__name__}"
+    raise Unfit(f"returned {name}" if depth == 1 else f"returned values with {name} in them, which can't be handed back")
 
 
 def _base(value: Any) -> Any:

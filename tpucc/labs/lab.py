@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from shlex import quote
 from typing import Any, Protocol
 
 from tpucc.diagnostics import printable, reason
@@ -132,6 +133,11 @@ class Term:
 
     def __str__(self) -> str:
         return f"term {printable(self.name)}" if self.name else "as written, without a term"
+
+    @property
+    def option(self) -> str:
+        """What a command needs to be of this term, after a space: ` --term spring`; nothing without a term."""
+        return f" --term {quote(printable(self.name))}" if self.name else ""
 
     def draw(self, lab: str) -> Random | None:
         """A source of numbers that is this term's and this lab's, or None without a term."""

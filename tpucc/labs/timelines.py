@@ -80,12 +80,16 @@ def _letters(runs: Sequence[Shown]) -> list[str]:
 
 
 def timelines_svg(name: str, runs: Sequence[Shown], words: str = "") -> str:
-    """The lanes of each program over a common axis; an arrow leads from what is waited for to what waits."""
-    words = f"{words}{'; ' if words else ''}a bar is an instruction{_reading(runs)}"
-    head = heading(name, words, ())
+    """The lanes of each program over a common axis of cycles; an arrow leads from what is waited for to what waits. There is no axis of
+    seconds: the labs' machines have no clock that a student knows."""
+    words = f"{words}{'; ' if words else ''}a bar is an instruction, in shift a tile{_reading(runs)}"
+    head = heading(name, words, (), most=WIDTH - 2 * EDGE)
     scale = Scale(0, _longest(runs), LEFT, WIDTH - EDGE)
     used = {lane.name for run in runs for lane in lanes(run.program, run.times) if len(lane.starts)}
     top, parts = EDGE + head.height, [head.markup]
+    if thin := _thin(runs):
+        parts.append(label(f"thin bars, of one cycle: {', '.join(thin)}", EDGE, top + SMALL, SMALL, "soft"))
+        top += 22
     for run in runs:
         parts.append(label(run.words, EDGE, top + SMALL, font_weight="bold"))
         top += 22
@@ -96,7 +100,7 @@ def timelines_svg(name: str, runs: Sequence[Shown], words: str = "") -> str:
         parts += _waits(run, {LANES[name]: y for name, y in tops.items() if name in LANES}, scale)
         parts += [_bars(run, lane, scale, tops[lane.name]) for lane in shown]
         top += len(shown) * (LANE + LANE_GAP) + 14
-    parts.append(cycle_axis(scale, top, runs[0].program.target.clock_hz))
+    parts.append(cycle_axis(scale, top))
     return picture("timelines", words, WIDTH, top + 44, *parts)
 
 
@@ -104,6 +108,19 @@ def _reading(runs: Sequence[Shown]) -> str:
     """What the arrows are, where there are some."""
     drawn = any(0 < len(_found(run)) <= WAITS for run in runs)
     return ", an arrow leads from what is waited for to what waits" if drawn else ""
+
+
+def _thin(runs: Sequence[Shown]) -> list[str]:
+    """The mnemonics of the instructions that take one cycle, and have a bar."""
+    found = {
+        Opcode(opcode).mnemonic
+        for run in runs
+        for lane in lanes(run.program, run.times)
+        for opcode in run.program.instructions["opcode"][
+            lane.instructions[(lane.ends - lane.starts == 1) & (lane.instructions >= 0)]
+        ].tolist()
+    }
+    return sorted(found)
 
 
 def _found(run: Shown) -> Int64:
@@ -120,6 +137,7 @@ def _bars(run: Shown, lane: Lane, scale: Scale, top: float) -> Markup:
     for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
         number = run.numbers[index] if 0 <= index < len(run.numbers) else -1
         said = f"instruction {number:,} · " if number >= 0 else ""
+        said += f"{Opcode(int(run.program.instructions['opcode'][index])).mnemonic} · " if index >= 0 else "tile · "
         width = max(0.8, scale(end) - scale(start) - 1)
         words = title(f"{said}cycles {start:,}–{end:,}")
         parts.append(tag("rect", words, attributes=solid_paint(lane.kind), x=scale(start), y=top, width=width, height=LANE))

@@ -120,7 +120,7 @@ def instruction_fields(line: Sequence[Word], resolve: Resolve, operands: Operand
 def _opcode(word: Word) -> Opcode:
     opcode = _MNEMONICS.get(word.text) if not word.key else None
     if opcode is None:
-        near = did_you_mean(word.text, _MNEMONICS)
+        near = "a comment begins with ;" if word.text.startswith(("#", "//")) else did_you_mean(word.text, _MNEMONICS)
         raise line_error("E0710", f"no instruction is named {word}", word.span, near or f"the instructions are {listed(list(_MNEMONICS))}")
     return opcode
 

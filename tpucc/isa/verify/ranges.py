@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.instructions import Records
 from tpucc.isa.program import stretch_ends
@@ -54,10 +55,16 @@ def _rows(context: Context) -> Iterator[Violation]:
 
 def _host(context: Context) -> Iterator[Violation]:
     effects = context.effects
-    start, end = effects.host_start, effects.host_end
-    outside = end > np.maximum(start, stretch_ends(context.program.host, start))
-    message = "moves the host's rows {:,} to {:,}, which are not all in host buffers of one kind"
-    yield from context.each("V0303", outside, lambda i: message.format(start[i], end[i] - 1))
+    start, end, host = effects.host_start, effects.host_end, context.program.host
+    outside = end > np.maximum(start, stretch_ends(host, start))
+
+    def reach(index: int) -> str:
+        first = int(start[index])
+        begun = next((buffer for buffer in host if buffer.start <= first < buffer.end), None)
+        held = f": {printable(begun.name)} has {counted(begun.rows, 'row')}" if begun else ""
+        return f"moves the host's rows {first:,} to {end[index] - 1:,}, which are not all in host buffers of one kind{held}"
+
+    yield from context.each("V0303", outside, reach)
 
 
 def buffer_of(context: Context, rows: Int64) -> Int64:

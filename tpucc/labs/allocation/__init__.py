@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,9 @@ import numpy as np
 
 import tpucc
 from tpucc.diagnostics import counted
-from tpucc.labs.allocation.drawing import lives_svg, lives_text, sharing
+from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
+from tpucc.labs.answers import integers
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
@@ -121,18 +122,26 @@ def three(align: int) -> Lives:
     return Lives(np.array([0, 4, 5]), np.array([4, 8, 9]), align * np.array([10, 4, 9]) - np.array([0, align > 1, align > 1]))
 
 
-def ask(submission: Submission, lives: Lives, rows: int) -> Int64:
-    """What the submission answers, as one row number for each buffer. Raises `Failed`."""
-    found = submission.call("allocate", lives, rows)
+class Refused(Failed):
+    """The submission's `TooLarge`, with the rows that the buffers need."""
+
+    @property
+    def words(self) -> str:
+        return self.message
+
+
+def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
+    """What the submission answers, as one row number for each buffer. Raises `Failed`; for a `TooLarge`, `Refused`."""
+    try:
+        found = submission.call("allocate", lives, rows)
+    except Failed as failure:
+        if failure.kind != "TooLarge":
+            raise
+        needed = bound(lives, rules.alignment) + rules.lost
+        raise Refused(failure.kind, f"TooLarge is raised for {rows:,} rows, of which the buffers need {needed:,}") from None
     if found is None:
         raise Failed("result", "returned None: is a `return` missing?")
-    try:
-        starts = np.asarray(found)
-    except (ValueError, TypeError, OverflowError):
-        raise Failed("result", "returned no list of numbers") from None
-    if starts.shape != lives.rows.shape or starts.dtype.kind not in "iu":
-        raise Failed("result", f"returned {starts.dtype} of shape {list(starts.shape)}, expected {len(lives.rows)} integers")
-    return starts.astype(np.int64)
+    return integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
 
 
 def whole(lives: Lives, align: int) -> Lives:
@@ -149,7 +158,7 @@ def wrong(lives: Lives, starts: Int64, rows: int, rules: Rules) -> str:
         return f"{_place(lives, starts, b)} is not inside rows {rules.below} to {end - 1:,}"
     crooked = np.flatnonzero(starts % rules.alignment)
     if len(crooked):
-        return f"buffer {crooked[0]} begins at row {starts[crooked[0]]:,}, which {rules.alignment} does not divide"
+        return f"{_buffer(lives, int(crooked[0]))} begins at row {starts[crooked[0]]:,}, which {rules.alignment} does not divide"
     for one, other in sharing(lives, starts):
         return f"{_place(lives, starts, one)} and {_place(lives, starts, other)} share rows while both are alive"
     return ""
@@ -157,7 +166,12 @@ def wrong(lives: Lives, starts: Int64, rows: int, rules: Rules) -> str:
 
 def _place(lives: Lives, starts: Int64, b: int) -> str:
     start, rows = int(starts[b]), int(lives.rows[b])
-    return f"buffer {b} (instructions {lives.first[b]} to {lives.last[b]}) on rows {start:,} to {start + rows - 1:,}"
+    return f"{_buffer(lives, b)}, instructions {lives.first[b]} to {lives.last[b]}, on rows {start:,} to {start + rows - 1:,}"
+
+
+def _buffer(lives: Lives, b: int) -> str:
+    """A buffer's number, and the letter that it has in characters."""
+    return f"buffer {b} ({NAMES[b]})" if 9 < b < len(lives.rows) <= len(NAMES) else f"buffer {b}"
 
 
 def _given(lives: Lives, rows: int) -> str:
@@ -167,12 +181,16 @@ def _given(lives: Lives, rows: int) -> str:
 
 def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Outcome:
     """One allocation, which must be right."""
-    starts = ask(submission, lives, rows)
+    starts = ask(submission, lives, rows, rules)
     if problem := wrong(lives, starts, rows, rules):
         return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts.tolist())), lives, starts, rules)
+    return _shown(Outcome(1, _counts(lives, starts, rules)), lives, starts, rules)
+
+
+def _counts(lives: Lives, starts: Int64, rules: Rules) -> str:
+    """The peak and its lower bound, both of rows rounded up to the alignment."""
     needed = bound(lives, rules.alignment)
-    words = f"{len(starts)} buffers in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
-    return _shown(Outcome(1, words), lives, starts, rules)
+    return f"{counted(len(starts), 'buffer')} in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
 
 
 def _shown(outcome: Outcome, lives: Lives, starts: Int64, rules: Rules) -> Outcome:
@@ -203,19 +221,16 @@ def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
     needed = bound(lives, rules.alignment)
     rows = needed + rules.lost
     try:
-        starts = ask(submission, lives, rows - 1)
-    except Failed as failure:
-        if failure.kind != "TooLarge":
-            raise
+        starts = ask(submission, lives, rows - 1, rules)
+    except Refused:
+        pass
     else:
         message = f"{rows - 1:,} rows are too few: {needed:,} are alive at one time, and {_left(rows - 1, rules)}"
         return Outcome(0, message, _given(lives, rows - 1), "TooLarge is raised", str(starts.tolist()))
     try:
         found = placed(lives, rows, rules, submission)
-    except Failed as failure:
-        if failure.kind != "TooLarge":
-            raise
-        message = f"TooLarge is raised, and {rows:,} rows are enough: {needed:,} are alive at one time, and {_left(rows, rules)}"
+    except Refused as refused:
+        message = f"{refused.message}: {needed:,} are alive at one time, and {_left(rows, rules)}"
         return Outcome(0, message, _given(lives, rows), "a row for each buffer")
     return replace(found, message=f"{found.message}; TooLarge with one row fewer") if found.passed else found
 
@@ -240,7 +255,7 @@ def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outc
     """How many rows are used, against the least that any allocator needs. One wrong allocation loses all points."""
     quotients, worst = [], (0.0, cases[0], np.zeros(0, np.int64))
     for lives in cases:
-        starts = ask(submission, lives, ROWS)
+        starts = ask(submission, lives, ROWS, rules)
         if problem := wrong(lives, starts, ROWS, rules):
             return Outcome(0, problem, _given(lives, ROWS), "", str(starts.tolist()))
         quotients.append(_used(lives, starts, rules) / bound(lives, rules.alignment))
@@ -254,24 +269,24 @@ def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outc
 
 def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
     """A model compiled with the submission as its allocator, and judged. It has rows enough for every term's rules."""
-    stage: Callable[[Lives, int], Int64] = partial(_stage, submission, rules)
+    placed: list[tuple[Lives, Int64]] = []
+
+    def stage(lives: Lives, rows: int) -> Int64:
+        starts = _stage(submission, rules, lives, rows)
+        placed.append((lives, starts))
+        return starts
+
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
     exe = tpucc.compile_source(MODEL, params={"batch": batch}, target=machine, stages=tpucc.Stages(allocate=stage))
     verdict = tpucc.judge(exe)
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
-    return Outcome(1, f"equal; {verdict.peak_rows:,} rows in use, {verdict.lower_bound:,} alive; {verdict.cycles:,} cycles")
+    return Outcome(1, f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles")
 
 
 def _stage(submission: Submission, rules: Rules, lives: Lives, rows: int) -> Int64:
     """The submission as the compiler's stage. A `TooLarge` loses the test: the compiler would go on without an allocator, and spill."""
-    try:
-        starts = ask(submission, lives, rows)
-    except Failed as failure:
-        if failure.kind != "TooLarge":
-            raise
-        needed = bound(lives, rules.alignment)
-        raise Failed("result", f"TooLarge is raised for {rows:,} rows, of which the buffers need {needed + rules.lost:,}") from None
+    starts = ask(submission, lives, rows, rules)
     if problem := wrong(lives, starts, rows, rules):
         raise Failed("result", problem)
     return starts

@@ -12,6 +12,7 @@ from tpucc.diagnostics import Error
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.program import Program
+from tpucc.labs.answers import integers
 from tpucc.labs.lab import Failed, Plain
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.verify import verify_tiles
@@ -34,12 +35,7 @@ class Rules:
 
 def read_order(found: Plain, count: int) -> Int64:
     """A submission's answer as numbers of instructions. Raises `Failed`."""
-    try:
-        order = np.asarray(found)
-    except (ValueError, TypeError, OverflowError):
-        raise Failed("result", "returned no list of numbers") from None
-    if order.shape != (count,) or order.dtype.kind not in "iu":
-        raise Failed("result", f"returned {order.dtype} of shape {list(order.shape)}, expected {count:,} integers")
+    order = integers(found, (count,), f"{count:,} integers")
     outside = np.flatnonzero((order < 0) | (order >= count))
     if len(outside):
         raise Failed("result", f"returned instruction {order[outside[0]]}; there are 0 to {count - 1:,}")

@@ -14,6 +14,7 @@ from tpucc.diagnostics import Error
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
+from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission
 from tpucc.labs.passes.rules import Rules
 from tpucc.labs.recorded import packed, recorded
@@ -103,7 +104,8 @@ def ask(function: str, graph: Graph, submission: Submission) -> Graph:
     """What the submission's pass returns. Raises `Failed` where that is no graph, or one that breaks the rules of graphs."""
     text = submission.call(function, graph)
     if not isinstance(text, str) or not text.startswith("graph ") or len(text) > LONGEST:
-        raise Failed("result", "returned no graph" if not isinstance(text, str) or len(text) <= LONGEST else "returned a huge graph")
+        huge = isinstance(text, str) and len(text) > LONGEST
+        raise Failed("result", "returned a huge graph" if huge else f"returned {said(text)}; expected a graph")
     try:
         made = parse_graph(text, "result.graph", ATTRIBUTES)
         verify_stage(made)

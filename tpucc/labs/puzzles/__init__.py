@@ -80,6 +80,7 @@ def _words(term: Term) -> Mapping[str, str]:
     held = rules(term)
     column_sums = held.weights.sum(axis=0).tolist()
     return {
+        "term_option": term.option,
         "rows": str(held.rows),
         "rows2": str(2 * held.rows),
         "rows3": str(3 * held.rows),

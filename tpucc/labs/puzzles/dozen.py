@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -82,7 +82,7 @@ def puzzles(term: Term = AS_WRITTEN) -> tuple[Puzzle, ...]:
     held = rules(term)
     first = (_move, _combine, _table, _one_product, _two_tiles, _bias, _requantise)
     second = (_fetch, _race, _spill, _tile_again, _window, _tiles, _fewest)
-    return tuple(make(number, held) for number, make in enumerate((*first, *second), 1))
+    return tuple(replace(make(number, held), term=term) for number, make in enumerate((*first, *second), 1))
 
 
 def _move(number: int, held: Rules) -> Puzzle:

@@ -10,6 +10,7 @@ from textwrap import fill
 
 from tpucc.diagnostics import counted, listed
 from tpucc.isa.listing.data import matrix_lines
+from tpucc.labs.lab import AS_WRITTEN, Term
 from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
 from tpucc.labs.puzzles.setting import Setting
 from tpucc.target import Target, load_target, number_fields
@@ -49,6 +50,7 @@ class Puzzle:
     slow: int | None = None
     accumulator_rows: int = 16
     unified_buffer_rows: int = 48
+    term: Term = AS_WRITTEN
 
     @property
     def file(self) -> str:
@@ -72,7 +74,7 @@ class Puzzle:
     @property
     def begun(self) -> str:
         """The file that a student begins with."""
-        where = f"tpucc lab puzzle {self.number} shows the memories and the goal."
+        where = f"tpucc lab puzzle {self.number}{self.term.option} shows the memories and the goal."
         said = fill(f"{self.task} {where}", WIDTH, initial_indent="; ", subsequent_indent="; ", break_on_hyphens=False)
         return f"; {self.title[0].upper()}{self.title[1:]}\n{said}\n\n{self.text}"
 

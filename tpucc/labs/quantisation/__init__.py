@@ -45,7 +45,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "zero_format": "" if rule.symmetric else ", computed in float64 from the scale as it was rounded",
         "rint": ", as it should" if rule.ties == "even" else ", which isn't the rule here",
         "hand_scale": f"{scale_by_hand:.6f}",
-        "hand_zero": str(_nearest(rule, zero_by_hand)),
+        "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {zero}: here it is {_nearest(rule, zero_by_hand)}.",
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
         **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
         "all": f"{full:g}",
@@ -76,7 +76,7 @@ def _fixed(rule: Rules, draw: Random) -> tuple[Mapping[Literal["quantise", "requ
     column = np.array([[0.5, -2.0, 0.0], [-1.0, 0.25, 3.0], [0.75, 1.5, -1.0]], np.float32)
     cases: Mapping[Literal["quantise", "requantise"], Sequence[Case]] = {
         "quantise": [_halves(draw, rule, 4), _plain_values(draw)],
-        "requantise": [_sums(draw, 4), _sums(draw, 0)],
+        "requantise": [_sums(draw, 4), _sums(draw, 0), _tie(rule)],
     }
     return cases, [column, _matrix(draw)]
 
@@ -221,6 +221,12 @@ def _half_sums(draw: Random, rule: Rules, zero: int) -> Case:
     """The same of accumulators, with a multiplier for each column."""
     sums = np.array([2 * draw.randrange(-rule.high, rule.high) + 1 for _ in range(40)], np.int32).reshape(10, 4)
     return sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero
+
+
+def _tie(rule: Rules) -> Case:
+    """One accumulator whose product is a tie, which rounding as the term's rule doesn't say takes elsewhere."""
+    accumulator = {"even": 29, "away": -29, "zero": 31}[rule.ties]
+    return np.array([[accumulator]], np.int32), np.array([0.5], np.float32), 3
 
 
 def _plain_values(draw: Random) -> Case:

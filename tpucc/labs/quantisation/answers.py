@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from tpucc.labs.answers import integers as plain_integers
 from tpucc.labs.lab import Failed, Plain, Submission
 from tpucc.labs.quantisation.rules import SMALLEST, Rules
 from tpucc.labs.recorded import packed, recorded
@@ -45,8 +46,17 @@ def asked(
         by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
         words = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
         given = f"{words[0]} {values[place]!s}, {words[1]} {by!s}, zero point {zero}"
+        given += _tie(function, values[place], by)
         raise Failed("result", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
     return expected
+
+
+def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
+    """`; the quotient -15.5 is a tie`, of a value's quotient or an accumulator's product, where it is one."""
+    with np.errstate(over="ignore"):
+        exact = np.float32(value) / np.float32(by) if function == "quantise" else np.float32(value) * np.float32(by)
+    name = "quotient" if function == "quantise" else "product"
+    return f"; the {name} {exact:g} is a tie" if np.abs(exact) % 1 == 0.5 else ""
 
 
 def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
@@ -91,11 +101,9 @@ def pair(answer: Plain, rules: Rules) -> tuple[float, int]:
 def integers(answer: Plain, shape: tuple[int, ...], what: str) -> Int64:
     """An array of integers of this shape."""
     try:
-        found = np.asarray(answer)
-    except (ValueError, TypeError, OverflowError):
-        raise Failed("result", f"{what}: returned no array of integers") from None
-    if found.shape != shape or (found.dtype.kind not in "iu" and found.size):
-        raise Failed("result", f"{what}: returned {found.dtype} of shape {list(found.shape)}, expected integers of shape {list(shape)}")
+        found = plain_integers(answer, shape, f"integers of shape {list(shape)}" if shape else "an integer")
+    except Failed as failure:
+        raise Failed("result", f"{what}: {failure.message}") from None
     whole: Int64 = np.clip(found, -(2**62), 2**62).astype(np.int64)
     return whole
 

@@ -13,6 +13,7 @@ from math import prod
 from tpucc.diagnostics import ProgramError
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import parse_graph
+from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Plain
 from tpucc.ops import OPS
 
@@ -25,8 +26,8 @@ ATTRIBUTES: Mapping[str, type] = {name: operator.attributes for name, operator i
 
 def returned_graph(found: Plain, given: Graph) -> Graph:
     """The graph that `rewrite` made of `given`. Raises `Failed`."""
-    if not isinstance(found, str):
-        raise Failed("result", f"rewrite returned {type(found).__name__}, expected a Graph")
+    if not isinstance(found, str) or not found.startswith("graph "):
+        raise Failed("result", f"rewrite returned {said(found)}; expected a graph")
     if len(found) > LONGEST:
         raise Failed("result", f"the graph's text has {len(found):,} characters; at most {LONGEST:,} are read")
     try:

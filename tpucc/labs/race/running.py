@@ -97,7 +97,13 @@ class Rewrite:
     level: ClassVar[int] = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        found = returned_graph(self.submission.call(REWRITE, graph), graph)
+        try:
+            answer = self.submission.call(REWRITE, graph)
+        except Failed as failure:
+            if failure.kind != "result":
+                raise
+            raise Failed("result", f"{REWRITE} {failure.message}; expected a graph") from None
+        found = returned_graph(answer, graph)
         return graph if found == graph else found
 
 

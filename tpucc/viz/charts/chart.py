@@ -82,16 +82,17 @@ def hatch_fill(key: str, name: str) -> str:
     return f"url(#{key}-{name})"
 
 
-def cycle_axis(scale: Scale, y: float, clock_hz: float) -> Markup:
-    """A time axis: cycles, and below them the same in seconds at the target's clock."""
-    unit, factor = seconds_unit(scale.high / clock_hz)
-    parts = [line(scale.start, y, scale.end, y)]
+def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
+    """A time axis: cycles, and below them the same in seconds at the target's clock, where one is given."""
+    parts = [line(scale.start, y, scale.end, y), label("cycles", MARGIN, y + 18)]
+    parts += [label("time", MARGIN, y + 33, SMALL, "soft")] if clock_hz else []
     for value in ticks(scale.high):
         x = scale(value)
-        time = f"{number(round(value / clock_hz * factor, 6))} {unit}"
         anchor = "end" if x > scale.end - 24 else "middle"
-        parts += [line(x, y, x, y + 5), label(number(value), x, y + 18, anchor=anchor), label(time, x, y + 33, SMALL, "soft", anchor)]
-    parts += [label("cycles", MARGIN, y + 18), label("time", MARGIN, y + 33, SMALL, "soft")]
+        parts += [line(x, y, x, y + 5), label(number(value), x, y + 18, anchor=anchor)]
+        if clock_hz:
+            unit, factor = seconds_unit(scale.high / clock_hz)
+            parts.append(label(f"{number(round(value / clock_hz * factor, 6))} {unit}", x, y + 33, SMALL, "soft", anchor))
     return joined(parts)
 
 

@@ -1,0 +1,37 @@
+"""What a submission returned where another kind of value was expected, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.labs.lab import Failed, Plain
+from tpucc.numerics import AnyArray
+
+LONGEST = 60
+"""Characters of a value that are shown."""
+
+
+def integers(answer: Plain, shape: tuple[int, ...], expected: str) -> AnyArray:
+    """An array of integers of this shape, of any of NumPy's types. Raises `Failed`, which says what was `expected`."""
+    try:
+        found = np.asarray(answer)
+    except (ValueError, TypeError, OverflowError):
+        raise Failed("result", f"returned {said(answer)}; expected {expected}") from None
+    if found.shape != shape or (found.dtype.kind not in "iu" and found.size):
+        whole = ": `.astype(int)` makes integers, and `//` divides them" if found.dtype.kind == "f" and found.shape == shape else ""
+        raise Failed("result", f"returned {said(answer)}; expected {expected}{whole}")
+    return found
+
+
+def said(answer: Plain) -> str:
+    """`a str, 'here'`, `None`; of numbers in an array or in lists, their type and shape, such as `float64 of shape [3]`."""
+    try:
+        found = np.asarray(answer)
+    except (ValueError, TypeError, OverflowError):
+        found = np.asarray(None)
+    if found.ndim and found.dtype.kind in "biuf":
+        return f"{found.dtype} of shape {list(found.shape)}"
+    if answer is None:
+        return "None"
+    kind, text = type(answer).__name__, repr(answer)
+    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {text if len(text) <= LONGEST else f'{text[: LONGEST - 1]}…'}"
