@@ -101,7 +101,7 @@ def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, 
     done = check(lab, path, variant, only, lambda sofar: _follow(sofar, json_file))
     folder = path if path.is_dir() else path.parent
     _pictures(done, folder)
-    status = _end(done)
+    status = _end(done, json_file)
     hidden = sum(test.points for test in lab.hidden(variant, 0))
     click.echo(f"hidden tests, which `tpucc lab grade` runs, have the other {hidden:g}" if not only else "")
     return status
@@ -185,7 +185,7 @@ def grade_lab(
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
-    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
+    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)), json_file, details)
 
 
 def _require_closed(jail: Jail, *folders: Path) -> None:
@@ -322,7 +322,10 @@ def _raised(result: Result) -> str:
     return found[0] if found else ""
 
 
-def _end(done: Grade) -> int:
+def _end(done: Grade, json_file: Path | None, details: bool = False) -> int:
+    """Writes the results with all that was printed, and prints what remains. Returns the exit status."""
+    if json_file is not None:
+        write_json(done, json_file, details)
     if done.note and done.note != done.problem:
         click.echo(f"note: {done.note}")
     if done.problem:
