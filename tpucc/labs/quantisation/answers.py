@@ -53,10 +53,11 @@ def asked(
 
 def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
     """`; the quotient -15.5 is a tie`, of a value's quotient or an accumulator's product, where it is one."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):  # at the extremes it is infinite, and no tie
         exact = np.float32(value) / np.float32(by) if function == "quantise" else np.float32(value) * np.float32(by)
+        tie = np.abs(exact) % 1 == 0.5
     name = "quotient" if function == "quantise" else "product"
-    return f"; the {name} {exact:g} is a tie" if np.abs(exact) % 1 == 0.5 else ""
+    return f"; the {name} {exact:g} is a tie" if tie else ""
 
 
 def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
