@@ -345,7 +345,7 @@ def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path, details: seen.append(len(grade.results)))
     (tmp_path / "allocation.py").write_text("def allocate(lives, rows):\n    return 0\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
-    assert seen == [1, 2, 3, 4, 5]
+    assert seen == [1, 2, 3, 4, 5, 5], "and once more at the end, with all that was printed"
 
 
 @pytest.fixture

@@ -168,6 +168,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/machine.py": ("constant", BUFFERS),
     "cli/step_work.py": ("state", OTHER),
+    "playground/engine.py": ("equal", OTHER),
     "training/examples.py": (
         "cross_entropy, import one_hot, softmax_cross_entropy",
         "labels are compared with classes before the first step",
