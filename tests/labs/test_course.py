@@ -137,7 +137,7 @@ def test_a_function_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Cap
         ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
         ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
         ("import os\nos.abort()", "loading the file: the process ended without an answer (signal SIGABRT)\n"),
-        (None, "the submission has no allocation.py\n"),
+        (None, "the submission has no allocation.py; it has helper.py\n"),
     ],
 )
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
@@ -322,6 +322,8 @@ def test_only_takes_names_and_their_first_words() -> None:
     for name in ("puzz", "puzzle 1x", ""):
         with pytest.raises(UsageError, match="no test is named"):
             chosen(tests, [name])
+    with pytest.raises(UsageError, match=r"did you mean memory\?"):
+        chosen(find("allocation").public(AS_WRITTEN), ["memry"])
 
 
 def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -496,6 +498,14 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     assert reasons["problem"] == f"it has no {LAB.ranks}: no file"
     assert reasons["truth"] == "it is of no lab"
     assert reasons["folder"].startswith("it is no regular file")
+
+
+@pytest.mark.parametrize(("other", "what"), [('"lab": 9', "lab"), ('"lab": 5, "term": "fall"', "term")])
+def test_a_board_is_of_one_lab_and_one_term(other: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"extra_data": {"lab": 5, "term": "spring", "measures": {"peak ÷ bound": 1.5}}}')
+    (tmp_path / "b.json").write_text(f'{{"extra_data": {{{other}, "measures": {{"peak ÷ bound": 1.5}}}}}}')
+    with pytest.raises(UsageError, match=f"has the results of more than one {what}"):
+        board(tmp_path)
 
 
 def test_a_board_says_which_files_have_no_place_and_shows_names_that_are_printable(

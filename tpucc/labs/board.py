@@ -47,11 +47,12 @@ class Board:
 
 def board(folder: Path) -> Board:
     """The board of all results in a folder. Those without the measure that ranks are left out: their programs were wrong. Raises
-    `UsageError` E0550 where the results are of several labs, or of one without a leaderboard."""
+    `UsageError` E0550 where the results are of several labs or terms, or of a lab without a leaderboard."""
     told = {path.stem: _results(path) for path in sorted(folder.glob("*.json"))}
-    numbers = {found["extra_data"]["lab"] for found in told.values() if isinstance(found, dict)}
-    if len(numbers) != 1:
-        what = "no results" if not numbers else "the results of more than one lab"
+    results = [found["extra_data"] for found in told.values() if isinstance(found, dict)]
+    numbers, terms = {found["lab"] for found in results}, {str(found.get("term", "")) for found in results}
+    if len(numbers) != 1 or len(terms) != 1:
+        what = "no results" if not numbers else f"the results of more than one {'lab' if len(numbers) > 1 else 'term'}"
         help = "tpucc lab grade --all FOLDER --into RESULTS writes them"
         raise UsageError(Diagnostic("E0550", f"{printable(str(folder))} has {what}", help=(help,)))
     lab = find(str(numbers.pop()))

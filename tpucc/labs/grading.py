@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
+from tpucc.diagnostics import Diagnostic, Error, UsageError, did_you_mean, listed, printable
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.given import call_text
@@ -119,8 +119,9 @@ def _named(tests: Sequence[Test], name: str) -> Sequence[Test]:
     begins = [test for test in tests if name and re.match(rf"{re.escape(name)}\b", test.name)]
     if found := [test for test in tests if test.name == name] or begins:
         return found
-    names = tuple(f"there is {test.name}" for test in tests)
-    raise UsageError(Diagnostic("E0550", f"no test is named {printable(name)}", help=names))
+    names = [test.name for test in tests]
+    help = (did_you_mean(name, names), f"the tests are {listed(names)}")
+    raise UsageError(Diagnostic("E0550", f"no test is named {printable(name)}", help=help))
 
 
 def isolation(modules: Sequence[str] = ()) -> Iterator[Finding]:
@@ -169,7 +170,8 @@ def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail,
             files = submitted(path)
         main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
         if lab.functions and main not in files:
-            raise Failed("file", f"the submission has no {lab.file}")
+            there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
+            raise Failed("file", f"the submission has no {lab.file}" + (f"; it has {printable(there)}" if there else ""))
     except Failed as failure:
         return _without_tests(grade, failure, watch)
     if grade.seed is not None:
