@@ -34,6 +34,7 @@ from tpucc.labs.jails import NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
 from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
+from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, submissions
 
@@ -498,6 +499,11 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     assert reasons["problem"] == f"it has no {LAB.ranks}: no file"
     assert reasons["truth"] == "it is of no lab"
     assert reasons["folder"].startswith("it is no regular file")
+
+
+def test_every_handout_says_how_long_code_may_run() -> None:
+    for lab in labs():
+        assert ("may take 10 seconds by the clock" in starting_files(lab, AS_WRITTEN)["handout.md"]) is bool(lab.functions)
 
 
 @pytest.mark.parametrize(("other", "what"), [('"lab": 9', "lab"), ('"lab": 5, "term": "fall"', "term")])
