@@ -20,7 +20,7 @@ from tpucc.viz.svg import Markup, label, line, number_text, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL
 
 DOCS = Path(__file__).resolve().parent
-TABLE = DOCS / "pictures" / "figure-11.csv"
+TABLE = DOCS / "figure-11.csv"
 FIELDS = ("weight_bandwidth", "clock_hz", "accumulator_rows", "mxu", "unified_buffer_rows")
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 CURVES: Mapping[str, tuple[str, Kind, str, Mapping[str, float]]] = {
