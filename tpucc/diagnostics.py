@@ -10,8 +10,10 @@ import errno
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Self
+
+from tpucc.values import dataclass
 
 TAB = 4
 MAX_LINE = 160

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tpucc.ir.textversion import stamped
 from tpucc.numerics import AnyArray
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
+from tpucc.values import dataclass
 from tpucc.viz.page import Accuracy as ShownAccuracy
 
 PROGRAM_SUFFIX = ".tpub"

@@ -23,7 +23,7 @@ a sum with infinities of both signs. No result is -0, because a row's sum begins
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_chunk
 from tpucc.numerics import AnyArray, Float32, Float64
+from tpucc.values import dataclass
 
 Exponents = npt.NDArray[np.uint8]
 Differences = npt.NDArray[np.int16]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
@@ -15,6 +15,7 @@ from tpucc.frontend.optimizers import OPTIMIZERS, Optimizer, Parameter, signatur
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import Poison, Value, describe, is_integer, is_number, poisoned
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+from tpucc.values import dataclass
 
 FOR_TRAINING = frozenset({"examples", "optimizer"})
 """The directives that only training reads."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
@@ -21,6 +20,7 @@ from tpucc.frontend.unused import unused
 from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, poisoned
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
+from tpucc.values import dataclass
 
 __all__ = ["Limits", "Model", "elaborate"]
 

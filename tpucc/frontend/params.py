@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tpucc.diagnostics import Diagnostic, Label, Source, UsageError, did_you_mean, listed
 from tpucc.frontend import ast
@@ -13,6 +13,7 @@ from tpucc.frontend.limits import Limits
 from tpucc.frontend.parse import parse_expression
 from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.values import POISON, Value, describe, has_tensor, poisoned
+from tpucc.values import dataclass
 
 
 @dataclass(eq=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import printable
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
+from tpucc.values import dataclass
 
 Scalar = int | float | bool | str
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tpucc.ir.dtypes import FORMATS
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
 from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.submissions import digest, submissions
+from tpucc.values import dataclass
 
 SEED = "TPUCC_SEED"
 """The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""

@@ -7,7 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,6 +21,7 @@ from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, 
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest, submitted
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

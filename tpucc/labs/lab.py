@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from shlex import quote
 from typing import Any, Protocol
 
 from tpucc.diagnostics import printable, reason
+from tpucc.values import dataclass
 
 Plain = Any
 """None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""

@@ -7,7 +7,6 @@ uniform over all of the integers' range has an SQNR of about 6 dB a bit (Bennett
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, DeviceInts, Float64
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ Operators of the host that wait for the device, but that the device doesn't wait
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
@@ -21,6 +21,7 @@ from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

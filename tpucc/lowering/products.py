@@ -7,11 +7,12 @@ level's tile, under the parameter block of the column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tpucc.isa.instructions import Records
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.target import Target
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Like a weight it has no operands and a declared type. The step graph has an outp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
@@ -15,6 +14,7 @@ from tpucc.ops.gradient import LEAF
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from tpucc.passes.calibrate import Calibrate, Probed
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.target import Target
+from tpucc.values import dataclass
 
 SUFFIX = ".tpu"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError, did_you_mean
 from tpucc.ir.dataflow import constant_values
@@ -23,6 +23,7 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Meter, Tails
+from tpucc.values import dataclass
 
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

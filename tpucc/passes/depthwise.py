@@ -8,7 +8,7 @@ unit does. So it is the faster one where a tile is used for fewer rows than coul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted, listed
@@ -18,6 +18,7 @@ from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
+from tpucc.values import dataclass
 
 WAYS = ("cheaper", "matrix", "vector")
 

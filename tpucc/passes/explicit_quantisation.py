@@ -7,7 +7,7 @@ has these parameters instead. The layer that computes v requantises with them, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
@@ -18,6 +18,7 @@ from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_view
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ uses more of the unit; but every pixel goes over the link once for each window t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.constants import Constant
@@ -24,6 +23,7 @@ from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
 from tpucc.target import Target
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ the host stands around it.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
@@ -22,6 +22,7 @@ from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product, obstacle
+from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"

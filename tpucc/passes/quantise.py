@@ -8,7 +8,7 @@ host's operators stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
@@ -27,6 +27,7 @@ from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_written
+from tpucc.values import dataclass
 
 GRANULARITIES = ("per_channel", "per_tensor")
 

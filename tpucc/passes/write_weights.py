@@ -10,7 +10,7 @@ device starts, or after it has finished, takes none of the program's time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
@@ -25,6 +25,7 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import is_devices
 from tpucc.passes.rewriter import Rewriter, has_weights, is_product
 from tpucc.target import Target
+from tpucc.values import dataclass
 
 WAYS = ("cheaper", "host", "device")
 WORTHWHILE = 2

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,6 +45,7 @@ from tpucc.runtime.judge import judge
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.stages.stages import stages_of_files
+from tpucc.values import dataclass
 from tpucc.viz.artifacts import artifacts
 
 PASS = "pass.py"

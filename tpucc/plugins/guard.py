@@ -12,7 +12,6 @@ import linecache
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
@@ -21,6 +20,7 @@ from typing import ParamSpec, TypeVar
 from tpucc import plugins
 from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
 from tpucc.plugins.limits import TimeIsUp, interruptible, limited
+from tpucc.values import dataclass
 
 P = ParamSpec("P")
 R = TypeVar("R")

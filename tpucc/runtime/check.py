@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.passes.model_inputs import drawn
 from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
 from tpucc.runtime.runtime import Runtime
+from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import durations
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.waiting import Reason, waiting
+from tpucc.values import dataclass
 
 ENOUGH = 0.75
 """The share that the named groups have of all groups that changed the way the whole did."""

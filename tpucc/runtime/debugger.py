@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tpucc.isa.formats import format_of
 from tpucc.isa.instructions import Instruction, Opcode, Place
@@ -18,6 +17,7 @@ from tpucc.runtime.batches import Arrays
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.machine import Rows, after, written
 from tpucc.sim.waiting import Stretch
+from tpucc.values import dataclass
 
 UNDO_BYTES = 1 << 28
 """How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""

@@ -8,7 +8,7 @@ that it was printed from: the source, the host's part, and the constants that st
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, assert_never
@@ -40,6 +40,7 @@ from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
+from tpucc.values import dataclass
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")

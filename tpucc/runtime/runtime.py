@@ -6,7 +6,7 @@ A program for several cores does so on each core's part of the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tpucc.sim.ports import Host
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.sim.waiting import Waiting, waiting
+from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 Given = Mapping[str, npt.ArrayLike]

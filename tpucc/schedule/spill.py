@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -23,6 +22,7 @@ from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
+from tpucc.values import dataclass
 
 _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
 """The endings that passes add to a name, in words. Names of a source have no dots."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -19,6 +18,7 @@ from tpucc.sim.durations import duration
 from tpucc.sim.levers import Lever
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
+from tpucc.values import dataclass
 
 BOTTLENECKS: Mapping[str, str] = MappingProxyType(
     {

@@ -15,7 +15,6 @@ count the array alone: no weight memory, no host, no activation; OpenTPU's weigh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Int64
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline
+from tpucc.values import dataclass
 
 WAYS = ("overlapped", "serial", "scale_sim", "opentpu")
 PARTS = ("host", "fetch", "shift", "rows", "pipeline", "activation")

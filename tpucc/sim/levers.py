@@ -6,7 +6,6 @@ more. Then the lever is a number of the machine. It is a bandwidth, too, where t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.target import number_text
+from tpucc.values import dataclass
 
 LEAST = 1.5
 """A larger batch is a lever only if the batch can grow by this factor."""

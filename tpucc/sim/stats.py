@@ -42,7 +42,6 @@ stream needs; where `fits` is false there is less, and the figures are those of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,6 +56,7 @@ from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import stream
 from tpucc.sim.timing import Timeline
+from tpucc.values import dataclass
 
 
 def stats(program: Program, timeline: Timeline) -> dict[str, Any]:

@@ -30,7 +30,6 @@ buffer moves `mxu` bytes a cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -41,6 +40,7 @@ from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode, Records
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.target import Target
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -22,6 +22,7 @@ from tpucc.interop.sources import read_source
 from tpucc.isa.program import Program
 from tpucc.options import Options
 from tpucc.target import Target, require_compilable
+from tpucc.values import dataclass
 
 T = TypeVar("T")
 Question = tuple[str, tuple[Hashable, ...]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from tpucc.ops.one_hot import require_labels
 from tpucc.passes.divide_batch import batch_of
 from tpucc.passes.model_inputs import checked, made_up
 from tpucc.runtime.quality import notices
+from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 

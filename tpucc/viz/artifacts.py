@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import msgspec
 
@@ -19,6 +18,7 @@ from tpucc.numerics import Int64
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.windows import recording
+from tpucc.values import dataclass
 from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from tpucc.values import dataclass
 from tpucc.viz.palette import INKS, KINDS, Kind, ink_line
 from tpucc.viz.svg import Markup, Value, joined, kind_rect, label, tag
 from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width

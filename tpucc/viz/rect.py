@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from tpucc.values import dataclass
 
 Point = tuple[float, float]
 

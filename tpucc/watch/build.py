@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.compilation import Compilation
@@ -14,6 +13,7 @@ from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
+from tpucc.values import dataclass
 
 SAVED = "tpucc compile does the same and saves what reproduces it"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from itertools import pairwise
 from string import Template
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain import explain
+from tpucc.values import dataclass
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tpucc.interop.decompile.program import Operand, Step, Value
+from tpucc.values import dataclass
 
 FEWEST = 4
 """Values of a list."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
@@ -14,6 +13,7 @@ from tpucc.interop.decompile.program import Number, Operand, Step, Value, Weight
 from tpucc.interop.decompile.statics import fresh
 from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.opdef import Matrix
+from tpucc.values import dataclass
 
 if TYPE_CHECKING:
     from tpucc.interop.decompile.bodies import Writer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from tpucc.values import dataclass
 
 LONGEST = 12
 """Lines of a loop's body, at most."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
@@ -19,6 +19,7 @@ from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.ops.slice import SliceAttributes
+from tpucc.values import dataclass
 
 LONGEST = 64
 """Steps of a window, at most."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tpucc.interop.decompile.literals import listed, literal
 from tpucc.interop.decompile.program import Unwritable
 from tpucc.ir.attributes import identity
+from tpucc.values import dataclass
 
 Vector = tuple[Any, ...]
 """A static value in each environment."""

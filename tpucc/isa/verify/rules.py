@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import HostBuffer, Port, Program
 from tpucc.numerics import Int64
+from tpucc.values import dataclass
 
 MAX_REPORTED = 10
 """Of one rule no more violations than this are reported: the first ones, in program order."""

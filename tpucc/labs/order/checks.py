@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import Int64
 from tpucc.schedule import schedule
+from tpucc.values import dataclass
 
 Transfers = Literal["free", "kept", "at once"]
 

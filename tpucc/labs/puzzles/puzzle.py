@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from random import Random
 from textwrap import fill
@@ -14,6 +13,7 @@ from tpucc.labs.lab import AS_WRITTEN, Term
 from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
 from tpucc.labs.puzzles.setting import Setting
 from tpucc.target import Target, load_target, number_fields
+from tpucc.values import dataclass
 from tpucc.viz.svg import Markup, escaped, joined, tag
 
 WIDTH = 78

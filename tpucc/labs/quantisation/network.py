@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from random import Random
 
@@ -13,6 +12,7 @@ from tpucc.labs.lab import Failed, Submission
 from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.rules import Rules
 from tpucc.numerics import AnyArray, Float32
+from tpucc.values import dataclass
 
 LAYERS = ("fc1", "fc2", "fc3")
 TENSORS = ("image", *LAYERS)

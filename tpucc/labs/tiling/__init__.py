@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -19,6 +19,7 @@ from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, li
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.written import read_product
 from tpucc.runtime.compare import spent, spent_more
+from tpucc.values import dataclass
 
 FULL, NONE = 1.1, 1.6
 """The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from math import isfinite
 
@@ -24,6 +24,7 @@ from tpucc.schedule.hazards import ROW_ENGINES, conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits
 from tpucc.target import Target
+from tpucc.values import dataclass
 
 FORM = "(before instruction, engine that waits, engines waited for)"
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")

@@ -8,7 +8,7 @@ way up to an earlier one, and a run, or nothing, between.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -16,6 +16,7 @@ from tpucc.ir.graph import Node
 from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
 from tpucc.lowering.bands.sizes import Sizes
+from tpucc.values import dataclass
 
 LONGEST = 12
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""

@@ -7,12 +7,13 @@ computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.numerics import INT32_MAX, Int8, Int32, Int64
+from tpucc.values import dataclass
 
 Backend = Literal["numpy", "onnxruntime"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tpucc.values import dataclass
 from tpucc.viz.heading import INK_HALO
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +12,7 @@ from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import seconds_unit
 from tpucc.sim.segments import Cause
+from tpucc.values import dataclass
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, joined, label, line, tag
 from tpucc.viz.text import SMALL, number, text_width

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tpucc.diagnostics import counted, listed, percent
 from tpucc.target import Target
+from tpucc.values import dataclass
 from tpucc.viz.charts.beside import Room
 from tpucc.viz.charts.chart import WIDTH, Legend, Scale
 from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from tpucc.values import dataclass
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.heading import EDGE
 from tpucc.viz.palette import Kind, ink_line, solid_paint

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import assert_never
 
@@ -12,6 +11,7 @@ from tpucc.diagnostics import counted, listed, percent
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.values import dataclass
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line

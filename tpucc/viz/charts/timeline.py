@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
+from tpucc.values import dataclass
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint

@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from tpucc.diagnostics import counted
+from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, layers_of, repeated
 

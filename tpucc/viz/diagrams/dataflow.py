@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from tpucc.isa.effects import Effects, effects, resolve
 from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import Port, Program
 from tpucc.numerics import Int64
+from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 

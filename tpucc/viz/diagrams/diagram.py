@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from tpucc.diagnostics import Origin
+from tpucc.values import dataclass
 from tpucc.viz.palette import Kind, in_order
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 

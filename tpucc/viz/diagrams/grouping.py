@@ -9,13 +9,14 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby, takewhile
 
 import numpy as np
 
 from tpucc.diagnostics import Span
 from tpucc.numerics import Int64
+from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Diagram
 
 LONGEST_PERIOD = 2048

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby, pairwise
 from math import inf
 from statistics import fmean
 
+from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.rect import Point, Rect, centred, hull
 from tpucc.viz.text import SMALL, shown, text_width

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tpucc.diagnostics import Origin, Span
+from tpucc.values import dataclass
 
 _DEFINITION = re.compile(r"(def|model)\s+(\w+)")
 _NAME = re.compile(r"\w+")

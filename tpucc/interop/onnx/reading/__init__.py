@@ -7,7 +7,6 @@ all nodes. Nothing here needs the onnx package, and nothing of a file is execute
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
@@ -18,6 +17,7 @@ from tpucc.interop.onnx.reading.model import OnnxModel, decoded
 from tpucc.interop.onnx.reading.network_of import Built, Layout, built, symbol
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.ir.graph import Graph
+from tpucc.values import dataclass
 
 BATCH = 8
 """The batch of a model that leaves it open."""

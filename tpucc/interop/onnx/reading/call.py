@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

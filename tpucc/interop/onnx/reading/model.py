@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tpucc.interop.onnx.reading.problems import malformed, refused
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 MAX_NODES = 20_000
 MAX_DEPTH = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
@@ -22,6 +21,7 @@ from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError
+from tpucc.values import dataclass
 
 Layout = Literal["nhwc", "nchw"]
 KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 9: "bool", 6: "int", 7: "int"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tpucc.files import inside, opened, why
 from tpucc.interop.onnx.reading.problems import malformed, refused
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, signed, text, varints, view
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 MAX_RANK = 32
 MAX_SIZE = 2**31 - 1

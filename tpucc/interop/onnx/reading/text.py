@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 
@@ -18,6 +17,7 @@ from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 COLUMNS = 98
 """Of a comment without its sign."""

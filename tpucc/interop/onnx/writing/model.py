@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 OPSET, IR_VERSION = 21, 10
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tpucc.interop.onnx.reading.rules.shapes import part
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 MOST_STEPS = 2_000
 LSTM_ORDER = (0, 2, 3, 1)

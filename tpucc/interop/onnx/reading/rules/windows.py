@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from tpucc.interop.onnx.reading.rules.shapes import mixed
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
 
 CHANNELS_LAST = (0, 2, 3, 1)
 
