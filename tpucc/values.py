@@ -45,9 +45,16 @@ def _frozen(cls: type, *, eq: bool = True, repr: bool = True, slots: bool = Fals
     return made  # type: ignore[no-any-return]
 
 
+class _Factory:
+    """The default of a parameter whose value a factory makes."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
 def _init(cls: type, parts: tuple[Field[Any], ...]) -> Callable[..., Any]:
     """`__init__(self, a, b=…, *, c)`, which sets the fields and calls `__post_init__` where there is one."""
-    known: dict[str, object] = {"__set__": object.__setattr__, "__missing__": MISSING}
+    known: dict[str, object] = {"__set__": object.__setattr__, "__factory__": _Factory()}
     positional, named, lines = ["self"], ["*"], []
     for field in parts:
         parameter, value = _parameter(field, known)
@@ -70,7 +77,7 @@ def _parameter(field: Field[Any], known: dict[str, object]) -> tuple[str, str]:
     name, given = field.name, f"__{field.name}__"
     if field.default_factory is not MISSING:
         known[given] = field.default_factory
-        return f"{name}=__missing__", f"{given}() if {name} is __missing__ else {name}" if field.init else f"{given}()"
+        return f"{name}=__factory__", f"{given}() if {name} is __factory__ else {name}" if field.init else f"{given}()"
     if field.default is not MISSING:
         known[given] = field.default
         return f"{name}={given}", name if field.init else given
