@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from datetime import date, time
 from decimal import Decimal
 from functools import cache
-from importlib import resources
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
@@ -383,8 +382,8 @@ def number_text(value: int | float) -> str:
     return Decimal(repr(value)).normalize().to_eng_string().replace("E+", "e").replace("E", "e") if isinstance(value, float) else str(value)
 
 
-def _folder() -> resources.abc.Traversable:
-    return resources.files("tpucc") / "targets"
+def _folder() -> Path:
+    return Path(__file__).with_name("targets")
 
 
 def _read(path: Path) -> str:

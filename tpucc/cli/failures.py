@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import re
-import shlex
 import tempfile
 import traceback
 from collections.abc import Sequence
@@ -70,6 +69,8 @@ def print_json(value: object) -> None:
 
 def _reproducer(error: Exception, arguments: Sequence[str]) -> str:
     """Writes the command, the files it names, the versions and the traceback into one text file; returns its path."""
+    import shlex  # only a fault needs it
+
     parts = [
         f"tpucc {shlex.join(arguments)}",
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",

@@ -13,8 +13,10 @@ from tpucc.cli.columns import WIDTH
 from tpucc.diagnostics import columns
 
 NARROWEST = 20
-TOKEN = re.compile(r'(?:\[[^\[\]]{0,40}\]|(?<=\w)\([^()]{0,40}\)|`[^`]{0,40}`|"[^"\s][^"]{0,40}"|\S)+')
-"""What stays whole: a word, with blanks where brackets or quotation marks hold it together, as in `f32[64, 128]`."""
+TOKEN = r'(?:\[[^\[\]]{0,40}\]|(?<=\w)\([^()]{0,40}\)|`[^`]{0,40}`|"[^"\s][^"]{0,40}"|\S)+'
+"""What stays whole: a word, with blanks where brackets or quotation marks hold it together, as in `f32[64, 128]`.
+
+It is compiled when it is first used: only a terminal needs it."""
 SOURCE_LINE = re.compile(r" *\d+ \| ")
 CARETS = re.compile(r"( +\| +\^+) (.+)")
 GUTTER = re.compile(r" +\| ")
@@ -60,7 +62,7 @@ def fitted(line: str, room: int) -> list[str]:
 def _lines(text: str, room: int, then: int | None = None) -> list[str]:
     """Tokens in lines of `room` columns, those after the first of `then`; a longer token has a line of its own."""
     lines: list[str] = []
-    for token in TOKEN.findall(text):
+    for token in re.findall(TOKEN, text):
         most = room if len(lines) < 2 or then is None else then
         if lines and columns(lines[-1]) + 1 + columns(token) <= most:
             lines[-1] += f" {token}"
