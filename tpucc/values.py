@@ -54,13 +54,13 @@ class _Factory:
 
 def _init(cls: type, parts: tuple[Field[Any], ...]) -> Callable[..., Any]:
     """`__init__(self, a, b=…, *, c)`, which sets the fields and calls `__post_init__` where there is one."""
-    known: dict[str, object] = {"__set__": object.__setattr__, "__factory__": _Factory()}
+    known: dict[str, object] = {"__object__": object, "__factory__": _Factory()}
     positional, named, lines = ["self"], ["*"], []
     for field in parts:
         parameter, value = _parameter(field, known)
         if field.init:
             (named if field.kw_only else positional).append(parameter)
-        lines.append(f"__set__(self, {field.name!r}, {value})")
+        lines.append(f"__object__.__setattr__(self, {field.name!r}, {value})")
     lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else [] if lines else ["pass"]
     parameters = ", ".join(positional + (named if len(named) > 1 else []))
     text = f"def make({', '.join(known)}):\n def __init__({parameters}):\n  " + "\n  ".join(lines) + "\n return __init__"
