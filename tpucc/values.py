@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, *, frozen=False, order=False, **options):
-        """Takes the options of the standard one, which makes all classes that aren't frozen, are ordered, or inherit fields."""
+        """Takes `eq`, `repr`, `slots` and `kw_only` too. The standard one makes all classes that change, are ordered or inherit fields."""
         if cls is None:
             return partial(dataclass, frozen=frozen, order=order, **options)
         if not frozen or order or dataclasses.is_dataclass(cls) or not cls.__doc__:  # it writes a docstring where there is none
@@ -74,7 +74,7 @@ def _init(cls: type, parts: tuple[Field[Any], ...]) -> Callable[..., Any]:
 
 def _parameter(field: Field[Any], known: dict[str, object]) -> tuple[str, str]:
     """A field as a parameter, and the value that it gets, as text; what the text names is added to `known`."""
-    name, given = field.name, f"__{field.name}__"
+    name, given = field.name, f"__default_{field.name}__"
     if field.default_factory is not MISSING:
         known[given] = field.default_factory
         return f"{name}=__factory__", f"{given}() if {name} is __factory__ else {name}" if field.init else f"{given}()"

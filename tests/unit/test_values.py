@@ -78,8 +78,8 @@ def _fields(made: Decorator) -> Any:
         a: int = field(compare=False)
         b: int = field(default=2, repr=False)
         c: list[int] = field(default_factory=list)
-        d: dict[str, int] = field(default_factory=dict, init=False, compare=False)
-        e: int = field(default=5, init=False)
+        factory: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+        object: int = field(default=5, init=False)
 
     return Value
 
