@@ -7,6 +7,7 @@ import io
 import re
 import shlex
 import socket
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from tpucc.driver import compile_source
 from tpucc.explain import codes, explain
 from tpucc.frontend.limits import Limits
 from tpucc.interop.sources import read_source
+from tpucc.isa.verify import RULES
 from tpucc.options import Options
 from tpucc.watch.session import Session
 
@@ -28,6 +30,9 @@ PACKAGE = Path(tpucc.__file__).parent
 PAGES = {code: text for code in codes() if (text := explain(code)) is not None}
 SECTION = re.compile(r"^## (Wrong|Mended)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SAYS = re.compile(r"^`(tpucc [^`]+)` says:\n\n> (.*)$", re.MULTILINE)
+LONGEST = 40
+"""Lines of the page of a verifier's rule."""
 NAMED = re.compile(r"`([\w.-]+\.\w+)`[^`]*\Z")
 NESTED = {"E0525"}
 """Codes whose messages have others in them."""
@@ -70,6 +75,7 @@ def file_of(language: str, before: str) -> str | None:
 def typed_in(section: str, repeated: str, options: Options, names: dict[str, object]) -> tuple[list[str], str]:
     """The codes of the errors that come of a section's blocks, in the current folder, and its commands. Python code adds to `names`."""
     commands, runs = "", False
+    section = SAYS.sub(r"```sh\n\1\n```", section)
     for found in BLOCK.finditer(section):
         language, text = found.groups()
         name = file_of(language, section[: found.start()])
@@ -79,6 +85,8 @@ def typed_in(section: str, repeated: str, options: Options, names: dict[str, obj
             commands += text
             if codes := codes_of_commands(text):
                 return codes, commands
+        elif language == "diff":
+            Path("model.asm").write_text(edited(Path("model.asm").read_text("utf-8"), text), "utf-8")
         else:
             assert language == "python"
             runs = runs or "tpucc" in text
@@ -89,6 +97,13 @@ def typed_in(section: str, repeated: str, options: Options, names: dict[str, obj
     if repeated and not commands and not runs:
         return codes_of_commands(repeated), commands
     return ([] if runs or commands else errors_of_model(options)), commands
+
+
+def edited(text: str, diff: str) -> str:
+    """A text whose lines after `-` are those after `+` instead; the others stand in both."""
+    old, new = ("".join(line[1:] for line in diff.splitlines(keepends=True) if line[0] in kept) for kept in (" -", " +"))
+    assert text.count(old) == 1
+    return text.replace(old, new)
 
 
 def codes_of_commands(commands: str) -> list[str]:
@@ -103,6 +118,7 @@ def codes_of_commands(commands: str) -> list[str]:
             continue
         with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
             status = main(words[1:])
+        print(errors.getvalue(), file=sys.stderr, end="")
         if status:
             return re.findall(r"error ([EV]\d{4})", errors.getvalue()) or [f"status {status} without a code"]
     return []
@@ -149,7 +165,7 @@ def test_a_page_has_a_title_and_some_words(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_example_of_a_page(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_a_page(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Session, "follow", interrupted)
     sections = dict(SECTION.findall(PAGES[code].replace(PORT, free_port())))
@@ -160,6 +176,10 @@ def test_the_example_of_a_page(code: str, tmp_path: Path, monkeypatch: pytest.Mo
         del found[0]
     assert found[0] == code
     assert set(found) == {code} or code in NESTED
+    said = SAYS.findall(sections["Wrong"])
+    printed = capsys.readouterr().err.splitlines()
+    assert all(re.fullmatch(re.escape(line).replace("…", ".*"), printed[0]) for _, line in said)
+    assert len(said) == code.startswith("V")
     assert typed_in(sections["Mended"], commands, options, names)[0] == []
 
 
@@ -181,8 +201,14 @@ def test_bounds_that_are_lower_here_stand_in_their_pages() -> None:
 
 
 def test_every_page_has_an_example_or_a_reason_for_none() -> None:
-    """The verifier's rules have no files: their pages are made from the rules, and tests/unit/test_verifier.py breaks each."""
-    assert {code for code in PAGES if not code.startswith("V")} - set(SHOWN) == set(WITHOUT_EXAMPLE)
+    assert set(PAGES) - set(SHOWN) == set(WITHOUT_EXAMPLE)
+
+
+@each({code: (code,) for code in RULES})
+def test_the_page_of_a_rule_begins_with_its_sentence_and_is_short(code: str) -> None:
+    rule = RULES[code]
+    assert PAGES[code].startswith(f"# {code}: {rule.name}\n\n{rule.description}\n\n")
+    assert len(PAGES[code].splitlines()) <= LONGEST
 
 
 @each({code: (code,) for code in SHOWN})
