@@ -10,10 +10,10 @@ E0525), the second no error. Each kind of block says by its language what it is:
 - `diff`: an edit of `model.asm`: lines that begin with `-` are replaced by those with `+`, between others that stay.
 
 A line "`COMMAND` says:" before a quotation is a command too, and the quotation the first line that it prints, in which `…` may stand for
-a part. Under `Mended` the files of
-`Wrong` are still there, and so are the names of its Python. Without commands of its own, it repeats those of `Wrong`; where neither has
-any, `model.tpu` is compiled. Lines of blocks have at most 80 columns. The page of a verifier's rule (`V…`) begins with the rule's own name
-and sentence: its file has only what follows. Pages of faults in tpucc (`E090…`) have no example; the tests list them with the reason.
+a part. Under `Mended` the files of `Wrong` are still there, and so are the names of its Python. Without commands of its own, it repeats
+those of `Wrong`; where neither has any, `model.tpu` is compiled. Lines of blocks have at most 80 columns. The page of a verifier's rule
+(`V…`) begins with the rule's own name and sentence: its file has only what follows. Pages of faults in tpucc (`E090…`) have no example; the
+tests list them with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from importlib import resources
 def codes() -> list[str]:
     """Every code that has a page, in order."""
     names = (entry.name for entry in resources.files(__package__).iterdir())
-    return sorted({name.removesuffix(".md") for name in names if name.endswith(".md")} - _rules().keys()) + sorted(_rules())
+    pages = {name.removesuffix(".md") for name in names if name.endswith(".md")}
+    return sorted(pages - _rules().keys()) + sorted(_rules())
 
 
 def explain(code: str) -> str | None:
