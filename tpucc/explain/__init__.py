@@ -18,30 +18,27 @@ tests list them with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from importlib import resources
 
 
 def codes() -> list[str]:
     """Every code that has a page, in order."""
     names = (entry.name for entry in resources.files(__package__).iterdir())
-    pages = {name.removesuffix(".md") for name in names if name.endswith(".md")}
-    return sorted(pages - _rules().keys()) + sorted(_rules())
+    return sorted(name.removesuffix(".md") for name in names if name.endswith(".md"))
 
 
 def explain(code: str) -> str | None:
     """The page of a code in Markdown; None when there is none."""
     page = resources.files(__package__) / f"{code}.md"
-    text = page.read_text("utf-8") if code.isalnum() and page.is_file() else None
-    if text is None or not code.startswith("V"):
-        return text or _rules().get(code)
-    return f"{_rules()[code]}\n{text}"
+    if not code.isalnum() or not page.is_file():
+        return None
+    return _beginning(code) + page.read_text("utf-8")
 
 
-@cache
-def _rules() -> Mapping[str, str]:
-    """The beginnings of the pages of the verifier's rules. The verifier is imported only now: explaining a source's error doesn't need it."""
+def _beginning(code: str) -> str:
+    """What a rule's page has of the rule. The verifier is imported only here: explaining a source's error doesn't need it."""
+    if not code.startswith("V"):
+        return ""
     from tpucc.isa.verify import RULES
 
-    return {rule.code: f"# {rule.code}: {rule.name}\n\n{rule.description}\n" for rule in RULES.values()}
+    return f"# {code}: {RULES[code].name}\n\n{RULES[code].description}\n\n"
