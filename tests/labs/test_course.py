@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -24,10 +25,12 @@ from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tpucc.cli import lab_command
 from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
+from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
@@ -581,11 +584,11 @@ def test_a_terminal_cuts_what_the_results_have_whole() -> None:
     result = graded(test, Here({LAB.file: "def allocate(lives, rows):\n    return [0] * len(lives.rows)\n"}))
     grade = Grade(LAB, Term("spring"), "none", (result,), (test,))
     whole, cut = as_json(grade)["tests"][0]["output"], report(result, grade, whole=False)
-    (lives,) = re.findall(r"lives.rows = (\[.*\])", whole)
+    (lives,) = re.findall(r"rows=np.array\((\[.*\]), np.int64\)", whole)
     assert len(json.loads(lives)) == len(json.loads(result.outcome.found)) > 12
     assert "--json RESULTS.json writes all of it" in cut
     assert "--json" not in whole
-    assert max(map(len, report(result, grade, whole=False).split("given:")[1].splitlines())) <= 110
+    assert max(map(len, cut.split("given:")[1].partition("\nagain:")[0].splitlines())) <= 110
 
 
 def test_the_table_says_why_tests_lost_points() -> None:
@@ -620,6 +623,42 @@ def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None
     told = [digest_of_graded(each, puzzles, texts, "") for each in (texts, texts | {"notes.md": b""}, changed, {})]
     assert told[0] == told[1] != told[2]
     assert told[3] == ""
+
+
+@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and not lab.open], ids=lambda lab: lab.name)
+def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line that `check` prints makes it again, and what it is made with is in a file."""
+    made: list[tuple[object, ...]] = []
+
+    def wrong(*arguments: object) -> None:
+        made.append(pickle.loads(pickle.dumps(arguments)))
+
+    monkeypatch.setitem(sys.modules, Path(lab.file).stem, ModuleType("submission"))
+    monkeypatch.chdir(tmp_path)
+    found = [graded(test, Here(dict.fromkeys((*lab.functions, "rule", "value"), wrong))) for test in lab.public(AS_WRITTEN)]
+    grade = Grade(lab, AS_WRITTEN, "none", tuple(found), tuple(result.test for result in found), origin="lab")
+    lab_command._pictures(grade, tmp_path)
+    lines = [line for result in found for line in report(result, grade, whole=False).splitlines() if line.startswith("call: ")]
+    assert len(lines) >= {"break_it": 2, "gradients": 6}.get(lab.name, 3)
+    for line in lines:
+        (function,) = re.findall(r"import (\w+); \1\(", line)
+        again: list[tuple[object, ...]] = []
+        setattr(sys.modules[Path(lab.file).stem], function, lambda *given, again=again: again.append(given))
+        exec(line.removeprefix("call: ").strip())
+        assert packed_call(again[0]) in map(packed_call, made)
+
+
+def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a test that goes on after a wrong answer, the first wrong one; a second run takes the files of the first away."""
+    (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))
+    assert run("lab", "check", tmp_path, "--lab", "5") == 1
+    assert capsys.readouterr().out.count("\n      call: ") == len(list((tmp_path / "check").glob("*.call"))) == 1
+    lives, rows = pickle.loads((tmp_path / "check" / "too_large.call").read_bytes())
+    assert (lives.first.tolist(), rows) == ([0, 4, 5], 14)
+    (tmp_path / LAB.file).write_text(solution())
+    assert run("lab", "check", tmp_path, "--lab", "5") == 0
+    assert not list((tmp_path / "check").glob("*.call"))
+    assert "\n      call: " not in capsys.readouterr().out
 
 
 def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
+from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
-from tpucc.labs.results import printable_lines, printed_lines, report, write_json
+from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
 from tpucc.labs.start import place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import others
@@ -339,14 +340,14 @@ def _end(done: Grade) -> int:
 
 
 def _pictures(done: Grade, folder: Path) -> None:
-    """Writes a picture for each test that has one."""
-    drawn = {f"{_file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    """Writes a picture for each test that has one, and the arguments of each call that lost points."""
+    drawn = {f"{file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    calls = {name: packed_call(arguments) for name, arguments in map(saved_call, done.results) if name}
     for result in done.results:
-        (folder / "check" / f"{_file_name(result.test.name)}.svg").unlink(missing_ok=True)  # an earlier run's
+        for kind in ("svg", "call"):
+            (folder / "check" / f"{file_name(result.test.name)}.{kind}").unlink(missing_ok=True)  # an earlier run's
+    if calls:
+        write_files(folder / "check", calls)
     if drawn:
         write_files(folder / "check", {name: svg.encode() for name, svg in drawn.items()})
         click.echo(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}")
-
-
-def _file_name(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name)

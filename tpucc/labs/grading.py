@@ -18,7 +18,7 @@ from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, submitted
@@ -217,29 +217,29 @@ def run(test: Test, submission: Submission) -> Result:
     """One test. Whatever the submission answers, there is a result."""
     start = monotonic()
     fault = trouble = ""
-    asked = _Asked(submission)
+    asked = Asked()
+    ASKED.set(asked)
     try:
-        outcome = test.run(asked)
+        outcome = test.run(_Noted(submission, asked))
     except Failed as failure:
-        outcome, trouble = Outcome(0, failure.words, asked.given), _trouble(failure)
+        outcome, trouble = Outcome(0, failure.words, _given(asked)), _trouble(failure)
     except Error as error:
         behind = _behind(error)
         words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
-        outcome, trouble = Outcome(0, words, asked.given), _trouble(behind) if behind else "an answer was refused"
+        outcome, trouble = Outcome(0, words, _given(asked)), _trouble(behind) if behind else "an answer was refused"
     except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
         outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
     return Result(test, outcome, monotonic() - start, fault, trouble)
 
 
-class _Asked:
-    """A submission, and what it was asked last."""
+class _Noted:
+    """A submission whose last call is noted."""
 
-    def __init__(self, submission: Submission) -> None:
-        self._submission = submission
-        self._last: tuple[str, tuple[object, ...]] | None = None
+    def __init__(self, submission: Submission, asked: Asked) -> None:
+        self._submission, self._asked = submission, asked
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        self._last = function, arguments
+        self._asked.call = function, arguments
         return self._submission.call(function, *arguments, seconds=seconds)
 
     def defines(self) -> tuple[str, ...]:
@@ -248,10 +248,10 @@ class _Asked:
     def text(self, name: str) -> str:
         return self._submission.text(name)
 
-    @property
-    def given(self) -> str:
-        """The last call in words; nothing where there was none, or one without arguments."""
-        return call_text(*self._last) if self._last and self._last[1] else ""
+
+def _given(asked: Asked) -> str:
+    """The last call in words; nothing where there was none, or one without arguments."""
+    return call_text(*asked.call) if asked.call and asked.call[1] else ""
 
 
 def _behind(error: Error) -> Failed | None:

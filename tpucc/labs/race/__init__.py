@@ -108,6 +108,7 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
         drawing=timelines_text(_shown(slowest)),
         picture=partial(timelines_svg, title, _shown(slowest), f"{words}; the slowest is drawn"),
         measures=measures if edges and right(edges, target, seed, submission).passed else None,
+        call=None,
     )
 
 
@@ -143,7 +144,8 @@ def _wrong(network: Network, problem: str, target: Target, seed: int, submission
     """An outcome without points, which says of each function whether it is right alone."""
     verdicts = {name: tried(network, target, seed, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
     alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
-    return Outcome(0, f"{network.name}: {problem}", f"the network\n{network.text}", "the plain program's values, and no findings", alone)
+    given, expected = f"the network\n{network.text}", "the plain program's values, and no findings"
+    return Outcome(0, f"{network.name}: {problem}", given, expected, alone, call=None)
 
 
 def _words(term: Term) -> Mapping[str, str]:
