@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -99,8 +99,7 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
     words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {FULL:.2f} earns all points, {NONE:.2f} none"
     title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
     measures = {"cycles": round(mean([found.cycles for found in runs]), 1), **{found.network.name: found.cycles for found in runs}}
-    own, plain = _shown(slowest)
-    share, why = min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))), slower(own, replace(plain, name="plain program"))
+    share, why = min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))), slower(*_shown(slowest))
     return Outcome(
         share,
         "\n".join(filter(None, (f"{words}{lines}", why and f"{slowest.network.name}: {why}"))),
@@ -137,7 +136,7 @@ def mean(values: Sequence[float]) -> float:
 
 def _shown(found: Run) -> tuple[Shown, Shown]:
     """The student's program above the plain one."""
-    return Shown("yours", found.exe.runtime.program), Shown("plain", found.plain.runtime.program)
+    return Shown("yours", found.exe.runtime.program), Shown("plain program", found.plain.runtime.program)
 
 
 def _wrong(network: Network, problem: str, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> Outcome:
