@@ -543,8 +543,12 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
 
 
 def test_every_handout_says_how_long_code_may_run() -> None:
+    """And how points are rounded."""
     for lab in labs():
-        assert ("may take 10 seconds by the clock" in starting_files(lab, AS_WRITTEN)["handout.md"]) is bool(lab.functions)
+        handout = starting_files(lab, AS_WRITTEN)["handout.md"]
+        limits = "may take 10 seconds of processor time, and all calls of one `check` or `grade` 60 seconds together; by the\nclock"
+        assert (limits in handout) is bool(lab.functions)
+        assert "rounded down to halves" in handout
 
 
 @pytest.mark.parametrize(("other", "what"), [('"lab": 9', "lab"), ('"lab": 5, "term": "fall"', "term")])
