@@ -67,7 +67,8 @@ class Child:
     def printed(self) -> str:
         """What the submission has printed since this was asked: at most `PRINTED` characters, and how many more there were."""
         self._keep()
-        text, more = self._own(self._printed), self._lost + max(0, len(self._own(self._printed)) - PRINTED)
+        text = self._own(self._printed)
+        more = self._lost + max(0, len(text) - PRINTED)
         self._printed, self._lost = "", 0
         return text[:PRINTED] + (f"\n… {more:,} more characters are not kept\n" if more else "")
 
@@ -113,10 +114,9 @@ class Child:
     def close(self) -> None:
         """Ends the process and all that it started."""
         if self._process is not None:
-            process, self._process = self._process, None
-            process.end()  # what it has printed is read to its end
-            text, lost = process.printed()
-            self._printed, self._lost = self._printed + text, self._lost + lost
+            self._process.end()  # what it has printed is read to its end
+            self._keep()
+            self._process = None
 
     def _received(self, seconds: float, clock: float, doing: str) -> dict[str, Any]:
         """The answer of the process, which has so many seconds of processor time, and by the clock. Raises `Failed`."""

@@ -1,10 +1,10 @@
 """Runs a submission in a process of its own: one request after the other, each a call of one of its functions.
 
 This file is started by its path, with nothing of tpucc on Python's path but a copy without reference solutions. A request is a pickle of
-(function, arguments, seconds) from the grader on standard input, after its length in eight bytes. An answer is MessagePack in the same
-frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "frames": …}` where there is none; `cpu` has the seconds
-of processor time that it took. What the submission prints goes to standard error, before the answer. Whatever the submission does here, it
-can only answer wrongly: nothing in this process knows what is right.
+(function, arguments, seconds of processor time, seconds by the clock) from the grader on standard input, after its length in eight bytes.
+An answer is MessagePack in the same frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "frames": …}` where
+there is none; `cpu` has the seconds of processor time that it took. What the submission prints goes to standard error, before the answer.
+Whatever the submission does here, it can only answer wrongly: nothing in this process knows what is right.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
 LIMITS = f"""
 ## Limits
 
-A call of your code may take {CALL:g} seconds of processor time, and all calls of one `check` or `grade` {BUDGET:g} seconds together; by the
-clock, which counts waiting too, it is {BY_THE_CLOCK} times as much. A call that would come later isn't made, and its test fails. A process of
-your code has 1.5 GiB of memory.
+A call of your code may take {CALL:g} seconds of processor time, and all calls of one `check` or `grade` {BUDGET:g} seconds together;
+by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that would come later isn't made, and its test fails.
+A process of your code has 1.5 GiB of memory.
 """
 """The end of every handout whose functions are called."""
 POINTS = """
