@@ -230,6 +230,7 @@ def test_a_call_that_takes_too_long_says_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(child, "CALL", 0.3)
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 300)
     (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    wait()\ndef wait():\n    while True: pass\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
     said = capsys.readouterr().out
