@@ -424,6 +424,7 @@ def test_a_call_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monk
 def test_waiting_counts_less_than_computing(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine lets a right submission wait: that costs it nothing up to the limit by the clock."""
     monkeypatch.setattr(child, "CALL", 0.3)
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 300)
     slow = b"import time\ndef f():\n  time.sleep(0.6)\n  return 1"
     with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
         assert submission.call("f") == 1
