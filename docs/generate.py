@@ -115,7 +115,8 @@ def passes_page() -> str:
 
 
 def verifier_page() -> str:
-    parts = [MADE, "# The verifier's rules\n", "Nothing executes that breaks one of them.\n", "| code | rule | says |", "|---|---|---|"]
+    intro = "Nothing executes that breaks one of them. `tpucc explain V0301` shows a short program that does, and its mend.\n"
+    parts = [MADE, "# The verifier's rules\n", intro, "| code | rule | says |", "|---|---|---|"]
     parts += [f"| {rule.code} | {rule.name} | {rule.description} |" for rule in RULES.values()]
     return "\n".join(parts) + "\n"
 

@@ -37,6 +37,14 @@ def test_a_program_of_the_gallery_runs_as_its_references_do(name: str) -> None:
     assert verdict.equal, verdict
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SMALL)
+def test_its_report_is_made(name: str, tmp_path: Path) -> None:
+    """With everything that the report draws and records, whatever the network is made of."""
+    tpucc.compile(folder() / "gallery" / f"{name}.tpu", params=SMALL[name]).report().save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+
+
 def test_the_page_of_networks_names_all_of_the_gallery() -> None:
     gallery = {path.stem for path in (folder() / "gallery").glob("*.tpu")}
     assert gallery == set(SMALL)

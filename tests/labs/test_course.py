@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -24,10 +25,12 @@ from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tpucc.cli import lab_command
 from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
+from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
@@ -36,7 +39,7 @@ from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
-from tpucc.labs.submissions import digest, submissions
+from tpucc.labs.submissions import digest, digest_of_graded, submissions
 
 LAB = find("allocation")
 EXPLOITS = Path(__file__).parent / "exploits"
@@ -193,10 +196,9 @@ def test_an_exception_is_shown_with_the_students_calls_and_what_was_given(tmp_pa
 """
         in said
     )
-    assert "\n  allocation.py:6: RuntimeWarning: overflow" in said
-    assert "\n  17 allocation.py\n  … 12 more lines; --json RESULTS.json writes them\n" in said
-    told = json.loads(results.read_text())
-    assert told["extra_data"]["printed"].endswith("\n29 allocation.py")
+    assert "      printed:\n        allocation.py:6: RuntimeWarning: overflow" in said
+    assert "\n        7 allocation.py\n        … 22 more lines; --json RESULTS.json writes them\n" in said
+    assert json.loads(results.read_text())["tests"][0]["output"].endswith("\n  29 allocation.py")
     assert not re.search(r"(^|[\s\"'(])/\w", said + results.read_text())
 
 
@@ -220,7 +222,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Captu
 def test_what_is_printed_without_end_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    print('x' * 99_999)\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
-    assert "\n  … 90,000 more characters are not kept\n" in capsys.readouterr().out
+    assert "\n        … 90,000 more characters are not kept\n" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="alarms are POSIX's")
@@ -228,12 +230,12 @@ def test_a_call_that_takes_too_long_says_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(child, "CALL", 0.3)
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 300)
     (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    wait()\ndef wait():\n    while True: pass\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
     said = capsys.readouterr().out
-    assert (
-        "allocation.py:4: allocate: takes longer than 0.3 s, and was stopped there\n        allocation.py:2 in allocate: wait()\n" in said
-    )
+    stopped = "allocation.py:4: allocate: takes longer than 0.3 s of processor time, and was stopped there"
+    assert f"{stopped}\n        allocation.py:2 in allocate: wait()\n" in said
     assert "\n        allocation.py:4 in wait: while True: pass\n      given:    import numpy as np; from tpucc" in said
 
 
@@ -256,13 +258,49 @@ def test_students_read_nothing_that_their_code_says_in_a_hidden_test(tmp_path: P
     hidden = [test for test in told[False]["tests"] if test["name"].startswith("hidden")]
     assert {test["output"] for test in hidden} == {"no points: it raised an exception"}
     assert {test["visibility"] for test in hidden} == {"after_published"}
-    assert "printed" not in told[False]["extra_data"]
+    assert told[False]["extra_data"]["printed"] == ""
     assert told[False]["stdout_visibility"] == "hidden"
     public = [test for test in told[False]["tests"] if test not in hidden]
     assert all("MARK" in test["output"] for test in public)
     for_instructors = [test for test in told[True]["tests"] if test["name"].startswith("hidden")]
     assert all("MARK [" in test["output"] and test["visibility"] == "hidden" for test in for_instructors)
-    assert "MARK [" in told[True]["extra_data"]["printed"]
+    assert all("printed:\n  MARK [" in test["output"] for test in (*public, *for_instructors))
+
+
+def test_what_is_printed_stands_with_the_test_that_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also of a line that has no end, of a process that is gone, and of tests that pass; the first test has what loading printed."""
+    text = """
+import os
+print("LOADED", end=" ")
+right = allocate
+def allocate(lives, rows):
+    print(f"ROWS {len(lives.rows)}.", end="")
+    if len(lives.rows) > 12: os._exit(1)
+    return right(lives, rows)
+"""
+    (tmp_path / LAB.file).write_text(solution() + text)
+    asked = ("--only", "three buffers", "--only", "a program", "--only", "random lives", "--json", tmp_path / "r.json")
+    assert run("lab", "check", tmp_path, "--lab", "5", *asked) == 1
+    assert "      printed:\n        LOADED ROWS 3.\nok" in capsys.readouterr().out
+    outputs = [test["output"].partition("printed:\n")[2] for test in json.loads((tmp_path / "r.json").read_text())["tests"]]
+    assert outputs[0] == "  LOADED ROWS 3."
+    assert set(outputs[1].strip().split(".")) == {"ROWS 12", ""}
+    assert outputs[2] == ""
+
+
+def test_what_a_file_that_cannot_be_loaded_printed_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / LAB.file).write_text("print('here')\n1 / 0\n")
+    assert run("lab", "grade", tmp_path, "--lab", "5", "--trust", "--seed", "1", "--json", tmp_path / "r.json") == 1
+    assert "\nprinted:\n  here\n" in capsys.readouterr().out
+    assert json.loads((tmp_path / "r.json").read_text())["extra_data"]["printed"] == "here"
+
+
+def test_points_are_halves() -> None:
+    """In hundredths, those of hidden tests would say more of their inputs."""
+    shares = (0.999, 0.5, 0.049, 0.05, 1 - 0.9, 1.2, -1)
+    assert [Result(Test("t", 10, lambda _: Outcome(0, "")), Outcome(share, ""), 0).score for share in shares] == [9.5, 5, 0, 0.5, 1, 10, 0]
+    told = as_json(graded_as(Outcome(0.876, ""), Outcome(0.123, "")))
+    assert ([test["score"] for test in told["tests"]], told["score"]) == ([8.5, 1], 9.5)
 
 
 def graded_as(public: Outcome, *hidden: Outcome) -> Grade:
@@ -348,7 +386,7 @@ def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path, details: seen.append(len(grade.results)))
     (tmp_path / "allocation.py").write_text("def allocate(lives, rows):\n    return 0\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
-    assert seen == [1, 2, 3, 4, 5, 5], "and once more at the end, with all that was printed"
+    assert seen == [1, 2, 3, 4, 5]
 
 
 @pytest.fixture
@@ -382,10 +420,12 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert scores["empty"] == scores["exits.py"] == scores["syntax.py"] == 0
     table = list(csv.reader(io.StringIO(as_csv(rows))))
     assert table[1][0] == "'=1+1.py"
-    assert table[0][-6:] == ["term", "seed", "submission", "problem", "note", "like"]
-    assert {tuple(row[-6:-4]) for row in table[1:]} == {("", "3")}
-    assert "has no allocation.py" in table[3][-3]
-    assert "SyntaxError" in table[5][-3]
+    assert table[0][-7:] == ["term", "seed", "submission", "problem", "why", "note", "like"]
+    assert {tuple(row[-7:-5]) for row in table[1:]} == {("", "3")}
+    assert "has no allocation.py" in table[3][-4]
+    assert "SyntaxError" in table[5][-4]
+    assert re.fullmatch(r"memory: peak ÷ lower bound is [^|]* \| hidden: [^|]* \| hidden: memory: peak [^|]*", table[1][-3])
+    assert table[2][-3] == table[3][-3] == table[5][-3] == "", "who passes has no reason, nor whoever has one problem"
     assert as_csv(rows).startswith('"name","score",')
 
     ranked = board(into)
@@ -396,21 +436,23 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert earlier_seed(into, LAB, AS_WRITTEN) == 3
     assert earlier_seed(into, LAB, Term("spring")) is None
     graded: list[str] = []
-    monkeypatch.setattr(classes, "_grade", lambda lab, path, *_: graded.append(path.name) or Row(path.name, "", {}))
+    monkeypatch.setattr(classes, "_grade", lambda lab, path, *_: graded.append(path.name) or Row(path.name, {}))
     (course / "syntax.py").write_text("def allocate(lives, rows): return []")
+    (course / "anna" / "notes.md").write_text("graded again, with the same hash")
+    assert len({row.results["extra_data"]["digest"] for row in rows if row.results["tests"]}) == 5
     again = grade_all(LAB, course, AS_WRITTEN, 3, into, 1, trust=True)
-    assert graded == ["syntax.py"]
-    assert [row.results for row in again if row.name != "syntax.py"] == [row.results for row in rows if row.name != "syntax.py"]
+    assert graded == ["anna", "syntax.py"]
+    assert [row.results for row in again if row.name not in graded] == [row.results for row in rows if row.name not in graded]
     grade_all(LAB, course, AS_WRITTEN, 4, into, 1, trust=True)
-    assert len(graded) == 1 + len(rows)
+    assert len(graded) == 2 + len(rows)
 
 
 def test_a_file_of_another_term_is_a_note_and_no_problem() -> None:
     grade = replace(graded_as(Outcome(1, ""), Outcome(1, "")), note="lab.toml says lab 5, term fall")
-    said = list(csv.DictReader(io.StringIO(as_csv([Row("anna", "", as_json(grade))]))))
+    said = list(csv.DictReader(io.StringIO(as_csv([Row("anna", as_json(grade))]))))
     assert [(row["problem"], row["note"]) for row in said] == [("", grade.note)]
     failed = replace(grade, problem="no file")
-    assert [Row("", "", as_json(replace(failed, note=note))).problem for note in (grade.note, "no file")] == ["no file"] * 2
+    assert [Row("", as_json(replace(failed, note=note))).problem for note in (grade.note, "no file")] == ["no file"] * 2
 
 
 def test_a_folder_whose_name_is_none_for_a_submission_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -502,8 +544,12 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
 
 
 def test_every_handout_says_how_long_code_may_run() -> None:
+    """And how points are rounded."""
     for lab in labs():
-        assert ("may take 10 seconds by the clock" in starting_files(lab, AS_WRITTEN)["handout.md"]) is bool(lab.functions)
+        handout = starting_files(lab, AS_WRITTEN)["handout.md"]
+        limits = "may take 10 seconds of processor time, and all calls of one `check` or `grade` 60 seconds together;\nby the clock"
+        assert (limits in handout) is bool(lab.functions)
+        assert "rounded down to halves" in handout
 
 
 @pytest.mark.parametrize(("other", "what"), [('"lab": 9', "lab"), ('"lab": 5, "term": "fall"', "term")])
@@ -543,11 +589,81 @@ def test_a_terminal_cuts_what_the_results_have_whole() -> None:
     result = graded(test, Here({LAB.file: "def allocate(lives, rows):\n    return [0] * len(lives.rows)\n"}))
     grade = Grade(LAB, Term("spring"), "none", (result,), (test,))
     whole, cut = as_json(grade)["tests"][0]["output"], report(result, grade, whole=False)
-    (lives,) = re.findall(r"lives.rows = (\[.*\])", whole)
+    (lives,) = re.findall(r"rows=np.array\((\[.*\]), np.int64\)", whole)
     assert len(json.loads(lives)) == len(json.loads(result.outcome.found)) > 12
     assert "--json RESULTS.json writes all of it" in cut
     assert "--json" not in whole
-    assert max(map(len, report(result, grade, whole=False).split("given:")[1].splitlines())) <= 110
+    assert max(map(len, cut.split("given:")[1].partition("\nagain:")[0].splitlines())) <= 110
+
+
+def test_the_table_says_why_tests_lost_points() -> None:
+    """The first line of each reason, in one cell; what a submission says is no formula, and is cut."""
+    long = f"=1+1 {'x' * 300}\nthe rest"
+    grade = graded_as(Outcome(1, ""), Outcome(0, "wrong\x1b\nmore"), Outcome(0.5, "slow"), Outcome(0, long))
+    tests = [*grade.results, replace(grade.results[1], test=replace(grade.tests[1], name="=test"))]
+    whole = replace(grade, results=tuple(tests))
+    rows = [Row("anna", as_json(whole, details=True)), Row("ben", as_json(grade))]
+    said = [row["why"] for row in csv.DictReader(io.StringIO(as_csv(rows)))]
+    assert said[0] == f"test 1, =test: wrong\\x1b | test 2: slow | test 3: =1+1 {'x' * 194}…"
+    assert "wrong" not in said[1], "what students read of hidden tests has no reasons"
+    assert Row("", as_json(graded_as(Outcome(0, "all"), Outcome(0, "all")), details=True)).why == ""
+
+
+def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None:
+    """The lab's file, whatever it is called, and what it imports; of a lab of texts, the files that it asks for."""
+    puzzles, main = find("puzzles"), b"import numpy\nimport helper\nfrom parts.one import f\n"
+    files = {"allocation.py": main, "helper.py": b"import more", "more.py": b"", "parts/one.py": b"", "check/x.md": b""}
+
+    def hashed(files: dict[str, bytes], main: str = LAB.file) -> str:
+        return digest_of_graded(files, LAB, (), main)
+
+    same = files | {"notes.md": b"mine", "lab.toml": b"lab = 5", "scratch.py": b"import allocation", "notes/helper.py": b""}
+    assert hashed(files) == hashed(same) != ""
+    assert len({hashed(files), *(hashed(files | {name: b"x = 1"}) for name in files if name.endswith(".py"))}) == 5
+    assert hashed({"emil.py": main}, "emil.py") == hashed({LAB.file: main})
+    assert hashed({LAB.file: b"def ("}) == hashed({LAB.file: b"def (", "more.py": b""})
+    assert hashed({"notes.md": b""}) == ""
+    texts = {"puzzle01.asm": b"halt", "puzzle02.asm": b""}
+    changed = texts | {"puzzle02.asm": b"halt"}
+    told = [digest_of_graded(each, puzzles, texts, "") for each in (texts, texts | {"notes.md": b""}, changed, {})]
+    assert told[0] == told[1] != told[2]
+    assert told[3] == ""
+
+
+@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and not lab.open], ids=lambda lab: lab.name)
+def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line that `check` prints makes it again, and what it is made with is in a file."""
+    made: list[tuple[object, ...]] = []
+
+    def wrong(*arguments: object) -> None:
+        made.append(pickle.loads(pickle.dumps(arguments)))
+
+    monkeypatch.setitem(sys.modules, Path(lab.file).stem, ModuleType("submission"))
+    monkeypatch.chdir(tmp_path)
+    found = [graded(test, Here(dict.fromkeys((*lab.functions, "rule", "value"), wrong))) for test in lab.public(AS_WRITTEN)]
+    grade = Grade(lab, AS_WRITTEN, "none", tuple(found), tuple(result.test for result in found), origin="lab")
+    lab_command._pictures(grade, tmp_path)
+    lines = [line for result in found for line in report(result, grade, whole=False).splitlines() if line.startswith("call: ")]
+    assert len(lines) >= {"break_it": 2, "gradients": 6}.get(lab.name, 3)
+    for line in lines:
+        (function,) = re.findall(r"import (\w+); \1\(", line)
+        again: list[tuple[object, ...]] = []
+        setattr(sys.modules[Path(lab.file).stem], function, lambda *given, again=again: again.append(given))
+        exec(line.removeprefix("call: ").strip())
+        assert packed_call(again[0]) in map(packed_call, made)
+
+
+def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a test that goes on after a wrong answer, the first wrong one; a second run takes the files of the first away."""
+    (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))
+    assert run("lab", "check", tmp_path, "--lab", "5") == 1
+    assert capsys.readouterr().out.count("\n      call: ") == len(list((tmp_path / "check").glob("*.call"))) == 1
+    lives, rows = pickle.loads((tmp_path / "check" / "too_large.call").read_bytes())
+    assert (lives.first.tolist(), rows) == ([0, 4, 5], 14)
+    (tmp_path / LAB.file).write_text(solution())
+    assert run("lab", "check", tmp_path, "--lab", "5") == 0
+    assert not list((tmp_path / "check").glob("*.call"))
+    assert "\n      call: " not in capsys.readouterr().out
 
 
 def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:

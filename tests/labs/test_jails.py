@@ -229,7 +229,7 @@ def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> No
         with pytest.raises(Failed, match="defines no function other"):
             submission.call("other")
         submission.close()
-        assert submission.printed == "one\n"
+        assert [submission.printed(), submission.printed()] == ["one\n", ""]
         assert submission.call("keeps") == 1
 
 
@@ -404,16 +404,39 @@ def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.Monk
     with cell(shared, {"f.py": b"def f(): pass"}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
         submission.call("f")
         monkeypatch.setattr(child, "BUDGET", 0.0)
-        with pytest.raises(Failed, match="all calls together have 0 s"):
+        with pytest.raises(Failed, match="all calls together have 0 s of processor time, and 0 s by the clock"):
             submission.call("f")
 
 
 def test_a_call_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that are all nearly too long don't add up."""
-    monkeypatch.setattr(child, "BUDGET", 0.5)
-    slow = b"import time\ndef f(): time.sleep(9)"
+    """Calls that are all nearly too long don't add up: neither those that compute nor those that wait."""
+    for body, budget, limit in (("time.sleep(9)", 0.2, "1 s by the clock"), ("\n while True: pass", 0.3, "0.3 s of processor time")):
+        monkeypatch.setattr(child, "BUDGET", budget)
+        slow = f"import time\ndef f(): {body}".encode()
+        with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+            with pytest.raises(Failed, match=rf"f: takes longer than {limit}, and was stopped there"):
+                submission.call("f")
+            with pytest.raises(Failed, match=rf"all calls together have {budget} s of processor time"):
+                submission.call("f")
+
+
+@posix
+def test_waiting_counts_less_than_computing(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine lets a right submission wait: that costs it nothing up to the limit by the clock."""
+    monkeypatch.setattr(child, "CALL", 0.3)
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 300)
+    slow = b"import time\ndef f():\n  time.sleep(0.6)\n  return 1"
     with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
-        with pytest.raises(Failed, match=r"f: takes longer than 0\.5 s"):
+        assert submission.call("f") == 1
+
+
+@posix
+def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a second more, and is told as what takes too long."""
+    monkeypatch.setattr(child, "CALL", 0.1)
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 300)
+    slow = b"import itertools\ndef f(): return sum(itertools.repeat(1))"
+    with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        with pytest.raises(Failed, match=r"^f: takes longer than 0\.1 s of processor time$") as caught:
             submission.call("f")
-        with pytest.raises(Failed, match=r"all calls together have 0\.5 s"):
-            submission.call("f")
+        assert caught.value.kind == "time"

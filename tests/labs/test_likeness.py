@@ -88,5 +88,5 @@ def test_the_hint_is_for_instructors(tmp_path: Path) -> None:
     assert "like" not in as_json(done)["extra_data"]
     told = as_json(done, details=True)
     assert told["extra_data"]["like"] == [words]
-    assert as_csv([Row("ada", "", told)]).splitlines()[1].endswith(f',"{words}"')
+    assert as_csv([Row("ada", told)]).splitlines()[1].endswith(f',"{words}"')
     assert check(lab, tmp_path).like == ()

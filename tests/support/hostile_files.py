@@ -172,6 +172,10 @@ def _graph(text: str, choose: random.Random) -> str:
 
 
 def _bytes(data: bytes, choose: random.Random) -> bytes:
+    """Bytes of which one to three differ, or which end sooner or later: by a number, a record, or any count."""
+    if choose.random() < 0.2:
+        size = choose.choice((1, 4, 8, 32, 64, len(data)))
+        return choose.choice((data[:-size], data + data[:size], data + bytes(size)))
     changed = bytearray(data)
     for _ in range(choose.randint(1, 3) if data else 0):
         changed[choose.randrange(len(changed))] = choose.choice((0, 1, 127, 128, 255, choose.randrange(256)))

@@ -112,11 +112,14 @@ def test_columns_stand_two_blanks_apart_where_there_is_room() -> None:
 
 def test_prose_is_filled_and_programs_are_left_alone() -> None:
     long = "x = " + "1 + " * 40 + "1"
-    text = prose(f"# {'title ' * 20}\n\n{'word ' * 30}\n{'more ' * 3}\n\n- {'item ' * 20}\n\n```tpu\n{long}\n\n  - y\n```\n")
+    text = prose(
+        f"# {'title ' * 20}\n\n{'word ' * 30}\n{'more ' * 3}\n\n- {'item ' * 20}\n\n> {'said ' * 20}\n\n```tpu\n{long}\n\n  - y\n```\n"
+    )
     assert long in text
     assert "\n\n  - y\n```" in text
     assert "word more" in " ".join(text.split())
     assert "\n  item" in text
+    assert text.count("\n> said") == 2
     require_narrow([line for line in text.split("\n") if not line.startswith(("#", "x = "))])
     assert described("name", 6, "word " * 20).split("\n")[1].startswith(" " * 7 + "word")
     assert filled("a b", "# ", "# ") == "# a b"

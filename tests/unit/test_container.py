@@ -6,11 +6,13 @@ import json
 import random
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 import tpucc
 from tests.support.dense import DenseNetwork
+from tpucc.cli.main import main
 from tpucc.isa import container
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
@@ -76,6 +78,13 @@ def test_damaged_binaries_are_refused(first: int) -> None:
         if broken != data:
             with pytest.raises(tpucc.ProgramError):
                 decode(broken, "p.tpub")
+
+
+def test_a_listing_is_made_only_of_parts_that_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = replace(program(), layer_of=program().layer_of[:-1])
+    (tmp_path / "p.tpub").write_bytes(encode(damaged))
+    assert main(["disasm", str(tmp_path / "p.tpub")]) == 3
+    assert "V0101: layer_of has the shape" in capsys.readouterr().err
 
 
 def test_no_byte_of_a_binary_is_free() -> None:

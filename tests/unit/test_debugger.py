@@ -26,6 +26,7 @@ CASES = {
         "gallery/gpt2_block",
         {"params": {"length": 7, "width": 24, "heads": 3}, "settings": {"write-weights": {"computed_products": "device"}}},
     ),
+    "depthwise": ("gallery/digits_mobilenet", {"params": {"batch": 1}, "settings": {"depthwise": {"unit": "vector"}}}),
     "16 bits": ("03_wine", {"params": {"batch": 5}, "activation_bits": 16}),
 }
 

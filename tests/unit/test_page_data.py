@@ -24,12 +24,13 @@ from tpucc.ir.types import TensorType
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Function, Instruction, Opcode
 from tpucc.isa.program import Program, Resident
+from tpucc.isa.record import OPERAND_OF
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.recording import MOST, recorded
 from tpucc.viz.page import colouring
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.columns import plain
-from tpucc.viz.page.machine import machine_payload
+from tpucc.viz.page.machine import BOX_OF, machine_payload
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.payload import source_lines
@@ -193,6 +194,11 @@ def test_sentences_are_those_of_the_instructions() -> None:
     assert said == [str(Instruction.of(record)) for record in program.instructions]
     assert next(values, None) is None
     assert len(found["forms"]) < len(said) / 2
+
+
+def test_the_machine_view_has_a_box_for_the_rows_of_every_place() -> None:
+    """A program may use any of them."""
+    assert set(OPERAND_OF) <= BOX_OF.keys()
 
 
 def test_the_machine_view_takes_few_bytes_for_each_instruction() -> None:

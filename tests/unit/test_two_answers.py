@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
@@ -19,12 +19,14 @@ from tests.support.device_graphs import TINY, chain, compiled
 from tests.support.random_machine import RandomProgram
 from tests.support.worked import ROOT
 from tpucc.isa.effects import Bools, Effects, Walks, effects
-from tpucc.isa.instructions import Engine
+from tpucc.isa.formats import format_of
+from tpucc.isa.instructions import Engine, Instruction, Place
 from tpucc.isa.verify import events as verifier
 from tpucc.isa.verify import verify
 from tpucc.numerics import Int64
 from tpucc.schedule import hazards as scheduler
 from tpucc.schedule import schedule
+from tpucc.sim.machine import Rows, applied, numbered
 
 SMALL = msgspec.structs.replace(TINY, name="small", unified_buffer_rows=90)
 Pairs = set[tuple[int, int]]
@@ -101,6 +103,27 @@ def test_all_answers_agree() -> None:
         assert len(expected) > 5
         assert by_scheduler(touched) == expected
         assert by_verifier(touched) == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_rows_that_both_ask_about_are_those_that_the_simulator_uses(seed: int) -> None:
+    """What is missing in the reads and writes that they share, both would miss."""
+    program = RandomProgram(seed, length=80, wide=seed % 2 > 0).make()
+    touched = effects(program.instructions)
+    for index, record in enumerate(program.instructions):
+        instruction = Instruction.of(record)
+        action = applied(program, instruction, None, 0)
+        if action is not None:
+            width = format_of(action.flags).bytes_per_value
+            read = [walks.rows(index) for walks in (touched.source, touched.source2)]
+            assert buffer_rows(action.reads, width) == set(np.concatenate(read).tolist()), instruction
+            assert buffer_rows([action.writes], width) == set(touched.target.rows(index).tolist()), instruction
+
+
+def buffer_rows(operands: Iterable[tuple[Place, Rows]], width: int) -> set[int]:
+    """The rows of the unified buffer among those of operands: a value of two bytes has two."""
+    firsts = [numbered(rows).reshape(-1) for place, rows in operands if place not in Place.ACC | Place.HOST]
+    return {row + byte for rows in firsts for row in rows.tolist() for byte in range(width)}
 
 
 def test_the_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 WIDTH = 80
 FENCE = "```"
-SET_APART = ("#", "|", "-", " ", FENCE)
-"""The beginnings of lines of Markdown that aren't prose: headings, tables, lists, and indented lines."""
+SET_APART = ("#", "|", "-", ">", " ", FENCE)
+"""The beginnings of lines of Markdown that aren't prose: headings, tables, lists, quotations, and indented lines."""
+HANGING = {"- ": "  ", "> ": "> "}
+"""How an item of a list or a quotation begins, and what stands before its further lines."""
 
 
 def filled(text: str, first: str = "", indent: str = "") -> str:
@@ -37,4 +39,4 @@ def _lines(markdown: str) -> Iterator[str]:
         if paragraph:
             yield filled(" ".join(paragraph))
             paragraph.clear()
-        yield filled(line, "", "  ") if line.startswith("- ") and not fenced else line
+        yield filled(line, "", HANGING[line[:2]]) if line[:2] in HANGING and not fenced else line

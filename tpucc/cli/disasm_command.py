@@ -11,6 +11,7 @@ from tpucc.files import read_file
 from tpucc.ir.textversion import stamped
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import decode
+from tpucc.isa.verify import check_structure
 
 
 @click.command("disasm")
@@ -21,4 +22,6 @@ def command(program: Path, with_data: bool) -> None:
 
     With --with-data the listing says everything, and `tpucc asm` needs no --like.
     """
-    click.echo(stamped(disassemble(decode(read_file(program), str(program)), with_data), ";"), nl=False)
+    read = decode(read_file(program), str(program))
+    check_structure(read)
+    click.echo(stamped(disassemble(read, with_data), ";"), nl=False)

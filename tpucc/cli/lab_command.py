@@ -15,10 +15,11 @@ from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
+from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
-from tpucc.labs.results import printable_lines, report, write_json
+from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
 from tpucc.labs.start import place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import others
@@ -31,8 +32,6 @@ SMALL_SEED = 2**32
 """Seeds below can all be tried in little time."""
 RAISED = "it raised an exception"
 """The trouble of a test that an exception ended."""
-PRINTED = 20
-"""Lines of what a submission prints that a terminal shows."""
 
 
 def _term_name(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -101,7 +100,7 @@ def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, 
     done = check(lab, path, variant, only, lambda sofar: _follow(sofar, json_file))
     folder = path if path.is_dir() else path.parent
     _pictures(done, folder)
-    status = _end(done, json_file)
+    status = _end(done)
     hidden = sum(test.points for test in lab.hidden(variant, 0))
     click.echo(f"hidden tests, which `tpucc lab grade` runs, have the other {hidden:g}" if not only else "")
     return status
@@ -185,7 +184,7 @@ def grade_lab(
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
-    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)), json_file, details)
+    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
 def _require_closed(jail: Jail, *folders: Path) -> None:
@@ -322,20 +321,15 @@ def _raised(result: Result) -> str:
     return found[0] if found else ""
 
 
-def _end(done: Grade, json_file: Path | None, details: bool = False) -> int:
-    """Writes the results with all that was printed, and prints what remains. Returns the exit status."""
-    if json_file is not None:
-        write_json(done, json_file, details)
+def _end(done: Grade) -> int:
+    """Prints what remains to be said of a grade. Returns the exit status."""
     if done.note and done.note != done.problem:
         click.echo(f"note: {done.note}")
     if done.problem:
         click.echo(printable_lines(done.problem))
         click.echo(f"for that reason no test was run: {counted(len(done.results), 'test')} with 0 points")
-    if lines := done.printed.splitlines():
-        click.echo("your code printed:")
-        click.echo("".join(f"  {printable(line)}\n" for line in lines[:PRINTED]), nl=False)
-    if len(lines) > PRINTED:
-        click.echo(f"  … {counted(len(lines) - PRINTED, 'more line')}; --json RESULTS.json writes {_kept(done)}")
+    for line in printed_lines(done.printed, False, "--json RESULTS.json"):
+        click.echo(line)
     for result in done.results:
         if result.fault:
             click.echo(result.fault, err=True)
@@ -345,20 +339,15 @@ def _end(done: Grade, json_file: Path | None, details: bool = False) -> int:
     return 0 if not done.problem and all(result.outcome.passed for result in done.results) else 1
 
 
-def _kept(done: Grade) -> str:
-    """How to come by all that was printed."""
-    return "them" if done.seed is None else "them with --details"
-
-
 def _pictures(done: Grade, folder: Path) -> None:
-    """Writes a picture for each test that has one."""
-    drawn = {f"{_file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    """Writes a picture for each test that has one, and the arguments of each call that lost points."""
+    drawn = {f"{file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    calls = {name: packed_call(arguments) for name, arguments in map(saved_call, done.results) if name}
     for result in done.results:
-        (folder / "check" / f"{_file_name(result.test.name)}.svg").unlink(missing_ok=True)  # an earlier run's
+        for kind in ("svg", "call"):
+            (folder / "check" / f"{file_name(result.test.name)}.{kind}").unlink(missing_ok=True)  # an earlier run's
+    if calls:
+        write_files(folder / "check", calls)
     if drawn:
         write_files(folder / "check", {name: svg.encode() for name, svg in drawn.items()})
         click.echo(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}")
-
-
-def _file_name(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name)

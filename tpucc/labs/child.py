@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import select
 import signal
 import subprocess
 import threading
@@ -22,23 +23,26 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.files import inside
-from tpucc.labs.guest import DEEPEST, FRAMES, LOADING, LONGEST
+from tpucc.labs.guest import BY_THE_CLOCK, DEEPEST, FRAMES, LOADING, LONGEST
 from tpucc.labs.jails import Cell, Jail
 from tpucc.labs.lab import Failed, Frame, Plain, failing
 
 START = 60.0
 """Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
 CALL = 10.0
-"""Seconds of one call, unless a test gives another limit."""
+"""Seconds of processor time of one call, unless a test gives another limit; `BY_THE_CLOCK` times as many pass at most."""
 GRACE = 0.5
 """Seconds more, in which a child says where it was when its time was over."""
 PATIENCE = 3
 """Calls that may take too long; after these, nothing is asked any more."""
 BUDGET = 60.0
-"""Seconds that the grader waits for a submission in all: for its calls, and for new processes after those that end. Tests need a few."""
+"""Seconds of processor time of a submission in all: of its calls, and of loading it again after those that end. Tests need a few. By the
+clock, the grader waits `BY_THE_CLOCK` times as long for all of it."""
 LOAD = "loading the file"
 PRINTED = 10_000
-"""Characters of what a submission prints that are kept."""
+"""Characters that are kept of what a submission prints during one test."""
+READS = 16
+"""Reads of 64 KiB that find what was printed before an answer: no pipe holds more than 1 MiB, and others may go on printing."""
 LINE = 100
 """Characters of a line of a submission that a message shows."""
 
@@ -49,8 +53,8 @@ class Child:
     def __init__(self, jail: Jail, cell: Cell, modules: Sequence[str]) -> None:
         self._jail, self._cell, self._modules = jail, cell, tuple(modules)
         self._process: _Process | None = None
-        self._printed = ""
-        self._late, self._spent, self._lost = 0, 0.0, 0
+        self._printed, self._lost = "", 0
+        self._late, self._spent, self._waited = 0, 0.0, 0.0
         self._began = False
         self._seen = sorted(jail.folders(cell), key=len, reverse=True)
 
@@ -60,12 +64,19 @@ class Child:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
     def printed(self) -> str:
-        """What the submission has printed so far: at most `PRINTED` characters, and how many more there were."""
-        text, more = self._own(self._printed + (self._process.printed() if self._process else "")), self._lost
-        more += (self._process.lost if self._process else 0) + max(0, len(text) - PRINTED)
+        """What the submission has printed since this was asked: at most `PRINTED` characters, and how many more there were."""
+        self._keep()
+        text = self._own(self._printed)
+        more = self._lost + max(0, len(text) - PRINTED)
+        self._printed, self._lost = "", 0
         return text[:PRINTED] + (f"\n… {more:,} more characters are not kept\n" if more else "")
+
+    def _keep(self) -> None:
+        """Takes what the process has printed."""
+        if self._process is not None:
+            text, lost = self._process.printed()
+            self._printed, self._lost = self._printed + text, self._lost + lost
 
     def defines(self) -> tuple[str, ...]:
         """The names of what can be called in the submission's main file. Raises `Failed`."""
@@ -83,54 +94,63 @@ class Child:
         limit = seconds or CALL
         if self._late >= PATIENCE:
             raise Failed("time", f"not asked: {PATIENCE} calls took too long")
-        if self._spent >= BUDGET:
-            raise Failed("time", f"not asked: all calls together have {BUDGET:g} s")
+        if self._spent >= BUDGET or self._waited >= BUDGET * BY_THE_CLOCK:
+            most = f"{BUDGET:g} s of processor time, and {BUDGET * BY_THE_CLOCK:g} s by the clock"
+            raise Failed("time", f"not asked: all calls together have {most}")
+        clock = min(limit * BY_THE_CLOCK, max(0.1, round(BUDGET * BY_THE_CLOCK - self._waited, 1)))
         limit = min(limit, max(0.1, round(BUDGET - self._spent, 1)))
-        request = pickle.dumps((function, arguments, limit))
+        request = pickle.dumps((function, arguments, limit, clock))
         self.load()
         assert self._process is not None
         self._process.send(request)
-        return _value(self._received(limit, function))
+        return _value(self._received(limit, clock, function))
 
     def load(self) -> None:
         """Starts a process that has the submission, where there is none. Raises `Failed` when its file can't be loaded."""
         if self._process is None:
             self._process = _Process(self._jail, self._cell, self._modules)
-            self._received(START, LOAD)
+            self._received(LOADING, START, LOAD)
 
     def close(self) -> None:
         """Ends the process and all that it started."""
         if self._process is not None:
-            process, self._process = self._process, None
-            process.end()  # what it has printed is read to its end
-            self._printed += process.printed()
-            self._lost += process.lost
+            self._process.end()  # what it has printed is read to its end
+            self._keep()
+            self._process = None
 
-    def _received(self, seconds: float, doing: str) -> dict[str, Any]:
+    def _received(self, seconds: float, clock: float, doing: str) -> dict[str, Any]:
+        """The answer of the process, which has so many seconds of processor time, and by the clock. Raises `Failed`."""
         assert self._process is not None
-        start = monotonic()
+        start, answer = monotonic(), dict[str, Any]()
         try:
-            answer = self._process.receive(seconds + GRACE)
+            answer = self._process.receive(clock + GRACE)
         except Failed as failure:
             self.close()
-            raise self._unanswered(failure, doing, seconds) from None
+            raise self._unanswered(failure, doing, seconds, clock) from None
         finally:
             if self._began:  # the first process starts on a machine that may be busy
-                self._spent += monotonic() - start
+                self._count(monotonic() - start, seconds, answer.get("cpu") if answer.get("kind") != "time" else None)
             self._began = True
         if "value" in answer:
             return answer
         told = self._failure(answer)
         if told.kind == "time" or doing == LOAD:
             self.close()
-        raise self._unanswered(told, doing, LOADING if doing == LOAD else seconds) if told.kind == "time" else told
+        raise self._unanswered(told, doing, seconds, LOADING * BY_THE_CLOCK if doing == LOAD else clock) if told.kind == "time" else told
 
-    def _unanswered(self, failure: Failed, doing: str, seconds: float) -> Failed:
+    def _count(self, waited: float, seconds: float, said: object) -> None:
+        """Adds to what the submission has spent. It says itself how much processor time that was: no more than was waited is believed, and
+        what was waited has a limit of its own. Of a call that took too long, its limit counts."""
+        self._waited += waited
+        self._spent += min(waited, max(0.0, said)) if isinstance(said, float) else min(waited, seconds)
+
+    def _unanswered(self, failure: Failed, doing: str, seconds: float, clock: float) -> Failed:
         """A failure to answer, with what was asked."""
         message = failure.message
         if failure.kind == "time":
             self._late += PATIENCE if doing == LOAD else 1  # what doesn't load the first time isn't loaded again
-            message = f"takes longer than {seconds:g} s{', and was stopped there' if failure.frames else ''}"
+            limit = f"{seconds:g} s of processor time" if message == "processor" else f"{clock:g} s by the clock"
+            message = f"takes longer than {limit}{', and was stopped there' if failure.frames else ''}"
         return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
 
     def _failure(self, answer: dict[str, Any]) -> Failed:
@@ -192,9 +212,8 @@ class _Process:
             start_new_session=True,
         )
         self._answers: queue.Queue[dict[str, Any] | Failed] = queue.Queue(maxsize=4)
-        self._text = bytearray()
-        self.lost = 0
-        """Bytes that were printed and are not kept."""
+        self._text, self._lost = bytearray(), 0
+        self._reading = threading.Lock()
         self._over = False
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read_answers, self._read_text)]
         for thread in self._threads:
@@ -216,8 +235,17 @@ class _Process:
             raise answer
         return answer
 
-    def printed(self) -> str:
-        return self._text.decode("utf-8", "replace")
+    def printed(self) -> tuple[str, int]:
+        """What was printed since this was asked, and how many bytes more are not kept. A child prints before it answers: all that it did
+        before its last answer is among it."""
+        with self._reading:
+            for _ in range(READS):
+                if not (self._ready() and self._take()):
+                    break
+            text, lost = self._text.decode("utf-8", "replace"), self._lost
+            self._text.clear()
+            self._lost = 0
+        return text, lost
 
     def end(self) -> None:
         """Ends the process, its group, and whatever else the jail holds."""
@@ -253,7 +281,7 @@ class _Process:
             head = stream.read(8)
             size = int.from_bytes(head, "big")
             if len(head) < 8:
-                return Failed("ended", f"the process ended without an answer{self._status()}")
+                return self._ended()
             if size > LONGEST:
                 return Failed("result", "the answer is no answer of the grader's own reader")
             found = msgspec.msgpack.decode(stream.read(size))
@@ -261,22 +289,42 @@ class _Process:
             return Failed("result", "the answer can't be read")
         return found if isinstance(found, dict) else Failed("result", "the answer can't be read")
 
-    def _status(self) -> str:
+    def _ended(self) -> Failed:
+        """How the process ended. The kernel's limit of processor time is a signal, and where a jail's own process hands it on, a status."""
         try:
             status = self._process.wait(1)
         except subprocess.TimeoutExpired:
-            return ""
-        if status < 0:
-            return f" (signal {signal.Signals(-status).name})" if -status in set(signal.Signals) else f" (signal {-status})"
-        return f" (exit status {status})"
+            return Failed("ended", "the process ended without an answer")
+        if os.name == "posix" and status in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
+            return Failed("time", "processor")
+        named = signal.Signals(-status).name if -status in set(signal.Signals) else -status
+        return Failed("ended", f"the process ended without an answer ({f'signal {named}' if status < 0 else f'exit status {status}'})")
 
     def _read_text(self) -> None:
         assert self._process.stderr is not None
         with suppress(OSError, ValueError):
-            while data := os.read(self._process.stderr.fileno(), 65536):
-                kept = data[: max(0, 4 * PRINTED - len(self._text))]
-                self._text += kept
-                self.lost += len(data) - len(kept)
+            going = True
+            while going:
+                if os.name == "posix":
+                    select.select([self._process.stderr], [], [])
+                    with self._reading:
+                        going = not self._ready() or self._take()
+                else:
+                    going = self._take()
+
+    def _ready(self) -> bool:
+        """Whether something printed can be read, or no more will come. Windows can't ask that of a pipe."""
+        stream = self._process.stderr
+        return os.name == "posix" and stream is not None and not stream.closed and bool(select.select([stream], [], [], 0)[0])
+
+    def _take(self) -> bool:
+        """Reads what the process has printed; False at its end."""
+        assert self._process.stderr is not None
+        data = os.read(self._process.stderr.fileno(), 65536)
+        kept = data[: max(0, 4 * PRINTED - len(self._text))]
+        self._text += kept
+        self._lost += len(data) - len(kept)
+        return bool(data)
 
 
 def _caret(source: str, column: int) -> str:

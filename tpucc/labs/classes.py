@@ -24,6 +24,8 @@ SEED = "TPUCC_SEED"
 """The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""
 LONGEST_NAME = 200
 """Bytes of a submission's name, above which its results get another."""
+WHY = 200
+"""Characters of a reason in the table."""
 LONGEST = 600
 """Seconds after which one submission's grader is ended; it has a limit of its own for every call."""
 
@@ -33,7 +35,6 @@ class Row:
     """One submission's line: its results as `results.json` has them, or why there are none."""
 
     name: str
-    digest: str
     results: dict[str, Any]
 
     @property
@@ -49,6 +50,20 @@ class Row:
         said = {first_line(str(test.get("output", ""))) for test in self.results.get("tests", ())}
         return said.pop() if len(said) == 1 and not self.results.get("score") else ""
 
+    @property
+    def why(self) -> str:
+        """For each test that lost points, its name and the first line of what it found, those of hidden tests too. Tests of one reason
+        stand together. Nothing where that is one for all tests: `problem` says it."""
+        tests = self.results.get("tests", ())
+        reasons: dict[str, list[str]] = {}
+        for test in tests:
+            if test["status"] != "passed":
+                reasons.setdefault(first_line(str(test["output"])), []).append(str(test["name"]))
+        if any(len(names) == len(tests) for names in reasons.values()):
+            return ""
+        told = (f"{', '.join(names)}: {said if len(said) <= WHY else f'{said[: WHY - 1]}…'}" for said, names in reasons.items())
+        return " | ".join(map(printable, told))
+
 
 def grade_all(
     lab: Lab, folder: Path, term: Term, seed: int, into: Path, jobs: int, trust: bool, told: Callable[[Row], None] = lambda _: None
@@ -62,7 +77,7 @@ def grade_all(
             with failing("file", path.name):
                 row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
         except Failed as failure:  # whatever a submission is, the others go on
-            row = Row(path.name, "", _ungraded(failure.words))
+            row = Row(path.name, _ungraded(failure.words))
         told(row)
         return row
 
@@ -93,8 +108,8 @@ def _kept(path: Path, into: Path, key: dict[str, Any]) -> Row | None:
         more = told["extra_data"]
     except Exception:
         return None
-    same = more.get("complete") and more.get("digest") == digest(path) and all(more.get(name) == value for name, value in key.items())
-    return Row(path.name, more["digest"], told) if same else None
+    same = more.get("complete") and more.get("files") == digest(path) and all(more.get(name) == value for name, value in key.items())
+    return Row(path.name, told) if same else None
 
 
 def _file(path: Path, into: Path) -> Path:
@@ -113,7 +128,7 @@ def _ungraded(problem: str) -> dict[str, Any]:
 def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool) -> Row:
     """One submission, graded by a process of its own: whatever happens there, the others go on."""
     if path.is_symlink():
-        return Row(path.name, "", _ungraded("it is a link; a submission is made of regular files"))
+        return Row(path.name, _ungraded("it is a link; a submission is made of regular files"))
     file, found = _file(path, into), digest(path)
     file.unlink(missing_ok=True)
     words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}"]
@@ -126,9 +141,9 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
         told = json.loads(read_file(file))
     except Exception:
         told = _ungraded(problem or "the grader ended without results")
-    told["extra_data"] = {"digest": found, **told["extra_data"], **_key(lab, term, seed)}
+    told["extra_data"] = {**told["extra_data"], "files": found, **_key(lab, term, seed)}
     write_file(file, (json.dumps(told, indent=1) + "\n").encode())
-    return Row(path.name, found, told)
+    return Row(path.name, told)
 
 
 def _run(words: Sequence[str], told: Mapping[str, str]) -> str:
@@ -147,12 +162,12 @@ def _environment() -> dict[str, str]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, what
-    its own file says of another term, and what of tpucc's own it is like."""
+    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, what stood in the way, why
+    tests lost points, what its own file says of another term, and what of tpucc's own it is like."""
     names = list(dict.fromkeys(test["name"] for row in rows for test in row.results.get("tests", ())))
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # some spreadsheets split at semicolons, too
-    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "note", "like"])
+    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem", "why", "note", "like"])
     table.writerows(_cells(row, names) for row in rows)
     return stream.getvalue()
 
@@ -165,8 +180,9 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
     yield from (
         _harmless(printable(str(more.get("term", "")))),
         more.get("seed", ""),
-        row.digest,
+        _harmless(printable(str(more.get("digest", "")))),
         _harmless(printable(first_line(row.problem))),
+        _harmless(row.why),
         _harmless(printable(first_line(row.note))),
         "; ".join(map(str, more.get("like", ()))),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import traceback
@@ -17,10 +18,10 @@ from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
-from tpucc.labs.submissions import date, digest, submitted
+from tpucc.labs.submissions import date, digest_of_graded, submitted
 from tpucc.values import dataclass
 
 
@@ -28,7 +29,9 @@ from tpucc.values import dataclass
 class Result:
     """A test with what it found, and the seconds it took. `fault` is the grader's own failure, which is no verdict on the submission.
 
-    `trouble` says of a submission that gave no result what kind of failure it was, in words that are none of the submission's.
+    `printed` is what the submission printed while the test ran, of the first one also what it printed while it was loaded. Public tests
+    run before the hidden ones, so that theirs can have nothing of hidden inputs. `trouble` says of a submission that gave no result what
+    kind of failure it was, in words that are none of the submission's.
     """
 
     test: Test
@@ -36,16 +39,17 @@ class Result:
     seconds: float
     fault: str = ""
     trouble: str = ""
+    printed: str = ""
 
     @property
     def score(self) -> float:
-        """The points that are earned, in hundredths."""
-        return round(self.test.points * min(1.0, max(0.0, self.outcome.share)), 2)
+        """The points that are earned, in halves and rounded down: of hidden inputs, hundredths would tell more than is needed."""
+        return math.floor(2 * round(self.test.points * min(1.0, max(0.0, self.outcome.share)), 6)) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The results so far. `isolation` is the jail's name; `printed` what the submission printed."""
+    """The results so far. `isolation` is the jail's name; `printed` what a submission printed that couldn't be loaded."""
 
     lab: Lab
     term: Term
@@ -64,6 +68,7 @@ class Grade:
     origin: str = ""
     """The submission's path, as it was given."""
     digest: str = ""
+    """A hash of the files that are graded: equal submissions have equal ones, whatever lies beside them."""
     date: str = ""
     """When the submission's newest file was written (UTC)."""
 
@@ -147,7 +152,9 @@ class Texts:
     """A submission of a lab without functions: files that nothing executes."""
 
     files: Mapping[str, bytes]
-    printed: str = ""
+
+    def printed(self) -> str:
+        return ""
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         raise Failed("result", f"no {function} can be called: the lab asks for texts")
@@ -167,9 +174,10 @@ class Texts:
 def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
     try:
         with failing("file", path.name):
-            grade = replace(grade, digest=digest(path), date=date(path))
+            grade = replace(grade, date=date(path))
             files = submitted(path)
         main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
+        grade = replace(grade, digest=digest_of_graded(files, lab, lab.files(grade.term), main))
         if lab.functions and main not in files:
             there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
             raise Failed("file", f"the submission has no {lab.file}" + (f"; it has {printable(there)}" if there else ""))
@@ -179,15 +187,12 @@ def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail,
         grade = replace(grade, like=likeness(lab, files))
     if shared is None:
         return _run_all(grade, Texts(files), watch)
-    with cell(shared, files, main) as made:
-        with Child(jail, made, lab.modules) as child:
-            try:
-                child.load()
-            except Failed as failure:
-                grade = _without_tests(grade, failure, watch)
-            else:
-                grade = _run_all(grade, child, watch)
-        return replace(grade, printed=child.printed)
+    with cell(shared, files, main) as made, Child(jail, made, lab.modules) as child:
+        try:
+            child.load()
+        except Failed as failure:
+            return _without_tests(replace(grade, printed=child.printed()), failure, watch)
+        return _run_all(grade, child, watch)
 
 
 def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
@@ -202,7 +207,8 @@ def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
 
 def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
     for test in grade.tests:
-        grade = replace(grade, results=(*grade.results, run(test, submission)), printed=submission.printed)
+        result = run(test, submission)
+        grade = replace(grade, results=(*grade.results, replace(result, printed=submission.printed())))
         if watch:
             watch(grade)
     return grade
@@ -212,29 +218,29 @@ def run(test: Test, submission: Submission) -> Result:
     """One test. Whatever the submission answers, there is a result."""
     start = monotonic()
     fault = trouble = ""
-    asked = _Asked(submission)
+    asked = Asked()
+    ASKED.set(asked)
     try:
-        outcome = test.run(asked)
+        outcome = test.run(_Noted(submission, asked))
     except Failed as failure:
-        outcome, trouble = Outcome(0, failure.words, asked.given), _trouble(failure)
+        outcome, trouble = Outcome(0, failure.words, _given(asked)), _trouble(failure)
     except Error as error:
         behind = _behind(error)
         words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
-        outcome, trouble = Outcome(0, words, asked.given), _trouble(behind) if behind else "an answer was refused"
+        outcome, trouble = Outcome(0, words, _given(asked)), _trouble(behind) if behind else "an answer was refused"
     except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
         outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
     return Result(test, outcome, monotonic() - start, fault, trouble)
 
 
-class _Asked:
-    """A submission, and what it was asked last."""
+class _Noted:
+    """A submission whose last call is noted."""
 
-    def __init__(self, submission: Submission) -> None:
-        self._submission = submission
-        self._last: tuple[str, tuple[object, ...]] | None = None
+    def __init__(self, submission: Submission, asked: Asked) -> None:
+        self._submission, self._asked = submission, asked
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        self._last = function, arguments
+        self._asked.call = function, arguments
         return self._submission.call(function, *arguments, seconds=seconds)
 
     def defines(self) -> tuple[str, ...]:
@@ -243,10 +249,10 @@ class _Asked:
     def text(self, name: str) -> str:
         return self._submission.text(name)
 
-    @property
-    def given(self) -> str:
-        """The last call in words; nothing where there was none, or one without arguments."""
-        return call_text(*self._last) if self._last and self._last[1] else ""
+
+def _given(asked: Asked) -> str:
+    """The last call in words; nothing where there was none, or one without arguments."""
+    return call_text(*asked.call) if asked.call and asked.call[1] else ""
 
 
 def _behind(error: Error) -> Failed | None:

@@ -1,9 +1,10 @@
 """Runs a submission in a process of its own: one request after the other, each a call of one of its functions.
 
 This file is started by its path, with nothing of tpucc on Python's path but a copy without reference solutions. A request is a pickle of
-(function, arguments, seconds) from the grader on standard input, after its length in eight bytes. An answer is MessagePack in the same
-frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "frames": …}` where there is none. What the submission
-prints goes to standard error. Whatever the submission does here, it can only answer wrongly: nothing in this process knows what is right.
+(function, arguments, seconds of processor time, seconds by the clock) from the grader on standard input, after its length in eight bytes.
+An answer is MessagePack in the same frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "frames": …}` where
+there is none; `cpu` has the seconds of processor time that it took. What the submission prints goes to standard error, before the answer.
+Whatever the submission does here, it can only answer wrongly: nothing in this process knows what is right.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import math
 import os
 import pickle
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from types import FrameType, ModuleType
 from typing import Any, BinaryIO
@@ -30,8 +33,10 @@ DEEPEST = 20
 """Lists and dicts inside each other, in an answer."""
 FRAMES = 10
 """Calls that are told of an exception: as many of the first as of the last."""
-LOADING = 20.0
-"""Seconds in which a submission's file must be loaded."""
+LOADING = 10.0
+"""Seconds of processor time in which a submission's file must be loaded."""
+BY_THE_CLOCK = 5
+"""A limit of processor time, as often by the clock, ends what only waits. It is long because a busy machine lets everybody wait."""
 
 
 def main() -> None:
@@ -83,33 +88,62 @@ def _restrict(config: dict[str, Any]) -> None:
 
 
 def _serve(file: str, requests: BinaryIO, answers: BinaryIO) -> None:
-    with _alarm(LOADING, file, answers):
+    begun = time.process_time()
+    with _alarm(LOADING, LOADING * BY_THE_CLOCK, file, answers):
         module, failure = _loaded(file)
-    _send(answers, failure or {"value": None})
+    _send(answers, (failure or {"value": None}) | _said(begun))
     while module is not None and (head := requests.read(8)):
-        function, arguments, seconds = pickle.loads(requests.read(int.from_bytes(head, "big")))
-        with _alarm(seconds, file, answers):
+        function, arguments, seconds, clock = pickle.loads(requests.read(int.from_bytes(head, "big")))
+        begun = time.process_time()
+        with _alarm(seconds, clock, file, answers):
             answer = _answer(module, file, function, arguments)
-        _send(answers, answer)
+        _send(answers, answer | _said(begun))
+
+
+def _said(begun: float) -> dict[str, Any]:
+    """Hands on what the submission has printed; returns how much processor time it took."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # the submission may have closed or replaced it
+            stream.flush()
+    return {"cpu": time.process_time() - begun}
 
 
 @contextmanager
-def _alarm(seconds: float, file: str, answers: BinaryIO) -> Iterator[None]:
-    """After so many seconds answers where the submission is, and ends this process. The grader ends it too: this only says where."""
+def _alarm(seconds: float, clock: float, file: str, answers: BinaryIO) -> Iterator[None]:
+    """After so many seconds of processor time, or so many by the clock, answers where the submission is, and ends this process.
+
+    The grader ends it by the clock too, and the kernel a second later where no line of Python is reached: this only says where.
+    """
     if not hasattr(signal, "setitimer"):  # Windows has none
         yield
         return
+    begun = time.process_time()
 
-    def late(_: int, frame: FrameType | None) -> None:
-        _send(answers, {"kind": "time", "message": "", **_frames(traceback.walk_stack(frame), file, outwards=True)})
+    def late(number: int, frame: FrameType | None) -> None:
+        which = "processor" if number == signal.SIGPROF else "clock"
+        found = _frames(traceback.walk_stack(frame), file, outwards=True)
+        _send(answers, {"kind": "time", "message": which, **found, **_said(begun)})
         os._exit(1)
 
-    signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, clock))
+    _end_after(begun + seconds + 1)
+    for number, timer, most in timers:
+        signal.signal(number, late)
+        signal.setitimer(timer, most)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for _, timer, _ in timers:
+            signal.setitimer(timer, 0)
+
+
+def _end_after(seconds: float) -> None:
+    """Lets the kernel end this process when it has had so much processor time in all."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    most = math.ceil(seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _loaded(file: str) -> tuple[ModuleType | None, dict[str, Any] | None]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import field
 from pathlib import Path
 from random import Random
 from shlex import quote
@@ -91,6 +93,27 @@ class Submission(Protocol):
         """The text of a file of the submission. Raises `Failed` when it isn't there."""
 
 
+Call = tuple[str, tuple[Any, ...]]
+"""A function of a submission, and what it is called with."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a submission was asked last."""
+
+    call: Call | None = None
+
+
+ASKED: ContextVar[Asked | None] = ContextVar("ASKED", default=None)
+"""Of the test that runs."""
+
+
+def last_call() -> Call | None:
+    """What the submission was asked last in the test that runs."""
+    asked = ASKED.get()
+    return asked.call if asked else None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a test found. `share` of its points are earned, 0 to 1. The texts say what was given, expected and found, where that helps.
@@ -107,6 +130,8 @@ class Outcome:
     picture: Callable[[], str] | None = None
     measures: Mapping[str, float] | None = None
     """Numbers for the leaderboard, such as the cycles of a program."""
+    call: Call | None = field(default_factory=last_call, compare=False, repr=False)
+    """The call that this was found of, to be repeated: the last one before it was found, where a test doesn't say another."""
 
     @property
     def passed(self) -> bool:

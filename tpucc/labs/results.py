@@ -10,13 +10,13 @@ from shlex import quote
 from typing import Any
 
 import tpucc
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.submissions import FILE
 
-WIDTH, LINES = 110, 40
-"""Characters and lines of what was given, expected or found, that a terminal shows."""
+WIDTH, LINES, PRINTED = 110, 40, 10
+"""Characters and lines of what was given, expected or found, that a terminal shows, and lines of what was printed."""
 
 
 def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
@@ -47,11 +47,10 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
         "tests": rows,
         "extra_data": {
             **more,
-            "digest": grade.digest,
-            "date": grade.date,
             "note": grade.note if grade.note != grade.problem else "",
             "complete": bool(grade.problem) or whole,
-            **({"measures": measures, "printed": printable_lines(grade.printed)} if told_all else {}),
+            "printed": printable_lines(grade.printed),
+            **({"measures": measures} if told_all else {}),
             **({"like": list(grade.like)} if details else {}),
         },
         "stdout_visibility": "hidden",
@@ -92,18 +91,34 @@ def _verdict(result: Result) -> str:
 
 
 def report(result: Result, grade: Grade, whole: bool = True) -> str:
-    """What a test found, in lines: the message, what was given, expected and found, and how to repeat it. Unless it shall be `whole`, long
-    values are cut, which is said."""
+    """What a test found, in lines: the message, what was given, expected and found, how to repeat it, and what the submission printed.
+    Unless it shall be `whole`, long values are cut, which is said."""
     outcome = result.outcome
     parts = [printable_lines(outcome.message)]
     if not outcome.passed:
         said = (("given", outcome.given), ("expected", outcome.expected), ("found", outcome.found))
         told = [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
         shown = told if whole else [_cut(text) for text in told]
-        parts += [*shown, *(["          (cut; --json RESULTS.json writes all of it)"] if shown != told else [])]
+        parts += [*shown, *([f"          (cut; {_json(result)} writes all of it)"] if shown != told else [])]
         parts += [outcome.drawing] if outcome.drawing else []
         parts += [f"again:    {again}"] if (again := repeat(result, grade)) else []
+        parts += [f"call:     {call}"] if not whole and grade.seed is None and (call := _call_again(result, grade)) else []
+    parts += printed_lines(result.printed, whole, _json(result))
     return "\n".join(part for part in parts if part)
+
+
+def printed_lines(text: str, whole: bool, writes: str) -> list[str]:
+    """What a submission printed, in lines that can't be taken for the report's own. Unless it shall be `whole`, the first of them, and
+    the options that `writes` names for all."""
+    lines = [f"  {printable(line)}" for line in text.splitlines()]
+    shown = lines if whole else [_cut(line) for line in lines[:PRINTED]]
+    more = len(lines) - len(shown)
+    return [*(["printed:"] if lines else []), *shown, *([f"  … {counted(more, 'more line')}; {writes} writes them"] if more else [])]
+
+
+def _json(result: Result) -> str:
+    """The options that write what a terminal cuts."""
+    return f"--json RESULTS.json{' --details' if result.test.hidden else ''}"
 
 
 def _cut(text: str) -> str:
@@ -123,6 +138,28 @@ def repeat(result: Result, grade: Grade) -> str:
         known = "" if told.is_file() or grade.origin == "." else variant
         return f"tpucc lab check {place}{known} --only {quote(result.test.name)}"
     return f"tpucc lab grade {place}{variant} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
+
+
+def saved_call(result: Result) -> tuple[str, tuple[Any, ...]]:
+    """The name of the file in `check` for the call that lost points, and the call's arguments; no name where no single call did."""
+    outcome = result.outcome
+    if outcome.passed or outcome.call is None or not outcome.call[1] or not (outcome.given or result.trouble):
+        return "", ()
+    return f"{file_name(result.test.name)}.call", outcome.call[1]
+
+
+def _call_again(result: Result, grade: Grade) -> str:
+    """A line of Python that makes the call which lost points again, in the folder of the submission; nothing where no single call did."""
+    saved, _ = saved_call(result)
+    if not saved or result.outcome.call is None:
+        return ""
+    function, module = result.outcome.call[0], Path(grade.origin if grade.origin.endswith(".py") else grade.lab.file).stem
+    return f"from tpucc.labs.given import saved; from {module} import {function}; {function}(*saved('check/{saved}'))"
+
+
+def file_name(name: str) -> str:
+    """A test's name in those of its files."""
+    return "".join(c if c.isalnum() else "_" for c in name)
 
 
 def printable_lines(text: str) -> str:

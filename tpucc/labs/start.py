@@ -11,6 +11,7 @@ from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file, write_files
 from tpucc.labs import find
 from tpucc.labs.child import BUDGET, CALL
+from tpucc.labs.guest import BY_THE_CLOCK
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Term
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
 from tpucc.values import dataclass
@@ -18,10 +19,14 @@ from tpucc.values import dataclass
 LIMITS = f"""
 ## Limits
 
-A call of your code may take {CALL:g} seconds by the clock, and all calls of one `check` or `grade` {BUDGET:g} seconds together. A call
-that would come later isn't made, and its test fails. A process of your code has 1.5 GiB of memory.
+A call of your code may take {CALL:g} seconds of processor time, and all calls of one `check` or `grade` {BUDGET:g} seconds together;
+by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that would come later isn't made, and its test fails.
+A process of your code has 1.5 GiB of memory.
 """
 """The end of every handout whose functions are called."""
+POINTS = """
+Each test's points are rounded down to halves.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
 def starting_files(lab: Lab, term: Term) -> dict[str, str]:
     """The texts of a lab's folder, by their names."""
     return {
-        "handout.md": lab.material("handout.md", term) + (LIMITS if lab.functions else ""),
+        "handout.md": lab.material("handout.md", term) + (LIMITS if lab.functions else "") + POINTS,
         **lab.files(term),
         FILE: f"lab = {lab.number}\nterm = {json.dumps(term.name)}\n",
     }

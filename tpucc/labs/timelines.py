@@ -24,7 +24,7 @@ from tpucc.viz.diagrams.paint import arrow
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, text_width
+from tpucc.viz.text import NORMAL, SMALL, broken, text_width
 
 LANES = {"host": 0, "weights": 1, "matrix": 2, "activate": 3}
 """The engine of each lane that has one."""
@@ -80,18 +80,23 @@ def _letters(runs: Sequence[Shown]) -> list[str]:
 
 
 def timelines_svg(name: str, runs: Sequence[Shown], words: str = "") -> str:
-    """The lanes of each program over a common axis of cycles; an arrow leads from what is waited for to what waits. There is no axis of
-    seconds: the labs' machines have no clock that a student knows."""
+    """The lanes of each program over a common axis of cycles; an arrow leads from what is waited for to what waits. Where the first program
+    is slower than the second, the text says why. There is no axis of seconds: the labs' machines have no clock that a student knows."""
     words = f"{words}{'; ' if words else ''}a bar is an instruction, in shift a tile{_reading(runs)}"
     head = heading(name, words, (), most=WIDTH - 2 * EDGE)
     scale = Scale(0, _longest(runs), LEFT, WIDTH - EDGE)
     used = {lane.name for run in runs for lane in lanes(run.program, run.times) if len(lane.starts)}
     top, parts = EDGE + head.height, [head.markup]
+    if len(runs) == 2 and (why := slower(*runs)):
+        lines = broken(why, NORMAL, WIDTH - 2 * EDGE)
+        parts += [label(said, EDGE, top + 20 * number + NORMAL, NORMAL) for number, said in enumerate(lines)]
+        top += 20 * len(lines) + 10
     if thin := _thin(runs):
         parts.append(label(f"thin bars, of one cycle: {', '.join(thin)}", EDGE, top + SMALL, SMALL, "soft"))
         top += 22
     for run in runs:
-        parts.append(label(run.words, EDGE, top + SMALL, font_weight="bold"))
+        undrawn = f"; {len(_found(run)):,} waits, too many to draw" if len(_found(run)) > WAITS else ""
+        parts.append(label(f"{run.words}{undrawn}", EDGE, top + SMALL, font_weight="bold"))
         top += 22
         shown = [lane for lane in lanes(run.program, run.times) if lane.name in used]
         tops = {lane.name: top + number * (LANE + LANE_GAP) for number, lane in enumerate(shown)}

@@ -109,6 +109,11 @@ def numbered(rows: Rows) -> Int64:
     return np.arange(rows.start, rows.stop, rows.step or 1, dtype=np.int64) if isinstance(rows, slice) else rows
 
 
+def sources_of(place: Place, rows: Rows, places: Int64) -> Int64:
+    """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
+    return numbered(rows) if place in SHARED else numbered(rows)[places]
+
+
 def operand(instruction: Instruction, field: str) -> Rows:
     """The rows that an instruction visits through `ub`, `ub2` or `dest`; those of a pool's windows are in `windows`.
 
@@ -151,6 +156,8 @@ def _numbers(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 OPERANDS = {Place.UB: "a", Place.WINDOWS: "a", Place.HOST: "a", Place.UB2: "b", Place.KERNEL: "b", Place.ACC: "sums"}
 """Which of the `Operands` the rows of each place are."""
 SPLATS = {Place.UB: Flag.SPLAT, Place.UB2: Flag.SPLAT2}
+SHARED = Place.KERNEL
+"""Places whose rows every row of the result is computed from; of the others it has rows of its own."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -169,7 +176,8 @@ class Applied:
 
     def only(self, places: Int64) -> Applied:
         """The same for some of the rows that it writes: their places in the walk, ascending. Each row is computed from its own sources."""
-        (place, rows), reads = self.writes, tuple((source, numbered(rows)[places]) for source, rows in self.reads)
+        place, rows = self.writes
+        reads = tuple((source, sources_of(source, read, places)) for source, read in self.reads)
         return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
 
     def run(self, machine: Machine) -> None:

@@ -16,7 +16,7 @@ from tpucc.isa.instructions import Instruction, Opcode, Place
 from tpucc.isa.program import Port, Program
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.machine import Applied, applied, host_rows, numbered
+from tpucc.sim.machine import Applied, applied, host_rows, numbered, sources_of
 from tpucc.sim.ports import stretches
 from tpucc.values import dataclass
 
@@ -133,7 +133,7 @@ class _Slice:
             memory[numbers + 1] = False
         places = np.flatnonzero(chosen)
         for source, read in action.reads:
-            needed = numbered(read)[places].reshape(-1)
+            needed = sources_of(source, read, places).reshape(-1)
             self._memory(source)[needed] = True
             if self._bytes(action, source) > 1:
                 self._memory(source)[needed + 1] = True

@@ -20,7 +20,7 @@ from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 
-__all__ = ["RULES", "Rule", "Violation", "check", "verify"]
+__all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "verify"]
 
 _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
@@ -46,7 +46,15 @@ def check(program: Program, places: Places | None = None, numbering: Numbering |
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
     `numbering` gives its numbers in a listing that somebody knows who doesn't know the program.
     """
-    found = verify(program)
+    _raise(program, verify(program), places, numbering)
+
+
+def check_structure(program: Program) -> None:
+    """Raises `ProgramError` where parts of the program don't fit each other, so that not even its listing can be made."""
+    _raise(program, _reported(_structure(Context(program))))
+
+
+def _raise(program: Program, found: tuple[Violation, ...], places: Places | None = None, numbering: Numbering | None = None) -> None:
     if found:
         model = Source(program.source, program.source_text) if program.source_text else None
         found = (

@@ -16,6 +16,7 @@ from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.answers import integers
+from tpucc.labs.given import call_text
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
@@ -176,8 +177,7 @@ def _buffer(lives: Lives, b: int) -> str:
 
 
 def _given(lives: Lives, rows: int) -> str:
-    columns = (f"lives.{name} = {getattr(lives, name).tolist()}" for name in ("first", "last", "rows"))
-    return "\n".join((f"{counted(len(lives.rows), 'buffer')}, and {rows:,} rows", *columns))
+    return call_text("allocate", (lives, rows))
 
 
 def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Outcome:

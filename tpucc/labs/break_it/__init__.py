@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -139,7 +140,7 @@ def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submis
     words = f"{score} of {counted(bugs, 'bug')} caught, {words}" if bugs else words
     share = float(alarms == 0) if not bugs else min(1.0, max(0.0, ((score - alarms) / bugs - NONE) / (FULL - NONE)))
     measures = {RANKED: bugs - score + alarms} if ranked else None
-    return Outcome(share, words, first.given, first.expected, first.found, first.drawing, measures=measures)
+    return replace(first, share=share, message=words, measures=measures)
 
 
 def _shown(case: Case, found: set[int], at: int) -> Outcome:

@@ -241,7 +241,7 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
         return outcome
     runs = _runs(case, order)
     outcome = replace(outcome, message=f"{message}. {slower(*runs)}".rstrip(), given=_given(case), found=str(order.tolist()))
-    return replace(outcome, drawing=timelines_text(runs))
+    return replace(outcome, drawing=timelines_text(runs), call=("order", (case.tiles,)))
 
 
 def _picture(case: Case, order: Int64) -> str:

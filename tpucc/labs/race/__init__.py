@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -100,8 +99,7 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
     words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {FULL:.2f} earns all points, {NONE:.2f} none"
     title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
     measures = {"cycles": round(mean([found.cycles for found in runs]), 1), **{found.network.name: found.cycles for found in runs}}
-    own, plain = _shown(slowest)
-    share, why = min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))), slower(own, replace(plain, name="plain program"))
+    share, why = min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))), slower(*_shown(slowest))
     return Outcome(
         share,
         "\n".join(filter(None, (f"{words}{lines}", why and f"{slowest.network.name}: {why}"))),
@@ -109,6 +107,7 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
         drawing=timelines_text(_shown(slowest)),
         picture=partial(timelines_svg, title, _shown(slowest), f"{words}; the slowest is drawn"),
         measures=measures if edges and right(edges, target, seed, submission).passed else None,
+        call=None,
     )
 
 
@@ -137,14 +136,15 @@ def mean(values: Sequence[float]) -> float:
 
 def _shown(found: Run) -> tuple[Shown, Shown]:
     """The student's program above the plain one."""
-    return Shown("yours", found.exe.runtime.program), Shown("plain", found.plain.runtime.program)
+    return Shown("yours", found.exe.runtime.program), Shown("plain program", found.plain.runtime.program)
 
 
 def _wrong(network: Network, problem: str, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> Outcome:
     """An outcome without points, which says of each function whether it is right alone."""
     verdicts = {name: tried(network, target, seed, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
     alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
-    return Outcome(0, f"{network.name}: {problem}", f"the network\n{network.text}", "the plain program's values, and no findings", alone)
+    given, expected = f"the network\n{network.text}", "the plain program's values, and no findings"
+    return Outcome(0, f"{network.name}: {problem}", given, expected, alone, call=None)
 
 
 def _words(term: Term) -> Mapping[str, str]:

@@ -180,7 +180,8 @@ def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> O
         return Outcome(1, message)
     wait, listing, waits = few[0]
     message = f"{message}. {_told([wait])} can be left out: what it orders is ordered without it"
-    return _shown(Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, _given(listing), "", _told(waits)), listing, waits, given)
+    outcome = Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, _given(listing), "", _told(waits))
+    return _shown(replace(outcome, call=("synchronise", (listing,))), listing, waits, given)
 
 
 def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
@@ -219,7 +220,7 @@ def _measured(
     message = (
         f"{what} ÷ reference is {mean:.3f} in the mean of {len(cases)} listings; {scale}. The worst has {own:,}, and the reference {best:,}"
     )
-    outcome = Outcome(scale.share(mean), message, measures={f"{what} ÷ reference": mean})
+    outcome = Outcome(scale.share(mean), message, measures={f"{what} ÷ reference": mean}, call=("synchronise", (listing,)))
     if not outcome.passed:
         words = slower(*_runs(listing, waits, given))
         outcome = replace(outcome, message=f"{message}. {words}" if words else message, given=_given(listing), found=_told(waits))

@@ -25,7 +25,7 @@ from tpucc.viz.waves.work import Demo
 
 HOST, MEMORY, FIFO, MATRIX, SUMS, ACTIVATION, BUFFER = ("host", "memory", "fifo", "matrix", "accumulators", "activation", "buffer")
 """The boxes of the plan."""
-BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.DEST), BUFFER) | {
+BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.KERNEL, Place.DEST), BUFFER) | {
     Place.ACC: SUMS, Place.HOST: HOST, Place.MEMORY: MEMORY
 }  # fmt: skip
 """The box in which the rows of a place are."""
