@@ -38,7 +38,7 @@ def round_to_bfloat16(x: Float32) -> Float32:
 
 
 def round_chunk(x: Float32, rounded: Bits) -> tuple[int, int]:
-    """Rounds x [n] into the patterns `rounded` [n], n > 0; n is small enough for the cache.
+    """Rounds x into the patterns `rounded`, of any shape; both are contiguous, not empty, and small enough for the cache.
 
     Returns the patterns, moved one place up, of the smallest number that isn't zero and of the largest; (0, 0) if all are zero.
     """

@@ -23,8 +23,7 @@ a sum with infinities of both signs. No result is -0, because a row's sum begins
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +53,7 @@ TOGETHER = 2**19
 """Products of open sums that are gathered at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Rounded:
+class Rounded(NamedTuple):
     """An operand [M, N] rounded to bfloat16, with what the proof needs."""
 
     values: Float64
@@ -68,7 +66,7 @@ class Rounded:
     """The largest one."""
     finite: bool
     """Whether no value is infinite or NaN."""
-    known: tuple[Spreads, Spreads] = field(default_factory=lambda: ({}, {}))
+    known: tuple[Spreads, Spreads]
     """What `spreads` has found, for the columns and for the rows."""
 
     @property
@@ -76,7 +74,7 @@ class Rounded:
         """Rows and columns."""
         return self.values.shape
 
-    @cached_property
+    @property
     def T(self) -> Rounded:
         """The transposed operand: the same values, not rounded again."""
         return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
@@ -87,7 +85,7 @@ class Rounded:
             found = self.known[0][rows] = _spreads(self.exponents, rows)
         return found
 
-    @cached_property
+    @property
     def exponents(self) -> Exponents:
         """Of each value, biased: 2^(e - 127) ≤ |x| < 2^(e - 126); 0 of zero, infinity and NaN, which the proof leaves out."""
         exponents = (self.bits >> EXPONENT_PLACES).astype(np.uint8)  # the sign is the ninth bit, and is dropped
@@ -100,32 +98,32 @@ def rounded(x: Float32) -> Rounded:
     """The operand x [M, N] of a product, rounded once for any number of products."""
     if not x.flags.c_contiguous and x.flags.f_contiguous:
         return rounded(x.T).T
-    flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    bits = np.empty(flat.shape, np.uint32)
-    if 0 < flat.size <= CHUNK:
-        lowest, highest = round_chunk(flat, bits)
+    x = np.ascontiguousarray(x, np.float32)
+    bits = np.empty(x.shape, np.uint32)
+    if 0 < x.size <= CHUNK:
+        lowest, highest = round_chunk(x, bits)
         values = bits.view(np.float32).astype(np.float64)
     else:
-        lowest, highest, values = _round_in_chunks(flat, bits)
+        values = np.empty(x.shape, np.float64)
+        lowest, highest = _round_in_chunks(x.reshape(-1), bits.reshape(-1), values.reshape(-1))
     finite = highest < INFINITE
     if not finite:
         infinite = ~np.isfinite(values)
         values[infinite] = 0.0
         _, highest = extremes(np.where(infinite, np.uint32(0), bits))
         lowest = min(lowest, highest)
-    return Rounded(values.reshape(x.shape), bits.reshape(x.shape), lowest >> 24, highest >> 24, finite)
+    return Rounded(values, bits, lowest >> 24, highest >> 24, finite, ({}, {}))
 
 
-def _round_in_chunks(flat: Float32, bits: Bits) -> tuple[int, int, Float64]:
-    """What `round_chunk` returns, for all chunks together, and the rounded values."""
-    values = np.empty(flat.shape, np.float64)
+def _round_in_chunks(flat: Float32, bits: Bits, values: Float64) -> tuple[int, int]:
+    """`round_chunk` for all chunks together; the rounded values [n] are written too."""
     lowest, highest = 0, 0
     for first in range(0, flat.size, CHUNK):
         part = slice(first, first + CHUNK)
         low, high = round_chunk(flat[part], bits[part])
         values[part] = bits[part].view(np.float32)
         lowest, highest = min(lowest or low, low or lowest), max(highest, high)
-    return lowest, highest, values
+    return lowest, highest
 
 
 def product(a: Rounded, b: Rounded, rows: int) -> Float32:
@@ -154,7 +152,10 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
     total, sums = ZERO, None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
-        sums = np.matmul(a.values[:, part], b.values[part], out=sums)
+        if depth <= rows:
+            sums = np.dot(a.values, b.values)
+        else:
+            sums = np.matmul(a.values[:, part], b.values[part], out=sums)  # unlike `dot`, it copies no part
         once = sums.astype(np.float32)
         if wide and not _certain(sums, a, b, min(depth, rows)):
             proof = proof or Proof(a, b, rows, budget)
@@ -169,12 +170,12 @@ def _certain(sums: Float64, a: Rounded, b: Rounded, depth: int) -> bool:
     """Whether step 2 leaves no sum open even with the highest exponents of all: soon tried, where sums are few beside the operands."""
     if sums.size * FEW * FEW > depth * sum(sums.shape):
         return False
-    return not _differ(sums, _coarse_bound(a, b, depth)).any()
+    return np.count_nonzero(_differ(sums, _coarse_bound(a, b, depth))) == 0
 
 
-def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> np.float64:
-    """Of the error of every sum of so many products, from the highest exponents of all."""
-    return np.float64(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
+def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
+    """Of the error of every sum of so many products, from the highest exponents of all. An array without axes."""
+    return np.array(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
 
 
 class Proof:
@@ -219,7 +220,7 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
     return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
-def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: np.float64) -> tuple[Places, Places]:
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64) -> tuple[Places, Places]:
     """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding a bound of their error leaves open.
 
     Of few sums it is `coarse`, a bound of all. Else it follows from the sum of the products' magnitudes, which is at most the length of
@@ -240,7 +241,7 @@ def _places(wide: Booleans) -> tuple[Places, Places]:
     return rows, columns
 
 
-def _differ(sums: Float64, bound: Float64 | np.float64) -> Booleans:
+def _differ(sums: Float64, bound: Float64) -> Booleans:
     different: Booleans = (sums - bound).astype(np.float32) != (sums + bound).astype(np.float32)
     return different
 

@@ -104,6 +104,8 @@ def sigmoid(x: Float32) -> Float32:
 
 def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
     """The function of all elements, a chunk at a time. NaN becomes `NAN`."""
+    if x.size == 1:  # twice: in place, NumPy takes longer for one element than for two
+        return _in_chunks(function, x.repeat(2))[:1].reshape(x.shape)
     flat = np.ascontiguousarray(x, np.float32).reshape(-1)
     if 0 < flat.size <= CHUNK:
         return with_one_nan(function(flat)).reshape(x.shape)
@@ -125,6 +127,8 @@ def _horner(x: Float32, coefficients: Coefficients) -> Float32:
 
 def _exp(x: Float32) -> Float32:
     """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal."""
+    if x[x.argmin()] >= -SMALL_EXPONENT and x[x.argmax()] <= SMALL_EXPONENT:
+        return _exp_of_small(x.copy())
     x = np.maximum(x, LOWEST_EXPONENT)
     np.minimum(x, HIGHEST_EXPONENT, out=x)
     n = x * LOG2_E
@@ -243,7 +247,7 @@ def _erf(x: Float32) -> Float32:
 def _sigmoid(x: Float32) -> Float32:
     power = np.abs(x)
     np.negative(power, out=power)
-    power = _exp_of_small(power) if power[power.argmin()] >= -SMALL_EXPONENT else _exp(power)
+    power = _exp(power)
     result = np.maximum(power, (x >= 0).astype(np.float32))  # the power is at most 1
     power += ONE
     result /= power

@@ -69,7 +69,8 @@ def infer_pair(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
 def at_labels(values: Array, label: Array, op: str) -> Array:
     """The value of each row that its label names. Raises `InputError` (E0454)."""
     require_labels(label, values.shape[-1], op)
-    return np.asarray(values.reshape(label.size, -1)[np.arange(label.size), label.reshape(-1)].reshape(label.shape))
+    firsts = np.arange(0, values.size, values.shape[-1]).reshape(label.shape)
+    return np.asarray(values.take(firsts + label))
 
 
 def hot(g: Backward) -> Value:
