@@ -24,7 +24,6 @@ SIGN, UPPER, JUST_BELOW_HALF, HALF_PLACES, ONE = (np.array(bits, np.uint32) for 
 LEAST_NORMAL = 2**24
 """The pattern of the smallest normal number, 2^-126, moved one place up: so all patterns are compared here, without the sign."""
 INFINITE = 255 * 2**24
-WORD = 2**32
 OVERFLOWN = float("inf")
 
 
@@ -66,6 +65,8 @@ def with_one_nan(x: Float32) -> Float32:
 
 def extremes(rounded: Bits) -> tuple[int, int]:
     magnitudes = rounded << ONE
-    highest = magnitudes.item(magnitudes.argmax())
+    highest, lowest = magnitudes.item(magnitudes.argmax()), magnitudes.item(magnitudes.argmin())
+    if lowest or not highest:
+        return lowest, highest
     np.subtract(magnitudes, ONE, out=magnitudes)  # of zero the largest integer
-    return (magnitudes.item(magnitudes.argmin()) + 1) % WORD, highest
+    return magnitudes.item(magnitudes.argmin()) + 1, highest

@@ -42,7 +42,7 @@ SQRT_HALF_BITS = single(0.70710678).view(np.int32)
 TINY, LARGEST = np.finfo(np.float32).tiny, np.finfo(np.float32).max
 FRACTION_PLACES, BIAS, ONE_PLACE = (np.array(value, np.int32) for value in (23, 127, 1))
 TO_INTEGER_LESS_BIAS = TO_INTEGER_BITS - BIAS
-HALF, ONE, TWO = single(0.5), single(1.0), single(2.0)
+ZERO, HALF, ONE, TWO = single(0.0), single(0.5), single(1.0), single(2.0)
 UP_FROM_SUBNORMAL = 25
 """Powers of two that make every subnormal number normal."""
 FLAT_TANH, NEAR_TANH = single(10.0), single(0.625)
@@ -103,16 +103,16 @@ def sigmoid(x: Float32) -> Float32:
 
 
 def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
-    """The function of all elements, a chunk at a time. NaN becomes `NAN`."""
+    """The function of all elements, a chunk at a time. Its NaN are `NAN`."""
     if x.size == 1:  # twice: in place, NumPy takes longer for one element than for two
         return _in_chunks(function, x.repeat(2))[:1].reshape(x.shape)
     flat = np.ascontiguousarray(x, np.float32).reshape(-1)
     if 0 < flat.size <= CHUNK:
-        return with_one_nan(function(flat)).reshape(x.shape)
+        return function(flat).reshape(x.shape)
     results = np.empty_like(flat)
     for first in range(0, flat.size, CHUNK):
         part = slice(first, first + CHUNK)
-        results[part] = with_one_nan(function(flat[part]))
+        results[part] = function(flat[part])
     return results.reshape(x.shape)
 
 
@@ -126,7 +126,10 @@ def _horner(x: Float32, coefficients: Coefficients) -> Float32:
 
 
 def _exp(x: Float32) -> Float32:
-    """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal."""
+    """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal.
+
+    Where all exponents are small, and so none is NaN, one factor is enough.
+    """
     if x[x.argmin()] >= -SMALL_EXPONENT and x[x.argmax()] <= SMALL_EXPONENT:
         return _exp_of_small(x.copy())
     x = np.maximum(x, LOWEST_EXPONENT)
@@ -139,7 +142,7 @@ def _exp(x: Float32) -> Float32:
     power *= _power_of_two(first)
     exponent -= first
     power *= _power_of_two(exponent)
-    return power
+    return with_one_nan(power)
 
 
 def _exp_of_small(x: Float32) -> Float32:
@@ -225,7 +228,7 @@ def _tanh(x: Float32) -> Float32:
         small += magnitude
         result = np.where(near, small, result)
     np.copysign(result, x, out=result)
-    return result
+    return with_one_nan(result)
 
 
 def _erf(x: Float32) -> Float32:
@@ -241,14 +244,15 @@ def _erf(x: Float32) -> Float32:
         small += magnitude
         result = np.where(near, small, result)
     np.copysign(result, x, out=result)
-    return result
+    return with_one_nan(result)
 
 
 def _sigmoid(x: Float32) -> Float32:
     power = np.abs(x)
     np.negative(power, out=power)
-    power = _exp(power)
-    result = np.maximum(power, (x >= 0).astype(np.float32))  # the power is at most 1
+    small = power[power.argmin()] >= -SMALL_EXPONENT  # not of NaN
+    power = _exp_of_small(power) if small else _exp(power)
+    result = np.maximum(power, (x >= ZERO).astype(np.float32))  # the power is at most 1
     power += ONE
     result /= power
-    return result
+    return result if small else with_one_nan(result)

@@ -129,9 +129,9 @@ def _call(node: Node, graph: Graph, arithmetic: Arithmetic, places: Mapping[str,
 
 def _taker(places: Sequence[int]) -> Callable[[list[Any]], Sequence[AnyArray]]:
     """A function that takes the values at these places."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda memory: [memory[place] for place in places]
+    if len(places) == 1:
+        return itemgetter(slice(places[0], places[0] + 1))
+    return itemgetter(*places) if places else lambda _: ()
 
 
 def _function(node: Node, shapes: Sequence[tuple[int, ...]], arithmetic: Arithmetic) -> Function:
