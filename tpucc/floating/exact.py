@@ -51,6 +51,9 @@ AT_ONCE = 4
 """Sums of which step 3 would take longer than step 4."""
 TOGETHER = 2**19
 """Products of open sums that are gathered at a time."""
+SMALL = 512
+"""Sums that take no longer than the calls themselves."""
+NOWHERE = np.empty(0, np.intp), np.empty(0, np.intp)
 
 
 class Rounded(NamedTuple):
@@ -148,7 +151,7 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
     if depth == 1:
         return np.asarray(a.bits.view(np.float32) * b.bits.view(np.float32) + ZERO)
     budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
-    wide, proof = a.highest - a.lowest + b.highest - b.lowest > budget, None
+    wide = a.highest - a.lowest + b.highest - b.lowest > budget
     total, sums = ZERO, None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
@@ -157,20 +160,34 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
         else:
             sums = np.matmul(a.values[:, part], b.values[part], out=sums)  # unlike `dot`, it copies no part
         once = sums.astype(np.float32)
-        if wide and not _certain(sums, a, b, min(depth, rows)):
-            proof = proof or Proof(a, b, rows, budget)
-            proof.correct(sums, once, first)
+        if wide:
+            _correct(once, sums, a, b, rows, first, budget)
         if not (a.finite and b.finite):
             _put_back(once, a, b, part)
         total = np.add(once, total, out=once)
     return total if depth else np.zeros((a.shape[0], b.shape[1]), np.float32)
 
 
-def _certain(sums: Float64, a: Rounded, b: Rounded, depth: int) -> bool:
-    """Whether step 2 leaves no sum open even with the highest exponents of all: soon tried, where sums are few beside the operands."""
-    if sums.size * FEW * FEW > depth * sum(sums.shape):
-        return False
-    return np.count_nonzero(_differ(sums, _coarse_bound(a, b, depth))) == 0
+def _correct(once: Float32, sums: Float64, a: Rounded, b: Rounded, rows: int, first: int, budget: int) -> None:
+    """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly.
+
+    `budget` is what the spreads of a row and a column may be together.
+    """
+    left, right = a.values[:, first : first + rows], b.values[first : first + rows]
+    coarse = _coarse_bound(a, b, len(right))
+    places = _soon(sums, coarse, len(right))
+    if places is None:
+        spread_left, spread_right = a.T.spreads(rows)[first // rows], b.spreads(rows)[first // rows]
+        if np.maximum.reduce(spread_left) + np.maximum.reduce(spread_right) <= budget:
+            return
+        places = _open(sums, np.greater.outer(spread_left, budget - spread_right), left, right, coarse)
+    at_once = max(TOGETHER // len(right), 1)
+    for start in range(0, places[0].size, at_once):
+        some = places[0][start : start + at_once], places[1][start : start + at_once]
+        products = left[some[0]] * right[:, some[1]].T
+        still = _differ(sums[some], np.add.reduce(np.abs(products), 1) * (len(right) * 2.0**-52))
+        if still.any():
+            once[some[0][still], some[1][still]] = exact_sums(products[still])
 
 
 def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
@@ -178,30 +195,18 @@ def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
     return np.array(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
 
 
-class Proof:
-    """Steps 1 to 4 for the passes of one product."""
+def _soon(sums: Float64, coarse: Float64, depth: int) -> tuple[Places, Places] | None:
+    """Step 2 before step 1: rows and columns of the sums that the `coarse` bound of all leaves open; None where these aren't few.
 
-    def __init__(self, a: Rounded, b: Rounded, rows: int, budget: int) -> None:
-        """`budget` is what the spreads of a row and a column may be together."""
-        self.a, self.b, self.rows, self.budget = a, b, rows, budget
-        self.spread_left, self.spread_right = a.T.spreads(rows), b.spreads(rows)
-        self.open_passes = np.maximum.reduce(self.spread_left, 1) + np.maximum.reduce(self.spread_right, 1) > budget
-
-    def correct(self, sums: Float64, once: Float32, first: int) -> None:
-        """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly."""
-        i = first // self.rows
-        if not self.open_passes[i]:
-            return
-        a, b = self.a.values[:, first : first + self.rows], self.b.values[first : first + self.rows]
-        wide = np.greater.outer(self.spread_left[i], self.budget - self.spread_right[i])
-        rows, columns = _open(sums, wide, a, b, _coarse_bound(self.a, self.b, len(b)))
-        at_once = max(TOGETHER // len(b), 1)
-        for start in range(0, rows.size, at_once):
-            places = rows[start : start + at_once], columns[start : start + at_once]
-            products = a[places[0]] * b[:, places[1]].T
-            still = _differ(sums[places], np.add.reduce(np.abs(products), 1) * (len(b) * 2.0**-52))
-            if still.any():
-                once[places[0][still], places[1][still]] = exact_sums(products[still])
+    Tried only where that takes less time than step 1: where sums are few, or few beside the elements of the operands.
+    """
+    if sums.size > SMALL and sums.size * FEW * FEW > depth * sum(sums.shape):
+        return None
+    different = _differ(sums, coarse)
+    count = np.count_nonzero(different)
+    if count == 0:
+        return NOWHERE
+    return _places(different) if count * FEW <= different.size else None
 
 
 def _spreads(exponents: Exponents, rows: int) -> Differences:
