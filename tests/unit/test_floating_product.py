@@ -82,7 +82,7 @@ def same(found: Float32, expected: Float32) -> None:
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("depth", [1, 2, 127, 128, 129, 300])
+@pytest.mark.parametrize("depth", [1, 2, 127, 128, 129, 256, 300])
 @pytest.mark.parametrize("spread", [3, 12, 40, 115])
 def test_products_are_exact_sums_rounded_once(depth: int, spread: int) -> None:
     random = np.random.default_rng([depth, spread])
@@ -90,7 +90,7 @@ def test_products_are_exact_sums_rounded_once(depth: int, spread: int) -> None:
     same(MACHINE.product(a, b), by_fractions(a, b, 128))
 
 
-@pytest.mark.parametrize("depth", [8, 31, 128, 200])
+@pytest.mark.parametrize("depth", [8, 31, 128, 200, 256])
 def test_products_that_cancel(depth: int) -> None:
     random = np.random.default_rng(depth)
     for _ in range(150):
@@ -110,7 +110,9 @@ def test_products_at_the_edge_of_float64(spread: int) -> None:
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
-        ("Proof.correct", lambda *_: None),
+        ("_correct", lambda *_: None),
+        ("_coarse_bound", lambda *_: np.zeros(())),
+        ("_at_once", lambda a, b, *_: (a.values @ b.values).astype(np.float32)),
         ("_differ", lambda sums, bound: np.zeros(sums.shape, bool)),
         ("_two_sum", lambda a, b: (a + b, np.zeros_like(a))),
         ("_rounded_to_odd", lambda nearest, rest: nearest),
@@ -123,6 +125,7 @@ def test_without_a_step_of_the_proof_a_product_is_wrong(name: str, broken: objec
     pairs = [cancelling(random, 128, spread) for spread in (10, 100) * 20] + [edge(random, 31) for _ in range(20)]
     powers = np.arange(exact.AT_ONCE + 1, dtype=np.int32)[:, None]  # so many rows that they don't come to step 4 at once
     pairs += [(np.ldexp(row, powers), column) for row, column in (cancelling(random, 128, spread) for spread in (10, 100) * 10)]
+    pairs += [cancelling(random, 256, 100) for _ in range(10)]
     expected = [by_fractions(a, b, 128) for a, b in pairs]
     assert all((MACHINE.product(a, b) == e).all() for (a, b), e in zip(pairs, expected, strict=True))
     monkeypatch.setattr(f"tpucc.floating.exact.{name}", broken)

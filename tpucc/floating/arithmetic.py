@@ -203,21 +203,22 @@ class _RememberingMachine(_Remembering, Machine):
 
     def operand(self, x: Float32) -> Rounded:
         flags = x.flags
-        if flags.f_contiguous and (not flags.c_contiguous or x.shape[0] > 1):
-            return self.operand(x.T).T
+        turned = flags.f_contiguous and (not flags.c_contiguous or x.shape[0] > 1)
+        if turned:
+            x = x.T
         owner = x if x.base is None else x.base
         if not isinstance(owner, np.ndarray):
             return exact.rounded(x)
         known: dict[Hashable, Rounded] = self._of(owner)
-        if flags.c_contiguous and x.nbytes == owner.nbytes and owner.flags.forc:
+        if (turned or flags.c_contiguous) and x.nbytes == owner.nbytes and owner.flags.forc:
             layout: Layout = 0, x.shape, ()
         else:
             layout = x.__array_interface__["data"][0], x.shape, x.strides
             if (found := known.get((layout[0], x.shape[::-1], x.strides[::-1]))) is not None:
-                return found.T
+                return found if turned else found.T
         if (found := known.get(layout)) is None:
             found = known[layout] = exact.rounded(x)
-        return found
+        return found.T if turned else found
 
 
 NUMPY: Arithmetic = Numpy()

@@ -57,7 +57,7 @@ def round_chunk(x: Float32, rounded: Bits) -> tuple[int, int]:
 
 
 def with_one_nan(x: Float32) -> Float32:
-    """The array x [n] itself, in which each NaN has become `NAN`."""
+    """The array x itself, of any shape, in which each NaN has become `NAN`."""
     if not np.vdot(x, x) <= OVERFLOWN:  # the sum of the squares, in one call: NaN if an element is; unlike `dot`, without a warning
         np.copyto(x, NAN, where=np.isnan(x))
     return x

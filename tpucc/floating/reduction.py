@@ -34,7 +34,7 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
     shape, before, length, after, moved = _sums(x.shape, axes)
     elements = (x if moved is None else x.transpose(moved)).reshape(before, length, after)
     total = _halved(elements) + ZERO
-    return with_one_nan(total.reshape(-1)).reshape(shape)
+    return with_one_nan(total).reshape(shape)
 
 
 @lru_cache(maxsize=1024)
@@ -52,7 +52,10 @@ def _sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...
 
 
 def _halved(x: Float32) -> Float32:
-    """x [A, n, B] summed along n; [A, B], which may be a part of x. What has no partner is kept: adding the padding's zero changes no number but -0."""
+    """x [A, n, B] summed along n; [A, B], which may be a part of x.
+
+    What has no partner is kept: adding the padding's zero changes no number but -0.
+    """
     n = x.shape[1]
     if n < 2:
         return x[:, 0] if n else np.zeros((x.shape[0], x.shape[2]), np.float32)

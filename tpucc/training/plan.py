@@ -88,7 +88,8 @@ class Plan:
                 operand = self._places[node.operands[0]]
                 memories[0][self._places[node.name]] = all_reduce_mean([memory[operand] for memory in memories])  # type: ignore[misc]
             _run(self._after, memories[:1], watch)
-        return {name: memories[0][self._places[name]] for name in self._kept}  # type: ignore[misc]
+        first, places = memories[0], self._places
+        return {name: first[places[name]] for name in self._kept}  # type: ignore[misc]
 
 
 def _phases(graph: Graph) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
