@@ -251,6 +251,20 @@ def test_rounding_to_bfloat16() -> None:
     assert round_to_bfloat16(np.zeros((0, 2), np.float32)).shape == (0, 2)
 
 
+def test_the_extreme_exponents_of_an_operand_are_those_of_its_rounded_values() -> None:
+    """Also where rounding moves a number to the next power of two, to infinity, to zero or out of the subnormal ones."""
+    random = np.random.default_rng(0)
+    edges = np.array([0, 1, 0x7FFFFF, 0x7F8000, 0x7F7FFF, 0x800000, 0x3FFFFFFF, 0x7F7FFFFF, 0x7F7F7FFF, 0x7F800000, 0x7FFFFFFF], np.uint32)
+    patterns = [random.choice(edges, (1, 2)) | random.choice(np.array([0, 2**31], np.uint32), (1, 2)) for _ in range(300)]
+    patterns += [random.integers(0, 2**32, (1, 3), np.uint32) for _ in range(300)]
+    for x in (pattern.view(np.float32) for pattern in patterns):
+        found = exact.rounded(x)
+        exponents = round_to_bfloat16(x).view(np.uint32) >> 23 & 255
+        finite = exponents[(exponents > 0) & (exponents < 255)]
+        assert (found.lowest, found.highest) == ((finite.min(), finite.max()) if finite.size else (0, 0))
+        assert found.finite == (exponents < 255).all()
+
+
 def fingerprint() -> str:
     """A digest of the bits of products whose float64 sums depend on the order of the additions, and of all functions."""
     random = np.random.default_rng(0)

@@ -172,7 +172,7 @@ class _Remembering(Arithmetic):
     """Keeps what is made of an array as long as the array lives."""
 
     _known: dict[int, tuple[weakref.ref[AnyArray], dict[Hashable, Any]]] = field(default_factory=dict, init=False, repr=False)
-    """By the identity of the array, whose end takes its entry away."""
+    """By the identity of the array, whose end takes its entry away: it calls `pop` with the identity and, as default, the reference."""
 
     def once(self, function: Callable[..., T], x: AnyArray, *arguments: Hashable) -> T:
         known, key = self._of(x), (function, *arguments)
@@ -185,11 +185,8 @@ class _Remembering(Arithmetic):
         """What is known of an array."""
         entry = self._known.get(id(array))
         if entry is None:
-            entry = self._known[id(array)] = weakref.ref(array, partial(self._forget, id(array))), {}
+            entry = self._known[id(array)] = weakref.ref(array, partial(self._known.pop, id(array))), {}
         return entry[1]
-
-    def _forget(self, array: int, _: object) -> None:
-        self._known.pop(array, None)
 
 
 @dataclass(frozen=True, eq=False)
