@@ -89,6 +89,7 @@ def test_an_element_s_bits_depend_on_it_alone(name: str) -> None:
     np.testing.assert_array_equal(function(x.T).T, whole)
     np.testing.assert_array_equal(function(x[7:9, 3:50:2]), whole[7:9, 3:50:2])
     np.testing.assert_array_equal(function(x[3, 5]), whole[3, 5])
+    np.testing.assert_array_equal(function(np.append(x, np.float32(3e38)))[:-1], whole.ravel())  # an exponent that isn't small
     assert function(x[:0]).shape == (0, 1001)
     np.testing.assert_array_equal(x, kept)
 

@@ -82,7 +82,7 @@ def same(found: Float32, expected: Float32) -> None:
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("depth", [1, 2, 127, 128, 129, 300])
+@pytest.mark.parametrize("depth", [1, 2, 127, 128, 129, 256, 300])
 @pytest.mark.parametrize("spread", [3, 12, 40, 115])
 def test_products_are_exact_sums_rounded_once(depth: int, spread: int) -> None:
     random = np.random.default_rng([depth, spread])
@@ -90,7 +90,7 @@ def test_products_are_exact_sums_rounded_once(depth: int, spread: int) -> None:
     same(MACHINE.product(a, b), by_fractions(a, b, 128))
 
 
-@pytest.mark.parametrize("depth", [8, 31, 128, 200])
+@pytest.mark.parametrize("depth", [8, 31, 128, 200, 256])
 def test_products_that_cancel(depth: int) -> None:
     random = np.random.default_rng(depth)
     for _ in range(150):
@@ -110,7 +110,9 @@ def test_products_at_the_edge_of_float64(spread: int) -> None:
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
-        ("Proof.correct", lambda *_: None),
+        ("_correct", lambda *_: None),
+        ("_coarse_bound", lambda *_: np.zeros(())),
+        ("_at_once", lambda a, b, *_: (a.values @ b.values).astype(np.float32)),
         ("_differ", lambda sums, bound: np.zeros(sums.shape, bool)),
         ("_two_sum", lambda a, b: (a + b, np.zeros_like(a))),
         ("_rounded_to_odd", lambda nearest, rest: nearest),
@@ -123,6 +125,7 @@ def test_without_a_step_of_the_proof_a_product_is_wrong(name: str, broken: objec
     pairs = [cancelling(random, 128, spread) for spread in (10, 100) * 20] + [edge(random, 31) for _ in range(20)]
     powers = np.arange(exact.AT_ONCE + 1, dtype=np.int32)[:, None]  # so many rows that they don't come to step 4 at once
     pairs += [(np.ldexp(row, powers), column) for row, column in (cancelling(random, 128, spread) for spread in (10, 100) * 10)]
+    pairs += [cancelling(random, 256, 100) for _ in range(10)]
     expected = [by_fractions(a, b, 128) for a, b in pairs]
     assert all((MACHINE.product(a, b) == e).all() for (a, b), e in zip(pairs, expected, strict=True))
     monkeypatch.setattr(f"tpucc.floating.exact.{name}", broken)
@@ -246,6 +249,20 @@ def test_rounding_to_bfloat16() -> None:
     for pattern, rounded in zip(patterns[-11:].flat, expected[-11:].flat, strict=True):
         same(round_to_bfloat16(np.full(3, pattern, np.uint32).view(np.float32)), np.full(3, rounded, np.uint32).view(np.float32))
     assert round_to_bfloat16(np.zeros((0, 2), np.float32)).shape == (0, 2)
+
+
+def test_the_extreme_exponents_of_an_operand_are_those_of_its_rounded_values() -> None:
+    """Also where rounding moves a number to the next power of two, to infinity, to zero or out of the subnormal ones."""
+    random = np.random.default_rng(0)
+    edges = np.array([0, 1, 0x7FFFFF, 0x7F8000, 0x7F7FFF, 0x800000, 0x3FFFFFFF, 0x7F7FFFFF, 0x7F7F7FFF, 0x7F800000, 0x7FFFFFFF], np.uint32)
+    patterns = [random.choice(edges, (1, 2)) | random.choice(np.array([0, 2**31], np.uint32), (1, 2)) for _ in range(300)]
+    patterns += [random.integers(0, 2**32, (1, 3), np.uint32) for _ in range(300)]
+    for x in (pattern.view(np.float32) for pattern in patterns):
+        found = exact.rounded(x)
+        exponents = round_to_bfloat16(x).view(np.uint32) >> 23 & 255
+        finite = exponents[(exponents > 0) & (exponents < 255)]
+        assert (found.lowest, found.highest) == ((finite.min(), finite.max()) if finite.size else (0, 0))
+        assert found.finite == (exponents < 255).all()
 
 
 def fingerprint() -> str:

@@ -173,7 +173,7 @@ class _Remembering(Arithmetic):
     """Keeps what is made of an array as long as the array lives."""
 
     _known: dict[int, tuple[weakref.ref[AnyArray], dict[Hashable, Any]]] = field(default_factory=dict, init=False, repr=False)
-    """By the identity of the array, whose end takes its entry away."""
+    """By the identity of the array, whose end takes its entry away: it calls `pop` with the identity and, as default, the reference."""
 
     def once(self, function: Callable[..., T], x: AnyArray, *arguments: Hashable) -> T:
         known, key = self._of(x), (function, *arguments)
@@ -186,11 +186,8 @@ class _Remembering(Arithmetic):
         """What is known of an array."""
         entry = self._known.get(id(array))
         if entry is None:
-            entry = self._known[id(array)] = weakref.ref(array, partial(self._forget, id(array))), {}
+            entry = self._known[id(array)] = weakref.ref(array, partial(self._known.pop, id(array))), {}
         return entry[1]
-
-    def _forget(self, array: int, _: object) -> None:
-        self._known.pop(array, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,21 +201,22 @@ class _RememberingMachine(_Remembering, Machine):
 
     def operand(self, x: Float32) -> Rounded:
         flags = x.flags
-        if flags.f_contiguous and (not flags.c_contiguous or x.shape[0] > 1):
-            return self.operand(x.T).T
+        turned = flags.f_contiguous and (not flags.c_contiguous or x.shape[0] > 1)
+        if turned:
+            x = x.T
         owner = x if x.base is None else x.base
         if not isinstance(owner, np.ndarray):
             return exact.rounded(x)
         known: dict[Hashable, Rounded] = self._of(owner)
-        if flags.c_contiguous and x.nbytes == owner.nbytes and owner.flags.forc:
+        if (turned or flags.c_contiguous) and x.nbytes == owner.nbytes and owner.flags.forc:
             layout: Layout = 0, x.shape, ()
         else:
             layout = x.__array_interface__["data"][0], x.shape, x.strides
             if (found := known.get((layout[0], x.shape[::-1], x.strides[::-1]))) is not None:
-                return found.T
+                return found if turned else found.T
         if (found := known.get(layout)) is None:
             found = known[layout] = exact.rounded(x)
-        return found
+        return found.T if turned else found
 
 
 NUMPY: Arithmetic = Numpy()

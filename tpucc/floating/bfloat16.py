@@ -24,7 +24,6 @@ SIGN, UPPER, JUST_BELOW_HALF, HALF_PLACES, ONE = (np.array(bits, np.uint32) for 
 LEAST_NORMAL = 2**24
 """The pattern of the smallest normal number, 2^-126, moved one place up: so all patterns are compared here, without the sign."""
 INFINITE = 255 * 2**24
-WORD = 2**32
 OVERFLOWN = float("inf")
 
 
@@ -38,34 +37,43 @@ def round_to_bfloat16(x: Float32) -> Float32:
 
 
 def round_chunk(x: Float32, rounded: Bits) -> tuple[int, int]:
-    """Rounds x [n] into the patterns `rounded` [n], n > 0; n is small enough for the cache.
+    """Rounds x into the patterns `rounded`, of any shape; both are contiguous, not empty, and small enough for the cache.
 
-    Returns the patterns, moved one place up, of the smallest number that isn't zero and of the largest; (0, 0) if all are zero.
+    Returns the patterns, moved one place up, of the smallest number that isn't zero and of the largest; (0, 0) if all are zero. The
+    larger of two numbers isn't the smaller one when they are rounded, so that the extremes of x give them.
     """
     bits = x.view(np.uint32)
-    np.right_shift(bits, HALF_PLACES, out=rounded)
-    np.bitwise_and(rounded, ONE, out=rounded)
-    np.add(rounded, JUST_BELOW_HALF, out=rounded)
-    np.add(rounded, bits, out=rounded)
-    np.bitwise_and(rounded, UPPER, out=rounded)
-    if not np.vdot(x, x) < OVERFLOWN:  # see `with_one_nan`
+    lowest, highest = extremes(bits)
+    np.right_shift(bits, HALF_PLACES, rounded)
+    np.bitwise_and(rounded, ONE, rounded)
+    np.add(rounded, JUST_BELOW_HALF, rounded)
+    np.add(rounded, bits, rounded)
+    np.bitwise_and(rounded, UPPER, rounded)
+    if highest > INFINITE:
         np.copyto(rounded, NAN.view(np.uint32), where=np.isnan(x))
-    lowest, highest = extremes(rounded)
     if 0 < lowest < LEAST_NORMAL:
         np.bitwise_and(rounded, SIGN, out=rounded, where=rounded << ONE < LEAST_NORMAL)
         return extremes(rounded)
-    return lowest, highest
+    return _nearest(lowest), _nearest(highest)
+
+
+def _nearest(magnitude: int) -> int:
+    """A pattern of a magnitude, moved one place up, rounded as `round_chunk` rounds."""
+    return magnitude + 0xFFFE + (magnitude >> 16 & 2) & ~0x1FFFF
 
 
 def with_one_nan(x: Float32) -> Float32:
-    """The array x [n] itself, in which each NaN has become `NAN`."""
+    """The array x itself, of any shape, in which each NaN has become `NAN`."""
     if not np.vdot(x, x) <= OVERFLOWN:  # the sum of the squares, in one call: NaN if an element is; unlike `dot`, without a warning
         np.copyto(x, NAN, where=np.isnan(x))
     return x
 
 
-def extremes(rounded: Bits) -> tuple[int, int]:
-    magnitudes = rounded << ONE
-    highest = magnitudes.item(magnitudes.argmax())
+def extremes(bits: Bits) -> tuple[int, int]:
+    """The least pattern of a magnitude that isn't zero and the largest, moved one place up; (0, 0) if all are zero."""
+    magnitudes = bits << ONE
+    highest, lowest = magnitudes.item(magnitudes.argmax()), magnitudes.item(magnitudes.argmin())
+    if lowest or not highest:
+        return lowest, highest
     np.subtract(magnitudes, ONE, out=magnitudes)  # of zero the largest integer
-    return (magnitudes.item(magnitudes.argmin()) + 1) % WORD, highest
+    return magnitudes.item(magnitudes.argmin()) + 1, highest

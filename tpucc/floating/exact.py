@@ -22,16 +22,15 @@ a sum with infinities of both signs. No result is -0, because a row's sum begins
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import field
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_chunk
 from tpucc.numerics import AnyArray, Float32, Float64
-from tpucc.values import dataclass
 
 Exponents = npt.NDArray[np.uint8]
 Differences = npt.NDArray[np.int16]
@@ -53,10 +52,12 @@ AT_ONCE = 4
 """Sums of which step 3 would take longer than step 4."""
 TOGETHER = 2**19
 """Products of open sums that are gathered at a time."""
+SMALL = 512
+"""Sums that take no longer than the calls themselves."""
+NOWHERE = np.empty(0, np.intp), np.empty(0, np.intp)
 
 
-@dataclass(frozen=True, eq=False)
-class Rounded:
+class Rounded(NamedTuple):
     """An operand [M, N] rounded to bfloat16, with what the proof needs."""
 
     values: Float64
@@ -69,7 +70,7 @@ class Rounded:
     """The largest one."""
     finite: bool
     """Whether no value is infinite or NaN."""
-    known: tuple[Spreads, Spreads] = field(default_factory=lambda: ({}, {}))
+    known: tuple[Spreads, Spreads]
     """What `spreads` has found, for the columns and for the rows."""
 
     @property
@@ -77,7 +78,7 @@ class Rounded:
         """Rows and columns."""
         return self.values.shape
 
-    @cached_property
+    @property
     def T(self) -> Rounded:
         """The transposed operand: the same values, not rounded again."""
         return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
@@ -88,7 +89,7 @@ class Rounded:
             found = self.known[0][rows] = _spreads(self.exponents, rows)
         return found
 
-    @cached_property
+    @property
     def exponents(self) -> Exponents:
         """Of each value, biased: 2^(e - 127) ≤ |x| < 2^(e - 126); 0 of zero, infinity and NaN, which the proof leaves out."""
         exponents = (self.bits >> EXPONENT_PLACES).astype(np.uint8)  # the sign is the ninth bit, and is dropped
@@ -101,32 +102,32 @@ def rounded(x: Float32) -> Rounded:
     """The operand x [M, N] of a product, rounded once for any number of products."""
     if not x.flags.c_contiguous and x.flags.f_contiguous:
         return rounded(x.T).T
-    flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    bits = np.empty(flat.shape, np.uint32)
-    if 0 < flat.size <= CHUNK:
-        lowest, highest = round_chunk(flat, bits)
+    x = np.ascontiguousarray(x, np.float32)
+    bits = np.empty(x.shape, np.uint32)
+    if 0 < x.size <= CHUNK:
+        lowest, highest = round_chunk(x, bits)
         values = bits.view(np.float32).astype(np.float64)
     else:
-        lowest, highest, values = _round_in_chunks(flat, bits)
+        values = np.empty(x.shape, np.float64)
+        lowest, highest = _round_in_chunks(x.reshape(-1), bits.reshape(-1), values.reshape(-1))
     finite = highest < INFINITE
     if not finite:
         infinite = ~np.isfinite(values)
         values[infinite] = 0.0
         _, highest = extremes(np.where(infinite, np.uint32(0), bits))
         lowest = min(lowest, highest)
-    return Rounded(values.reshape(x.shape), bits.reshape(x.shape), lowest >> 24, highest >> 24, finite)
+    return Rounded(values, bits, lowest >> 24, highest >> 24, finite, ({}, {}))
 
 
-def _round_in_chunks(flat: Float32, bits: Bits) -> tuple[int, int, Float64]:
-    """What `round_chunk` returns, for all chunks together, and the rounded values."""
-    values = np.empty(flat.shape, np.float64)
+def _round_in_chunks(flat: Float32, bits: Bits, values: Float64) -> tuple[int, int]:
+    """`round_chunk` for all chunks together; the rounded values [n] are written too."""
     lowest, highest = 0, 0
     for first in range(0, flat.size, CHUNK):
         part = slice(first, first + CHUNK)
         low, high = round_chunk(flat[part], bits[part])
         values[part] = bits[part].view(np.float32)
         lowest, highest = min(lowest or low, low or lowest), max(highest, high)
-    return lowest, highest, values
+    return lowest, highest
 
 
 def product(a: Rounded, b: Rounded, rows: int) -> Float32:
@@ -151,57 +152,75 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
     if depth == 1:
         return np.asarray(a.bits.view(np.float32) * b.bits.view(np.float32) + ZERO)
     budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
-    wide, proof = a.highest - a.lowest + b.highest - b.lowest > budget, None
+    wide = a.highest - a.lowest + b.highest - b.lowest > budget
+    if depth > rows and (total := _at_once(a, b, rows, wide)) is not None:
+        return total
     total, sums = ZERO, None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
-        sums = np.matmul(a.values[:, part], b.values[part], out=sums)
+        if depth <= rows:
+            sums = np.dot(a.values, b.values)
+        else:
+            sums = np.matmul(a.values[:, part], b.values[part], out=sums)  # unlike `dot`, it copies no part
         once = sums.astype(np.float32)
-        if wide and not _certain(sums, a, b, min(depth, rows)):
-            proof = proof or Proof(a, b, rows, budget)
-            proof.correct(sums, once, first)
+        if wide:
+            _correct(once, sums, a, b, rows, first, budget)
         if not (a.finite and b.finite):
             _put_back(once, a, b, part)
         total = np.add(once, total, out=once)
     return total if depth else np.zeros((a.shape[0], b.shape[1]), np.float32)
 
 
-def _certain(sums: Float64, a: Rounded, b: Rounded, depth: int) -> bool:
-    """Whether step 2 leaves no sum open even with the highest exponents of all: soon tried, where sums are few beside the operands."""
-    if sums.size * FEW * FEW > depth * sum(sums.shape):
-        return False
-    return not _differ(sums, _coarse_bound(a, b, depth)).any()
+def _at_once(a: Rounded, b: Rounded, rows: int, wide: bool) -> Float32 | None:
+    """The same of a few finite sums whose passes are all full, where step 2 leaves none open; None elsewhere."""
+    height, depth, width = *a.shape, b.shape[1]
+    if height * width > SMALL or depth % rows or not (a.finite and b.finite):
+        return None
+    sums = np.matmul(a.values.reshape(height, -1, rows).swapaxes(0, 1), b.values.reshape(-1, rows, width))
+    if wide and np.count_nonzero(_differ(sums, _coarse_bound(a, b, rows))):
+        return None
+    return functools.reduce(np.add, sums.astype(np.float32), ZERO)
 
 
-def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> np.float64:
-    """Of the error of every sum of so many products, from the highest exponents of all."""
-    return np.float64(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
+def _correct(once: Float32, sums: Float64, a: Rounded, b: Rounded, rows: int, first: int, budget: int) -> None:
+    """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly.
 
-
-class Proof:
-    """Steps 1 to 4 for the passes of one product."""
-
-    def __init__(self, a: Rounded, b: Rounded, rows: int, budget: int) -> None:
-        """`budget` is what the spreads of a row and a column may be together."""
-        self.a, self.b, self.rows, self.budget = a, b, rows, budget
-        self.spread_left, self.spread_right = a.T.spreads(rows), b.spreads(rows)
-        self.open_passes = np.maximum.reduce(self.spread_left, 1) + np.maximum.reduce(self.spread_right, 1) > budget
-
-    def correct(self, sums: Float64, once: Float32, first: int) -> None:
-        """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly."""
-        i = first // self.rows
-        if not self.open_passes[i]:
+    `budget` is what the spreads of a row and a column may be together.
+    """
+    left, right = a.values[:, first : first + rows], b.values[first : first + rows]
+    coarse = _coarse_bound(a, b, len(right))
+    places = _soon(sums, coarse, len(right))
+    if places is None:
+        spread_left, spread_right = a.T.spreads(rows)[first // rows], b.spreads(rows)[first // rows]
+        if np.maximum.reduce(spread_left) + np.maximum.reduce(spread_right) <= budget:
             return
-        a, b = self.a.values[:, first : first + self.rows], self.b.values[first : first + self.rows]
-        wide = np.greater.outer(self.spread_left[i], self.budget - self.spread_right[i])
-        rows, columns = _open(sums, wide, a, b, _coarse_bound(self.a, self.b, len(b)))
-        at_once = max(TOGETHER // len(b), 1)
-        for start in range(0, rows.size, at_once):
-            places = rows[start : start + at_once], columns[start : start + at_once]
-            products = a[places[0]] * b[:, places[1]].T
-            still = _differ(sums[places], np.add.reduce(np.abs(products), 1) * (len(b) * 2.0**-52))
-            if still.any():
-                once[places[0][still], places[1][still]] = exact_sums(products[still])
+        places = _open(sums, np.greater.outer(spread_left, budget - spread_right), left, right, coarse)
+    at_once = max(TOGETHER // len(right), 1)
+    for start in range(0, places[0].size, at_once):
+        some = places[0][start : start + at_once], places[1][start : start + at_once]
+        products = left[some[0]] * right[:, some[1]].T
+        still = _differ(sums[some], np.add.reduce(np.abs(products), 1) * (len(right) * 2.0**-52))
+        if still.any():
+            once[some[0][still], some[1][still]] = exact_sums(products[still])
+
+
+def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
+    """Of the error of every sum of so many products, from the highest exponents of all. An array without axes."""
+    return np.array(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
+
+
+def _soon(sums: Float64, coarse: Float64, depth: int) -> tuple[Places, Places] | None:
+    """Step 2 before step 1: rows and columns of the sums that the `coarse` bound of all leaves open; None where these aren't few.
+
+    Tried only where that takes less time than step 1: where sums are few, or few beside the elements of the operands.
+    """
+    if sums.size > SMALL and sums.size * FEW * FEW > depth * sum(sums.shape):
+        return None
+    different = _differ(sums, coarse)
+    count = np.count_nonzero(different)
+    if count == 0:
+        return NOWHERE
+    return _places(different) if count * FEW <= different.size else None
 
 
 def _spreads(exponents: Exponents, rows: int) -> Differences:
@@ -220,7 +239,7 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
     return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
-def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: np.float64) -> tuple[Places, Places]:
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64) -> tuple[Places, Places]:
     """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding a bound of their error leaves open.
 
     Of few sums it is `coarse`, a bound of all. Else it follows from the sum of the products' magnitudes, which is at most the length of
@@ -241,7 +260,7 @@ def _places(wide: Booleans) -> tuple[Places, Places]:
     return rows, columns
 
 
-def _differ(sums: Float64, bound: Float64 | np.float64) -> Booleans:
+def _differ(sums: Float64, bound: Float64) -> Booleans:
     different: Booleans = (sums - bound).astype(np.float32) != (sums + bound).astype(np.float32)
     return different
 

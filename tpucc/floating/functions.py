@@ -39,12 +39,12 @@ LOWEST_EXPONENT, HIGHEST_EXPONENT = single(-104.0), single(89.0)
 SMALL_EXPONENT = 87.0
 """Up to here, exp and its reciprocal are normal numbers."""
 SQRT_HALF_BITS = single(0.70710678).view(np.int32)
-TINY, LARGEST = np.finfo(np.float32).tiny, np.finfo(np.float32).max
+TINY, LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 FRACTION_PLACES, BIAS, ONE_PLACE = (np.array(value, np.int32) for value in (23, 127, 1))
 TO_INTEGER_LESS_BIAS = TO_INTEGER_BITS - BIAS
-HALF, ONE, TWO = single(0.5), single(1.0), single(2.0)
-UP_FROM_SUBNORMAL = 25
-"""Powers of two that make every subnormal number normal."""
+ZERO, HALF, ONE, TWO = single(0.0), single(0.5), single(1.0), single(2.0)
+UP_FROM_SUBNORMAL, UNMOVED = (np.array(value, np.int32) for value in (25, 0))
+"""Powers of two that make every subnormal number normal, and none."""
 FLAT_TANH, NEAR_TANH = single(10.0), single(0.625)
 FLAT_ERF, NEAR_ERF = single(4.0), single(1.0)
 """tanh and erf are 1 in float32 from the first on; below the second they have a polynomial of their own."""
@@ -103,14 +103,17 @@ def sigmoid(x: Float32) -> Float32:
 
 
 def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
-    """The function of all elements, a chunk at a time. NaN becomes `NAN`."""
-    flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    if 0 < flat.size <= CHUNK:
-        return with_one_nan(function(flat)).reshape(x.shape)
+    """The function of all elements, a chunk at a time. Its NaN are `NAN`."""
+    if x.size == 1:  # twice: in place, NumPy takes longer for one element than for two
+        return _in_chunks(function, x.repeat(2))[:1].reshape(x.shape)
+    x = np.ascontiguousarray(x, np.float32)
+    if 0 < x.size <= CHUNK:
+        return function(x)
+    flat = x.reshape(-1)
     results = np.empty_like(flat)
     for first in range(0, flat.size, CHUNK):
         part = slice(first, first + CHUNK)
-        results[part] = with_one_nan(function(flat[part]))
+        results[part] = function(flat[part])
     return results.reshape(x.shape)
 
 
@@ -124,7 +127,12 @@ def _horner(x: Float32, coefficients: Coefficients) -> Float32:
 
 
 def _exp(x: Float32) -> Float32:
-    """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal."""
+    """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal.
+
+    Where all exponents are small, and so none is NaN, one factor is enough.
+    """
+    if x.item(x.argmin()) >= -SMALL_EXPONENT and x.item(x.argmax()) <= SMALL_EXPONENT:
+        return _exp_of_small(x.copy())
     x = np.maximum(x, LOWEST_EXPONENT)
     np.minimum(x, HIGHEST_EXPONENT, out=x)
     n = x * LOG2_E
@@ -135,7 +143,7 @@ def _exp(x: Float32) -> Float32:
     power *= _power_of_two(first)
     exponent -= first
     power *= _power_of_two(exponent)
-    return power
+    return with_one_nan(power)
 
 
 def _exp_of_small(x: Float32) -> Float32:
@@ -171,18 +179,18 @@ def _power_of_two(exponent: Int32) -> Float32:
 
 def _log(x: Float32) -> Float32:
     """With x = (1 + f) 2^n and 1 + f in [sqrt(1/2), sqrt(2)): f + (f³ P(f) + n · lower - f²/2) + n · upper."""
-    if x[x.argmin()] >= TINY and x[x.argmax()] <= LARGEST:
-        return _log_of_normal(x, np.int32(0))
+    if x.item(x.argmin()) >= TINY and x.item(x.argmax()) <= LARGEST:
+        return _log_of_normal(x, UNMOVED)
     small = np.abs(x) < TINY
-    scaled = np.where(small, x * np.float32(2.0**UP_FROM_SUBNORMAL), x)
-    result = _log_of_normal(scaled, np.where(small, np.int32(UP_FROM_SUBNORMAL), np.int32(0)))
+    scaled = np.where(small, x * np.float32(2.0 ** int(UP_FROM_SUBNORMAL)), x)
+    result = _log_of_normal(scaled, np.where(small, UP_FROM_SUBNORMAL, UNMOVED))
     np.copyto(result, np.float32(-np.inf), where=x == 0)
     np.copyto(result, np.float32(np.inf), where=x == np.inf)
     np.copyto(result, NAN, where=~(x >= 0))
     return result
 
 
-def _log_of_normal(x: Float32, less: Int32 | np.int32) -> Float32:
+def _log_of_normal(x: Float32, less: Int32) -> Float32:
     """log(x / 2^less) of positive normal x."""
     bits = x.view(np.int32)
     exponent = bits - SQRT_HALF_BITS
@@ -221,7 +229,7 @@ def _tanh(x: Float32) -> Float32:
         small += magnitude
         result = np.where(near, small, result)
     np.copysign(result, x, out=result)
-    return result
+    return with_one_nan(result)
 
 
 def _erf(x: Float32) -> Float32:
@@ -237,14 +245,15 @@ def _erf(x: Float32) -> Float32:
         small += magnitude
         result = np.where(near, small, result)
     np.copysign(result, x, out=result)
-    return result
+    return with_one_nan(result)
 
 
 def _sigmoid(x: Float32) -> Float32:
     power = np.abs(x)
     np.negative(power, out=power)
-    power = _exp_of_small(power) if power[power.argmin()] >= -SMALL_EXPONENT else _exp(power)
-    result = np.maximum(power, (x >= 0).astype(np.float32))  # the power is at most 1
+    small = power.item(power.argmin()) >= -SMALL_EXPONENT  # not of NaN
+    power = _exp_of_small(power) if small else _exp(power)
+    result = np.maximum(power, (x >= ZERO).astype(np.float32))  # the power is at most 1
     power += ONE
     result /= power
-    return result
+    return result if small else with_one_nan(result)

@@ -33,9 +33,8 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
         return np.array(x, np.float32)
     shape, before, length, after, moved = _sums(x.shape, axes)
     elements = (x if moved is None else x.transpose(moved)).reshape(before, length, after)
-    total = _halved(elements)
-    total += ZERO
-    return with_one_nan(total.reshape(-1)).reshape(shape)
+    total = _halved(elements) + ZERO
+    return with_one_nan(total).reshape(shape)
 
 
 @lru_cache(maxsize=1024)
@@ -53,10 +52,13 @@ def _sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...
 
 
 def _halved(x: Float32) -> Float32:
-    """x [A, n, B] summed along n; [A, B]. What has no partner is kept: adding the padding's zero changes no number but -0."""
+    """x [A, n, B] summed along n; [A, B], which may be a part of x.
+
+    What has no partner is kept: adding the padding's zero changes no number but -0.
+    """
     n = x.shape[1]
     if n < 2:
-        return np.array(x[:, 0]) if n else np.zeros((x.shape[0], x.shape[2]), np.float32)
+        return x[:, 0] if n else np.zeros((x.shape[0], x.shape[2]), np.float32)
     half = 1 << (n - 1).bit_length() - 1
     parts = np.empty((x.shape[0], half, x.shape[2]), np.float32)
     np.add(x[:, : n - half], x[:, half:], out=parts[:, : n - half])
@@ -67,7 +69,7 @@ def _halved(x: Float32) -> Float32:
             rows = rows[:half].copy()
         half //= 2
         np.add(rows[:half], rows[half : 2 * half], out=rows[:half])
-    return np.array(rows[0])
+    return np.asarray(rows[0])
 
 
 def all_reduce_mean(parts: Sequence[Float32]) -> Float32:

@@ -28,9 +28,13 @@ class Ieee:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """The function of attributes, operands and arithmetic that gives the result; with `NUMPY` it may replace the reference."""
+    """The function of attributes, operands and arithmetic that gives the result; with `NUMPY` it may replace the reference.
+
+    `prepared` gives for the attributes, the operands' shapes and the arithmetic a function of the operands, as that of `Ieee` does.
+    """
 
     function: Callable[[Any, Sequence[AnyArray], Arithmetic], AnyArray]
+    prepared: Callable[[Any, Sequence[tuple[int, ...]], Arithmetic], Callable[..., AnyArray]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

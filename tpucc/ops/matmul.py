@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -66,8 +66,6 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """As the reference, with the machine's product for each matrix of the batch."""
     a, b = operands
-    if a.ndim == b.ndim == 2:
-        return arithmetic.product(a, b)
     if b.ndim == 2:
         return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
     batch, rows = _batch(a.shape, b.shape), np.atleast_2d(a)
@@ -75,6 +73,12 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
     rights = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
     products = [arithmetic.product(left, right) for left, right in zip(lefts, rights, strict=True)]
     return np.stack(products).reshape(*batch, *a.shape[-2:-1], b.shape[-1])
+
+
+def prepared(attributes: NoAttributes, shapes: Sequence[Shape], arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:
+    if len(shapes[0]) == len(shapes[1]) == 2:
+        return arithmetic.product
+    return lambda a, b: defined(attributes, (a, b), arithmetic)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -129,7 +133,7 @@ OP = OpDef(
     legalisation=Matrix(_obstacle),
     facts=product(fuses_into="linear"),
     gradient=Rule(gradient),
-    floats=Defined(defined),
+    floats=Defined(defined, prepared),
     onnx=Form(lambda g: g.node("MatMul", *g.operands)),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),

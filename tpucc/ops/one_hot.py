@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -38,18 +38,27 @@ def infer(attributes: OneHotAttributes, types: Sequence[TensorType]) -> TensorTy
 
 def require_labels(labels: Array, classes: int, op: str) -> None:
     """Raises `InputError` (E0454) for the first label that isn't in 0…classes - 1; negative ones don't count from the end."""
-    numbers = labels.astype(np.uint32).reshape(-1)  # negative ones are large
-    if numbers.size and numbers[numbers.argmax()] >= classes:
+    numbers = labels.astype(np.uint32)  # negative ones are large
+    if numbers.size and numbers.item(numbers.argmax()) >= classes:
         first = place_of_largest((labels < 0) | (labels >= classes))
         place = f" at {list(first)}" if first else ""
         message = f"label {labels[first]}{place} is outside the {classes:,} classes of {op}, which count from 0 to {classes - 1:,}"
         raise InputError(Diagnostic("E0454", message))
 
 
+def prepared(attributes: OneHotAttributes) -> Callable[[Array], Array]:
+    """A function that raises `InputError` (E0454) for a number that is no class."""
+    classes = np.arange(attributes.n, dtype=np.int32)
+
+    def one_hot(labels: Array) -> Array:
+        require_labels(labels, attributes.n, "one_hot")
+        return np.equal(labels[..., np.newaxis], classes).astype(np.float32)
+
+    return one_hot
+
+
 def reference(attributes: OneHotAttributes, operands: Sequence[Array]) -> Array:
-    """Raises `InputError` (E0454) for a number that is no class."""
-    require_labels(operands[0], attributes.n, "one_hot")
-    return np.asarray(operands[0][..., np.newaxis] == np.arange(attributes.n), np.float32)
+    return prepared(attributes)(operands[0])
 
 
 def onnx(g: Call) -> str:
@@ -74,7 +83,7 @@ OP = OpDef(
     legalisation=OnHost("the device compares no values"),
     facts=whole(batch=each),
     gradient=Rule(lambda _: (None,)),
-    floats=Ieee(),
+    floats=Ieee(prepared),
     onnx=Form(onnx),
     examples=(
         Example("one whole tile", OneHotAttributes(256), (TensorType("i32", (8,)),)),

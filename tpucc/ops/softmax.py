@@ -43,13 +43,14 @@ def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array
 
 
 def exponentials(x: Array, axis: int, arithmetic: Arithmetic) -> tuple[Array, Array, Array]:
-    """x less its largest value along the axis, the exponentials of that, and their sums, which haven't the axis.
+    """x less its largest value along the axis, the exponentials of that, and their sums, in which the axis has size 1.
 
     The gradient of a cross entropy needs the softmax of the same values: `Arithmetic.once` computes them for both.
     """
-    shifted = x - np.maximum.reduce(x, axis, keepdims=True)
+    largest = np.maximum.reduce(x, axis, keepdims=True)
+    shifted = x - largest
     powers = arithmetic.exp(shifted)
-    return shifted, powers, arithmetic.sum(powers, (axis,))
+    return shifted, powers, arithmetic.sum(powers, (axis,)).reshape(largest.shape)
 
 
 def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
@@ -57,7 +58,7 @@ def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic
     x = operands[0]
     axis = attributes.axis % x.ndim
     _, powers, sums = arithmetic.once(exponentials, x, axis)
-    return np.asarray(powers / np.expand_dims(sums, axis))
+    return np.asarray(powers / sums)
 
 
 def gradient(g: Backward) -> Gradients:

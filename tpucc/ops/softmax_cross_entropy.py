@@ -33,7 +33,7 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
     """The same, summed over all items and divided by their number."""
     z, label = operands
     shifted, _powers, sums = arithmetic.once(exponentials, z, z.ndim - 1)
-    losses = arithmetic.log(sums) - at_labels(shifted, label, "softmax_cross_entropy")
+    losses = arithmetic.log(sums.reshape(label.shape)) - at_labels(shifted, label, "softmax_cross_entropy")
     return np.asarray(arithmetic.sum(losses, tuple(range(losses.ndim))) / losses.size)
 
 

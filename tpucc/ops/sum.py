@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.parts import Shape
 from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, axes_of, beside, infer, reduced, spread
 
 
@@ -20,8 +21,14 @@ def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Arr
 
 
 def defined(attributes: ReductionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
-    sums = arithmetic.sum(operands[0], axes_of(attributes, operands[0].ndim))
-    return as_result(attributes, operands[0], sums) if attributes.keepdims else sums
+    return prepared(attributes, [operands[0].shape], arithmetic)(operands[0])
+
+
+def prepared(attributes: ReductionAttributes, shapes: Sequence[Shape], arithmetic: Arithmetic) -> Callable[[Array], Array]:
+    axes = axes_of(attributes, len(shapes[0]))
+    if attributes.keepdims:
+        return lambda x: as_result(attributes, x, arithmetic.sum(x, axes))
+    return lambda x: arithmetic.sum(x, axes)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -45,7 +52,7 @@ OP = OpDef(
     legalisation=OnHost("the device has no sum along a row"),
     facts=whole(batch=lambda case: beside(case, "adds up over")),
     gradient=Rule(gradient),
-    floats=Defined(defined),
+    floats=Defined(defined, prepared),
     onnx=Form(lambda g: reduced(g, "ReduceSum")),
     examples=EXAMPLES,
 )

@@ -49,7 +49,7 @@ class Examples:
         chosen = _order(self.count, seed, epoch)[place * self.batch : (place + 1) * self.batch]
         size = self.batch // parts
         places = [chosen[first : first + size] for first in range(0, self.batch, size)]
-        return [{name: array[rows] for name, array in self.arrays.items()} for rows in places]
+        return [{name: array.take(rows, 0) for name, array in self.arrays.items()} for rows in places]
 
 
 def read_examples(model: Model, folder: Path, given: Path | Arrays | None) -> Examples:

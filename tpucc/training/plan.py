@@ -57,7 +57,7 @@ class Plan:
         self._arithmetic = arithmetic.remembering()
         before, own, self._reductions, after = _phases(graph)
         last = _last_uses((*before, *own, *self._reductions, *after), self._kept)
-        make = partial(_call, arithmetic=self._arithmetic, places=self._places, last=last)
+        make = partial(_call, graph=graph, arithmetic=self._arithmetic, places=self._places, last=last)
         self._before, self._own, self._after = ([make(node) for node in nodes] for nodes in (before, own, after))
         self._constants = [(node, node.attributes.value.data) for node in graph if isinstance(node.attributes, ConstantAttributes)]
         self._memory: list[AnyArray | None] = [None] * len(self._places)
@@ -88,7 +88,8 @@ class Plan:
                 operand = self._places[node.operands[0]]
                 memories[0][self._places[node.name]] = all_reduce_mean([memory[operand] for memory in memories])  # type: ignore[misc]
             _run(self._after, memories[:1], watch)
-        return {name: memories[0][self._places[name]] for name in self._kept}  # type: ignore[misc]
+        first, places = memories[0], self._places
+        return {name: first[places[name]] for name in self._kept}  # type: ignore[misc]
 
 
 def _phases(graph: Graph) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
@@ -121,21 +122,24 @@ def _last_uses(order: Sequence[Node], kept: Sequence[str]) -> dict[str, str]:
     return {name: reader for name, reader in last.items() if name not in kept}
 
 
-def _call(node: Node, arithmetic: Arithmetic, places: Mapping[str, int], last: Mapping[str, str]) -> _Call:
+def _call(node: Node, graph: Graph, arithmetic: Arithmetic, places: Mapping[str, int], last: Mapping[str, str]) -> _Call:
+    function = _function(node, [operand.type.shape for operand in graph.operands(node)], arithmetic)
     freed = tuple(places[name] for name in dict.fromkeys(node.operands) if last.get(name) == node.name)
-    return _Call(node, _function(node, arithmetic), _taker([places[name] for name in node.operands]), places[node.name], freed)
+    return _Call(node, function, _taker([places[name] for name in node.operands]), places[node.name], freed)
 
 
 def _taker(places: Sequence[int]) -> Callable[[list[Any]], Sequence[AnyArray]]:
     """A function that takes the values at these places."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda memory: [memory[place] for place in places]
+    if len(places) == 1:
+        return itemgetter(slice(places[0], places[0] + 1))
+    return itemgetter(*places) if places else lambda _: ()
 
 
-def _function(node: Node, arithmetic: Arithmetic) -> Function:
+def _function(node: Node, shapes: Sequence[tuple[int, ...]], arithmetic: Arithmetic) -> Function:
     operator, attributes = OPS[node.op], node.attributes
     match operator.floats:
+        case Defined(_, prepared) if prepared is not None:
+            return prepared(attributes, shapes, arithmetic)
         case Defined(function):
             return lambda *operands: function(attributes, operands, arithmetic)
         case NoFloats(why):

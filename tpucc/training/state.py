@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, overload
@@ -55,7 +55,7 @@ class State:
 
     def after(self, values: Mapping[str, AnyArray], loss: float) -> State:
         """The state one step later."""
-        return replace(self, values=values, step=self.step + 1, losses=Grown.by(self.losses, loss))
+        return State(values, self.seed, self.step + 1, self.until, Grown.by(self.losses, loss), self.epochs, self.graph)
 
 
 class Grown(Sequence[float]):
