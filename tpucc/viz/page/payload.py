@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, Opcode
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.sim.accounting import ROWS
@@ -53,7 +53,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"]},
         "layers": _layers(given, origins),
         "calls": _calls(program),
-        "units": ["host", "weights", "matrix", "activate", "control"],
+        "units": [str(engine) for engine in Engine],
         "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode],
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
