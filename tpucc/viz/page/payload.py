@@ -33,7 +33,7 @@ from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.statistics import LayerStatistics
-from tpucc.viz.terms import GLOSSARY, lanes
+from tpucc.viz.terms import GLOSSARY, SPOKEN, lanes
 from tpucc.viz.text import number, shown
 
 SWITCH = 128
@@ -51,6 +51,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),
         "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"]},
+        "spoken": {word: GLOSSARY[word] for word in SPOKEN},
         "layers": _layers(given, origins),
         "calls": _calls(program),
         "units": [str(engine) for engine in Engine],

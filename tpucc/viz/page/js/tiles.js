@@ -46,7 +46,8 @@ const tiles = (() => {
     const full = words.percent(used, fills.length * model.machine.mxu ** 2);
     const size = `${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs`;
     picker.value = id;
-    return dom.make("p", {}, picker, ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`);
+    const said = ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`;
+    return dom.make("p", {}, picker, ...tips.sentence(said));
   }
 
   /** All layers in small: as many tiles as may be drawn, and a sentence about the others. */
