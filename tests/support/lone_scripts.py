@@ -17,7 +17,7 @@ MODEL: dict[str, Any] = {
     "machine": {"mxu": 4, "clock_hz": 1e6},
     "layers": [{"name": "fc", "weights": [9, 7], "fills": [[0, 4, 4], [1, 4, 3], [2, 4, 4], [3, 4, 3], [4, 1, 4], [5, 1, 3]], "origin": 0}],
     "rows": [{"name": name, "meaning": f"{name} it is"} for name in ("array active", "weights", "shift")],
-    "calls": {"name": [], "line": [], "of": [[]]},
+    "calls": {"name": [], "line": [], "step": [], "of": [[]]},
     "lanes": {name: f"the {name}" for name in ("host", "weights", "shift", "matrix", "activation")},
     "spoken": {"parameter block": "numbers", "block": "sums", "chunk": "rows"},
     "terms": {"unified buffer": "memory", "lower bound": "bound"},
