@@ -85,11 +85,18 @@ const tour = (() => {
     keys[event.key]();
   }
 
+  /** Once the page is whole: `tpucc watch` may have put errors in place of the source, and then there is no tour. */
+  function offer(asked) {
+    opener.hidden = document.getElementById("source").hidden;
+    if (!opener.hidden && !asked.view && !asked.wanted && !remembered()) open();
+  }
+
   /** `asked` is what the address asks for. */
   function start(asked) {
     document.body.append(card);
     opener.addEventListener("click", open);
-    if (!asked.view && !asked.wanted && !remembered()) open();
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => offer(asked));
+    else offer(asked);
   }
 
   return { start };
