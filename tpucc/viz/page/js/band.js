@@ -77,7 +77,7 @@ const band = (() => {
     if (!isLayers(row)) {
       const [common, step] = [commons(key), calls.step[key]];
       if (common) return [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)];
-      return step ? [named(key), step, step.split(" of ")[0]] : [named(key)];
+      return step ? [named(key), step, step.split(" of ")[0], step.split(" ")[1]] : [named(key)];
     }
     const parts = layers[key].name.split(".");
     return parts.map((_, index) => parts.slice(index).join(".")).filter((ending, index) => index === 0 || Number.isNaN(Number(ending)));
