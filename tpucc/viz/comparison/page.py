@@ -68,7 +68,8 @@ def _rows(found: Comparison) -> Markup:
     *rows, (name, cycles) = accounting_rows(found)
     most = max((max(pair.a, pair.b) for _, pair in rows), default=1)
     shown = [joined([_row_name(name), *_cells(*numbers(pair)), _bars(pair, most)]) for name, pair in rows]
-    last = [joined([*_cells(*cells), EMPTY]) for cells in ((name, *numbers(cycles)), *item_rows(found))]
+    sums = ((name, *numbers(cycles)), *item_rows(found))
+    last = [joined([*(tag("td", tag("b", cell)) for cell in map(_text, cells)), EMPTY]) for cells in sums]
     return _table(("cycles", "A", "B", "difference", ""), [*shown, *last])
 
 
@@ -99,7 +100,11 @@ def _table(head: Iterable[str], rows: Iterable[Markup]) -> Markup:
 
 
 def _cells(*texts: str) -> Iterator[Markup]:
-    yield from (tag("td", escaped(printable(text) or "\u00a0")) for text in texts)
+    yield from (tag("td", _text(text)) for text in texts)
+
+
+def _text(text: str) -> Markup:
+    return escaped(printable(text) or "\u00a0")
 
 
 def _bars(pair: Pair, most: int) -> Markup:
