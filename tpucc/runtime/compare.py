@@ -191,9 +191,9 @@ class Items:
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in `stats.json`; they add up to `cycles`. `counts` are
-    numbers of the programs by their names. `layers` are sorted by the size of their difference. `notes` are the compiler's that one side
-    alone has.
+    `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in
+    `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names. `layers` are sorted by the size of their
+    difference. `notes` are the compiler's that one side alone has.
     """
 
     names: tuple[str, str]

@@ -116,7 +116,9 @@ class _Axes:
         return self.across(math.log10(intensity)), self.up(math.log10(rate))
 
 
-def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH, height: float = HEIGHT) -> str:
+def roofline_svg(
+    target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH, height: float = HEIGHT
+) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is that of the axis.
 
     Where the host link or cells without weights limit the model, these are dashed ceilings.

@@ -23,7 +23,6 @@ from tpucc.viz.page.nesting import calls_of, line_of_def
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
-from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import shown
 

@@ -142,7 +142,7 @@ def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
 def _arrays(program: Program, recording: Recording) -> dict[str, Any]:
     """Of one product of each of the first layers a corner of the array at work, cycle by cycle: a page of waves in parts.
 
-    It is the first of those with the most rows of data: at the edge of an image a product begins in the border, all of whose rows are alike.
+    It is the first of those with the most rows of data: at the edge of an image a product begins in the border.
     """
     products: dict[int, list[Step]] = {}
     for step in recording.steps:

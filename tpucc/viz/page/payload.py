@@ -122,9 +122,8 @@ def _calls(program: Program) -> dict[str, Any]:
     A call in a `def` that is itself called twice is two calls.
     """
     known: dict[tuple[Turn, ...], int] = {}
-    paths = []
-    for turns in nesting([layer.origin for layer in program.layers], program.source_text.split("\n")):
-        paths.append([known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))])
+    nested = nesting([layer.origin for layer in program.layers], program.source_text.split("\n"))
+    paths = [[known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))] for turns in nested]
     last = [path[-1] for path in known]
     steps = [f"step {turn.number:,} of {turn.count:,}" if turn.count > 1 else "" for turn in last]
     return {"name": [turn.call.name for turn in last], "line": [turn.call.span.line for turn in last], "step": steps, "of": paths}
