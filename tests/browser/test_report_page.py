@@ -130,7 +130,7 @@ def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, ope
     assert pane is not None
     assert grid is not None
     assert page.evaluate(over, "#view-tiles") == 0
-    assert grid["y"] + grid["height"] + 120 < pane["y"] + pane["height"], "a row of the other layers is below it"
+    assert grid["y"] + grid["height"] + 146 < pane["y"] + pane["height"], "a row of the other layers is below it"
     assert not page.locator("#memory").is_visible()
     page.click("#tab-summary")
     assert page.locator("#memory").is_visible()

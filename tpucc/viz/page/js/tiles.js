@@ -2,7 +2,7 @@
 const tiles = (() => {
   const MOST = 4096;
   const [LARGEST, SMALLEST, SIDE] = [64, 10, 420];
-  const [LEAST, BESIDE, OTHERS] = [200, 32, 300]; // pixels: of a grid, and of the pane that it leaves at its sides, and for the words and the other layers
+  const [LEAST, BESIDE, OTHERS] = [192, 32, 330]; // pixels: of a grid, and of the pane that it leaves at its sides, and for the words and the other layers
   const framed = matchMedia("(min-width: 900px) and (min-height: 560px)"); // the pane has a height of its own
   const panel = document.getElementById("view-tiles");
   const withTiles = model.layers.flatMap((layer, id) => (layer.fills.length ? [id] : []));
