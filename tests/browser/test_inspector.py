@@ -22,6 +22,7 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline
+from tpucc.viz.page.machine import NAMES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -43,7 +44,7 @@ NUMBER = r"([\d,]+)"
 WAIT = re.compile(rf"(?!in all)(.+)\t{NUMBER}\t[\d.]+ %")
 TILE = re.compile(rf"Rows {NUMBER}(?:–{NUMBER})? and columns {NUMBER}(?:–{NUMBER})? of the weights; (.+) full\.")
 FETCH = re.compile(rf"The layer's (\d+)(?:st|nd|rd|th) tile, fetched(?: {NUMBER} times, first)? from cycle {NUMBER} until {NUMBER}\.")
-WORK = re.compile(rf"The (\w+) unit works on it for {NUMBER} cycles? \(.+\), from cycle {NUMBER} until {NUMBER}\.")
+WORK = re.compile(rf"The (.+) works on it for {NUMBER} cycles? \(.+\), from cycle {NUMBER} until {NUMBER}\.")
 STAY = re.compile(rf"It has rows {NUMBER}(?:–{NUMBER})? of the unified buffer from cycle {NUMBER} until {NUMBER}\.")
 
 
@@ -172,7 +173,7 @@ def test_instructions_work_and_wait_as_the_panel_says(measured: Measured, open_p
             assert f"It takes no time; it stands at cycle {start:,}." in sentences
         else:
             work = matching(WORK, sentences)
-            assert work[1].upper() == {Engine.ACTIVATION: "ACTIVATE"}.get(unit, unit.name)
+            assert work[1] == NAMES[unit]
             assert numbers(work)[1:] == [end - start, start, end]
         waits = said_waits(sentences)
         assert waits == measured.waits(instruction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -259,3 +260,20 @@ def test_a_product_opens_in_the_array_with_its_rows_and_its_tile(open_page: Open
     assert weights == shown["corner"]
     page.click("dialog.array > button")
     page.locator("dialog iframe").wait_for(state="detached")
+
+
+def test_it_begins_where_what_is_held_does_and_the_array_with_rows_of_data(open_page: OpenPage, tmp_path: Path) -> None:
+    """By its address at the first step of a layer or of a line. The first products of a padded convolution begin in the border."""
+    runtime, _ = compiled("05_digits_cnn")
+    layer = next(index for index, found in enumerate(runtime.program.layers) if found.name == "conv2")
+    start = runtime.timeline.start[runtime.program.layer_of == layer].min()
+    path = report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path)
+    for held in (f"layer={layer}", f"line={runtime.program.layers[layer].origin.calls[-1].line}"):
+        page = open_page(path, f"view=machine&{held}")
+        settle(page)
+        assert page.inner_text("#view-machine .cycle").startswith(f"cycle {start:,} of")
+        assert page.evaluate("location.hash") == f"#view=machine&{held}"
+    parts = page.evaluate("Object.entries(JSON.parse(document.getElementById('data').textContent).machine_view.arrays.parts)")
+    arrays = {int(runtime.program.layer_of[int(index)]): json.loads(part["data"])["input"] for index, part in parts}
+    assert layer in arrays
+    assert all(len(set(row)) > 1 for lanes in arrays.values() for row in list(zip(*lanes, strict=True))[:1])

@@ -115,3 +115,22 @@ def test_what_is_painted_is_light_on_paper_and_then_as_it_was(open_page: OpenPag
     page.emulate_media(media="screen")
     settle(page)
     assert page.evaluate(PAINTED) == dark
+
+
+@pytest.mark.parametrize("program", ["06_digits_lstm", "paper/mlp0"])
+def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, open_page: OpenPage, tmp_path: Path) -> None:
+    """At the smallest size of a window: 33 layers with weights, and a layer of 64 tiles. The buffer gives them its room."""
+    page = open_page(report_of(PROGRAMS / f"{program}.tpu", tmp_path), "view=roofline")
+    over = "(selector) => { const { scrollHeight, clientHeight } = document.querySelector(selector); return scrollHeight - clientHeight; }"
+    settle(page)
+    assert [page.evaluate(over, place) for place in ("#view-roofline", "#view-roofline .picture")] == [0, 0]
+    page.click("#tab-tiles")
+    settle(page)
+    pane, grid = (page.locator(place).first.bounding_box() for place in ("#view-tiles", "#view-tiles > div > svg"))
+    assert pane is not None
+    assert grid is not None
+    assert page.evaluate(over, "#view-tiles") == 0
+    assert grid["y"] + grid["height"] + 146 < pane["y"] + pane["height"], "a row of the other layers is below it"
+    assert not page.locator("#memory").is_visible()
+    page.click("#tab-summary")
+    assert page.locator("#memory").is_visible()

@@ -144,3 +144,14 @@ def test_what_is_held_outlasts_the_pointer_and_stands_in_the_address(open_page: 
     page.evaluate("selection.hold(null)")
     assert page.evaluate("location.hash") == ""
     assert page.evaluate("selection.current()") is None
+
+
+def test_words_of_a_sentence_explain_themselves_where_they_first_stand(open_page: OpenPage) -> None:
+    """A plural is its word, the longer of two words counts, and a part of a name is none."""
+    page = with_scripts(open_page, "tips", body="<p></p>")
+    said = "Of block1.chunk 2 chunks, a parameter block and one chunk a block."
+    page.evaluate("(text) => document.querySelector('p').append(...tips.sentence(text))", said)
+    words = page.locator("p .term")
+    assert words.all_inner_texts() == ["chunks", "parameter block", "block"]
+    assert [word.get_attribute("aria-description") for word in words.all()] == ["rows", "numbers", "sums"]
+    assert page.inner_text("p") == said

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-UNITS = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}
+UNITS = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activation": Engine.ACTIVATION}
 
 RECOLOURED = """(blue) => {
   const [black, full, red] = ["#000000", "#0000ff", "#ff0000"];

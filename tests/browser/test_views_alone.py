@@ -147,7 +147,7 @@ def tiles(open_page: OpenPage) -> Page:
         *({"read": 0, "layer": 0, "place": place, "turn": place + 1} for place in (0, 1)),
         *({"read": 0, "layer": 1, "place": place, "turn": turn} for turn, place in enumerate((5, 0, 5), 7)),
     ]
-    page = with_scripts(open_page, "words", "tiles", body="<div id='view-tiles'></div>", stubs=VIEW, layers=layers, fetches=fetches)
+    page = with_scripts(open_page, "words", "tips", "tiles", body="<div id='view-tiles'></div>", stubs=VIEW, layers=layers, fetches=fetches)
     page.evaluate("tiles.start()")
     return page
 

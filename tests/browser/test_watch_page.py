@@ -159,6 +159,19 @@ def test_an_error_stands_in_the_last_report_with_the_call_that_led_there(page: P
     assert page.locator("#source").is_visible()
 
 
+def test_the_tour_comes_with_the_report_and_not_with_errors(page: Page, watched: Watched) -> None:
+    """Not by itself on a first visit, and not by its button: it would tell about a source that isn't shown."""
+    page.goto(watched.address)
+    page.evaluate("window.name = 'first visit'; localStorage.removeItem('tpucc.tour')")
+    watched.save(WRONG)
+    page.locator("mark.error").wait_for()
+    assert [page.locator(place).is_visible() for place in (".tour", "#tour")] == [False, False]
+    watched.save(SMALL)
+    page.locator(".tour").wait_for()
+    assert page.locator("#tour").is_visible()
+    page.evaluate("window.name = ''")
+
+
 def test_the_code_leads_to_its_explanation(page: Page, watched: Watched) -> None:
     watched.save(WRONG)
     page.get_by_role("link", name="E0201").click()

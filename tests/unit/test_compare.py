@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "batches": (
         *("04_digits_mlp", {"params": {"batch": 8}}, {}),
         (
-            "The batch is 200 instead of 8: 54.1 cycles an item instead of 708.1. 6,408 more",
+            "The batch is 200 instead of 8: 54.1 cycles an item instead of 708.1. B is better for throughput, A for latency. 6,408",
             "102,400 bytes across the link instead of",
         ),
     ),
@@ -114,6 +115,26 @@ def test_cycles_of_waiting_for_a_unit_that_waits_are_part_of_the_row() -> None:
         segments = matrix_segments(runtime.program, runtime.timeline)
         idle = segments.cycles[(segments.cause == Cause.RAW_STALL) & ~segments.activating].sum()
         assert FOR_HOST.count(runtime) + FOR_SUMS.count(runtime) == idle > 0
+
+
+def test_the_cycles_of_an_item_are_the_same_in_text_json_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two batches the larger one takes longer, and less for an item; with a link of half the rate it takes more for an item too."""
+    mlp, page = folder() / "04_digits_mlp.tpu", tmp_path / "page.html"
+    batches = ("compare", mlp, "--a=-D batch=8", "--quiet")
+    assert run(*batches, "-o", page) == 0
+    text = capsys.readouterr().out
+    assert run(*batches, "--json") == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    a, b, difference = (items["cycles"][key] for key in ("a", "b", "difference"))
+    assert items["batch"] == {"a": 8, "b": 200}
+    assert items["better"] == {"throughput": "b", "throughput_in_a_stream": "b", "latency": "a"}
+    assert re.search(rf"^an item of the batch +{a:,.1f} +{b:,.1f} +{difference:+,.1f}$", text, re.MULTILINE)
+    html = page.read_text("utf-8")
+    assert f"; {b:,.1f} an item instead of {a:,.1f}</h1>" in html
+    assert "".join(f"<td><b>{cell}</b></td>" for cell in ("an item of the batch", f"{a:,.1f}", f"{b:,.1f}", f"{difference:+,.1f}")) in html
+    found = tpucc.compare(tpucc.compile(mlp, params={"batch": 8}), tpucc.compile(mlp, overrides={"host_bandwidth": "1e8"}))
+    assert "A is better for throughput and for latency." in found.cause
+    assert tpucc.compare(tpucc.compile(mlp), tpucc.compile(mlp, level=0)).items is None
 
 
 def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

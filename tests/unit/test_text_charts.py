@@ -25,7 +25,10 @@ from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import (
     ASCII,
     BLOCKS,
+    COLUMNS,
     LETTERS,
+    NAMES,
+    SHARES,
     Canvas,
     buffer_lines,
     lane_lines,
@@ -40,19 +43,21 @@ from tpucc.viz.charts.timeline import Times
 from tpucc.viz.pictures import times_of
 
 ROOT = Path(__file__).resolve().parents[2]
-LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}
+LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activation": Engine.ACTIVATION}
+CELLS = COLUMNS - NAMES - SHARES
+"""Of a line in a terminal of 80 columns."""
 NETWORKS = {"iris": [4, 300, 3], "deep": [600, 520, 300, 10], "narrow": [3, 3]}
 
 
-def charts(program: Program, columns: int = 80) -> list[str]:
+def charts(program: Program, columns: int = COLUMNS) -> list[str]:
     runtime = Runtime(program)
     times, canvas = times_of(runtime), Canvas(runtime.timeline.makespan, program.target.clock_hz, columns)
     return [plain(line) for line in (*timeline_lines(program, times, canvas), *buffer_lines(program, times, canvas))]
 
 
 def lane(lines: list[str], name: str, cells: int) -> str:
-    found = next(line for line in lines if line.startswith(f"{name:<9}"))
-    return found.ljust(9 + cells)[9 : 9 + cells]
+    found = next(line for line in lines if line.startswith(f"{name:<{NAMES}}"))
+    return found.ljust(NAMES + cells)[NAMES : NAMES + cells]
 
 
 def busy_cycles(starts: np.ndarray, ends: np.ndarray, cycles: int, fine: int) -> np.ndarray:
@@ -69,7 +74,7 @@ def busy_cycles(starts: np.ndarray, ends: np.ndarray, cycles: int, fine: int) ->
 def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: int, target: str) -> None:
     sizes = NETWORKS[name] if target == "tpu_v1" else [size % 9 + 1 for size in NETWORKS[name]]
     program = chain_program(name, 5, sizes, target)
-    timeline, cells = Runtime(program).timeline, columns - 16
+    timeline, cells = Runtime(program).timeline, columns - NAMES - SHARES
     engine = ENGINE_OF[program.instructions["opcode"]]
     lines = charts(program, columns)
     for unit, number in LANES.items():
@@ -83,7 +88,7 @@ def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: i
 def test_a_letter_is_the_stall_that_takes_most_of_a_cell(name: str) -> None:
     program = chain_program(name, 5, NETWORKS[name])
     runtime = Runtime(program)
-    times, cells = times_of(runtime), 64
+    times, cells = times_of(runtime), CELLS
     shares = {
         stall: busy_cycles(*times.stalls[stall], times.cycles, cells).reshape(cells, -1).mean(axis=1)
         for stall in STALLS
@@ -127,9 +132,9 @@ def test_the_buffer_chart_ends_at_the_most_rows_in_use() -> None:
     lines = charts(runtime.program)
     head = next(index for index, line in enumerate(lines) if line.startswith("unified buffer"))
     assert f"{rows.max():,} rows in use at once" in lines[head]
-    chart = [line.ljust(73)[9:73] for line in lines[-4:]]
+    chart = [line.ljust(COLUMNS)[NAMES : NAMES + CELLS] for line in lines[-4:]]
     heights = np.array([[" ▁▂▃▄▅▆▇█".index(c) for c in line] for line in chart]).sum(axis=0)
-    wanted = most_in_cells(moments, rows, np.linspace(0, runtime.timeline.makespan, 65))
+    wanted = most_in_cells(moments, rows, np.linspace(0, runtime.timeline.makespan, CELLS + 1))
     np.testing.assert_array_equal(heights, np.ceil(wanted * 32 / rows.max()))
     assert heights.max() == 32
 
@@ -143,11 +148,11 @@ def test_the_chart_stands_on_row_zero_and_says_how_high_buffers_lie() -> None:
     stays = (Resident("low", 0, 0, 10, 0, last), Resident("high", 0, 90, 10, last, last))
     lines = charts(replace(program, residents=stays))[-5:]
     assert lines[0].startswith("unified buffer: at most 20 rows in use at once, below row 100 of 98,304, 0.1 %")
-    top, upper, lower, bottom = (line.ljust(73)[9:73] for line in lines[1:])
+    top, upper, lower, bottom = (line.ljust(COLUMNS)[NAMES : NAMES + CELLS] for line in lines[1:])
     assert lines[1].split()[0] == "20"
     assert lines[4].split()[0] == "0"
     assert bottom.rstrip() == lower.rstrip() == "█" * len(bottom.rstrip())
-    assert len(top.strip()) == pytest.approx(share * 64, abs=2)
+    assert len(top.strip()) == pytest.approx(share * CELLS, abs=2)
     assert top == upper
     assert top[0] == " "
 
@@ -159,18 +164,18 @@ def test_a_cell_has_the_value_from_its_first_moment_on() -> None:
 
 
 def test_letters_and_shares_by_hand() -> None:
-    """640 cycles in 64 cells of ten: half a cell of waiting is a small letter, more a capital; three cycles are less than a percent."""
+    """620 cycles in 62 cells of ten: half a cell of waiting is a small letter, more a capital; three cycles are less than a percent."""
     program = chain_program("iris", 5, [4, 3])
     first = np.flatnonzero(program.instructions["opcode"] == Opcode.READ_HOST_MEMORY)[0]
-    for cycles, words in ((0, "0 %"), (3, "<1 %"), (4, "1 %"), (320, "50 %")):
+    for cycles, words in ((0, "0 %"), (3, "<1 %"), (4, "1 %"), (310, "50 %")):
         ends = np.where(np.arange(len(program.instructions)) == first, cycles, 0).astype(np.int64)
         stalls = {"weight_stall": (np.int64([0]), np.int64([5])), "raw_stall": (np.int64([10]), np.int64([16]))}
         none = np.zeros(0, np.int64)
-        times = Times(np.zeros_like(ends), ends, none, none, stalls, 640, (none, none))
-        lines = [plain(line) for line in lane_lines(program, times, Canvas(640, 1e6))]
-        assert [line[:9].strip() for line in lines] == ["host", "weights", "shift", "matrix", "waits", "activate"]
+        times = Times(np.zeros_like(ends), ends, none, none, stalls, 620, (none, none))
+        lines = [plain(line) for line in lane_lines(program, times, Canvas(620, 1e6))]
+        assert [line[:NAMES].strip() for line in lines] == ["host", "weights", "shift", "matrix", "waits", "activation"]
         assert lines[0].endswith(f" {words}")
-        assert lines[4][9:12] == "wA "
+        assert lines[4][NAMES : NAMES + 3] == "wA "
 
 
 def test_marks_suit_the_encoding() -> None:

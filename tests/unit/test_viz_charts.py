@@ -25,7 +25,7 @@ from tpucc.viz.charts.timeline import STRETCH, Times, headline, layer_spans, str
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import fitted, number, rate_text, shown, size, text_width
 
-LANES = ("host", "weights", "shift", "matrix", "activate")
+LANES = ("host", "weights", "shift", "matrix", "activation")
 
 
 def texts(svg: str) -> list[str]:

@@ -30,7 +30,7 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.page import SCRIPTS, script
 from tpucc.viz.page.columns import deltas, plain
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.nesting import calls_of
+from tpucc.viz.page.nesting import calls_of, nesting
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import Stage, stages_payload
@@ -174,6 +174,9 @@ def test_the_bar_of_a_line_is_its_share_of_the_cycles() -> None:
     assert f"{cycles:,} cycles, 100 %" in line
     assert "width:100.0%" in line
     assert "<span" not in next(part for part in html.split("\n") if 'id="line-1"' in part)
+    for number in (3, 5):
+        inner = next(part for part in html.split("\n") if f'id="line-{number}"' in part)
+        assert f'title="{cycles:,} cycles, 100 %: the sum of all calls of the def" class="sum" style="width:100.0%"' in inner
 
 
 def test_hostile_names_are_escaped() -> None:
@@ -362,6 +365,29 @@ def test_the_calls_of_a_layer_are_a_chain_from_the_outermost() -> None:
     assert calls_of(Origin(), lines) == calls_of(Origin((other,)), lines) == []
 
 
+STEPPED = """def step(x, h):
+    z = h
+    return z
+
+model m(x: f32[4, 4]):
+    for row in range(3):
+        x = step(x, x)
+    return step(x, x)
+"""
+
+
+def test_the_steps_of_a_loop_are_apart_and_other_calls_are_one() -> None:
+    """A step begins where the lines of the `def` go back; lines without something in common, or a loop in the `def`, make no steps."""
+
+    def steps(places: list[int], call: int, source: str = STEPPED) -> list[tuple[int, int]]:
+        origins = [Origin((Span(place, 5, place, 6),), (Span(call, 13 if call == 7 else 12, call, 20),)) for place in places]
+        return [(turn.number, turn.count) for (turn,) in nesting(origins, source.split("\n"))]
+
+    assert steps([2, 2, 3, 2, 3, 2, 2, 3], 7) == [(1, 3)] * 3 + [(2, 3)] * 2 + [(3, 3)] * 3
+    assert steps([2, 3, 2, 3], 8) == steps([2, 2, 2, 2], 7) == steps([3, 2, 3, 3], 7) == [(1, 1)] * 4
+    assert steps([2, 3, 2, 3], 7, STEPPED.replace("z = h", "for z in range(2):")) == [(1, 1)] * 4
+
+
 def test_words_mean_what_the_glossary_says() -> None:
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", (PROGRAMS.parent / "docs" / "glossary.md").read_text("utf-8"), re.MULTILINE)
     glossary = {word: meaning.replace("*", "") for word, meaning in rows}
@@ -376,7 +402,7 @@ def test_a_layer_s_cycles_are_given_row_by_row() -> None:
         shares = [counts["breakdown"][row.key] for row in ROWS.values()]
         assert [100 * cycles / counts["cycles"] for cycles in layer["spent"]] == pytest.approx(shares)
     assert [row["name"] for row in found["rows"][1:]] == [cause["meaning"] for cause in found["waits"]["causes"]]
-    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "of": [[0], [1]]}
+    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "step": ["", ""], "of": [[0], [1]]}
 
 
 def test_moving_one_node_keeps_the_others() -> None:

@@ -16,7 +16,7 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.work import PROGRAM_SUFFIX, executable_from
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
-from tpucc.runtime.compare import Comparison, compare
+from tpucc.runtime.compare import Comparison, Items, compare
 from tpucc.viz.comparison.page import comparison_page
 from tpucc.viz.comparison.tables import comparison_table
 
@@ -102,6 +102,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "b": {"name": found.names[1], **{key: sides[1].stats[key] for key in keys}},
         "cycles": pair(found.cycles),
         "difference": found.difference,
+        "items": None if found.items is None else _items(found.items),
         "cause": found.cause,
         "notes": dict(zip("ab", map(list, found.notes), strict=True)),
         "breakdown": {key: pair(value) | {"difference": value.difference} for key, value in found.rows.items()},
@@ -118,4 +119,19 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
             }
             for layer in found.layers
         ],
+    }
+
+
+def _items(found: Items) -> dict[str, Any]:
+    """The cycles of an item, and the side ("a" or "b") that is better for each; null where both are alike."""
+
+    def both(values: tuple[float, float]) -> dict[str, float]:
+        return {"a": values[0], "b": values[1], "difference": round(values[1] - values[0], 6)}
+
+    better = {"throughput": found.throughput, "throughput_in_a_stream": found.streamed, "latency": found.latency}
+    return {
+        "batch": {"a": found.batch.a, "b": found.batch.b},
+        "cycles": both(found.cycles),
+        "cycles_in_a_stream": both(found.stream),
+        "better": {name: side or None for name, side in better.items()},
     }

@@ -26,7 +26,7 @@ from tpucc.viz.palette import solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL, broken, text_width
 
-LANES = {"host": 0, "weights": 1, "matrix": 2, "activate": 3}
+LANES = {"host": 0, "weights": 1, "matrix": 2, "activation": 3}
 """The engine of each lane that has one."""
 COLUMNS = 72
 WAITS = 60

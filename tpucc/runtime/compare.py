@@ -172,16 +172,33 @@ class LayerDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """Two batches of different sizes: their items, and the cycles of each, of a batch alone and of one in a stream of batches.
+
+    `throughput`, `streamed` and `latency` are the side that is better, "a" or "b", empty where both are alike: the one that takes less time
+    for an item, the same in a stream, and the one whose batch is done sooner.
+    """
+
+    batch: Pair
+    cycles: tuple[float, float]
+    stream: tuple[float, float]
+    throughput: str
+    streamed: str
+    latency: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides. `rows` are those of the accounting, by their keys in `stats.json`; they add up to `cycles`. `counts` are
-    numbers of the programs by their names. `layers` are sorted by the size of their difference. `notes` are the compiler's that one side
-    alone has.
+    `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in
+    `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names. `layers` are sorted by the size of their
+    difference. `notes` are the compiler's that one side alone has.
     """
 
     names: tuple[str, str]
     cycles: Pair
+    items: Items | None
     cause: str
     rows: Mapping[str, Pair]
     counts: Mapping[str, Pair]
@@ -199,16 +216,17 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: t
     sides = (a, b)
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
     rows = _paired(*(spent(side) for side in sides))
+    items = _items(sides)
     layers = tuple(sorted(_layers(a.stats["layers"], b.stats["layers"]), key=lambda layer: -abs(layer.cycles.difference)))
     sentences = [
         _sentence(sides, cycles, said),
-        *_for_one_item(sides),
+        *([_for_one_item(items, said)] if items else []),
         *_of_each_core(sides),
         *_reasons(rows, partial(_why, sides)),
         *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
     ]
     notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
-    return Comparison(names, cycles, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
+    return Comparison(names, cycles, items, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
 
 
 def spent(runtime: Runtime) -> dict[str, int]:
@@ -398,15 +416,45 @@ def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, 
         yield "A step of the host counts for the layer that waits for it."
 
 
-def _for_one_item(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
-    """Where the batches differ: the cycles for one of their items. A program without a host's part has no batch."""
+def _items(sides: tuple[Runtime, Runtime]) -> Items | None:
+    """Where the batches differ. A program without a host's part has no batch."""
     if not all(side.program.prologue for side in sides):
-        return
-    batches = [model_batch(side.inputs, list(side.outputs.values())) for side in sides]
-    if None in batches or batches[0] == batches[1]:
-        return
-    each = [side.stats["cycles"] / (batch or 1) for side, batch in zip(sides, batches, strict=True)]
-    yield f"The batch is {batches[1]:,} instead of {batches[0]:,}: {each[1]:,.1f} cycles an item instead of {each[0]:,.1f}."
+        return None
+    a, b = (model_batch(side.inputs, list(side.outputs.values())) for side in sides)
+    if not a or not b or a == b:
+        return None
+
+    def each(number: str, of: Callable[[Runtime], Mapping[str, Any]] = lambda side: side.stats) -> tuple[float, float]:
+        return of(sides[0])[number] / a, of(sides[1])[number] / b
+
+    def streamed(side: Runtime) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = side.stats["stream"]
+        return found
+
+    better = (_less(*each("seconds")), _less(*each("seconds", streamed)), _less(*(side.stats["seconds"] for side in sides)))
+    return Items(Pair(a, b), each("cycles"), each("cycles", streamed), *better)
+
+
+def _less(a: float, b: float) -> str:
+    """The side with the smaller number; empty where they are equal."""
+    return "" if a == b else "a" if a < b else "b"
+
+
+def _for_one_item(items: Items, said: tuple[str, str]) -> str:
+    """Both batches, the cycles of an item of each, and what each is better for."""
+    names = dict(zip("ab", (f"{name[0].upper()}{name[1:]}" for name in said), strict=True))
+    parts = [f"The batch is {items.batch.b:,} instead of {items.batch.a:,}: {_each(items.cycles)}."]
+    if items.throughput and items.throughput == items.latency:
+        parts.append(f"{names[items.throughput]} is better for throughput and for latency.")
+    elif items.throughput and items.latency:
+        parts.append(f"{names[items.throughput]} is better for throughput, {names[items.latency]} for latency.")
+    if items.streamed and items.streamed != items.throughput:
+        parts.append(f"In a stream of batches {names[items.streamed]} is better for throughput: {_each(items.stream)}.")
+    return " ".join(parts)
+
+
+def _each(cycles: tuple[float, float]) -> str:
+    return f"{cycles[1]:,.1f} cycles an item instead of {cycles[0]:,.1f}"
 
 
 def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:

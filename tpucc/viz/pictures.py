@@ -18,7 +18,7 @@ from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
-from tpucc.viz.charts.roofline import Limit, RooflinePoint, roofline_svg
+from tpucc.viz.charts.roofline import HEIGHT, Limit, RooflinePoint, roofline_svg
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
@@ -35,8 +35,8 @@ from tpucc.viz.statistics import read_statistics
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
-PAGE_WIDTH = 660.0
-"""The width of a chart in the report, which has panes beside it."""
+PAGE_WIDTH, PAGE_HEIGHT = 660.0, 300.0
+"""The width of a chart in the report, which has panes beside it, and the height of its axis."""
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
 
@@ -63,12 +63,12 @@ def memory_of(runtime: Runtime) -> str:
 
 def roofline_of(runtime: Runtime) -> str:
     """The model and its layers on one core, under the target's roof."""
-    return _roofline(runtime, WIDTH)
+    return _roofline(runtime, WIDTH, HEIGHT)
 
 
-def _roofline(runtime: Runtime, width: float) -> str:
+def _roofline(runtime: Runtime, width: float, height: float) -> str:
     model, *layers = works_of(runtime)
-    return roofline_svg(runtime.program.target, model, layers, width)
+    return roofline_svg(runtime.program.target, model, layers, width, height)
 
 
 def works_of(runtime: Runtime) -> list[RooflinePoint]:
@@ -121,7 +121,7 @@ def page(
     `recording` the values of a run."""
     openings, rewritings = _opened(diagrams, stages)
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
-    pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH)))
+    pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH, PAGE_HEIGHT)))
     return draw_page(
         PageInput(
             program=runtime.program,

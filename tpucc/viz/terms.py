@@ -12,13 +12,33 @@ from tpucc.target import Target
 from tpucc.viz.svg import Markup, escaped, tag
 
 GLOSSARY: Mapping[str, str] = {
+    "block": (
+        "1. a column block; 2. a parameter block; 3. of a product: the sums of one group or one chunk in one column block. If two "
+        "fit the accumulators, the activation unit empties one while the matrix unit fills the next"
+    ),
+    "chunk": (
+        "rows of a group whose sums leave the accumulators together: the activation unit empties one chunk while the matrix unit "
+        "fills the next"
+    ),
+    "group": (
+        "1. rows that a product takes through all its tiles before the next rows, because the accumulators don't hold the sums of "
+        "more; each tile is fetched once for each group. 2. of a convolution: channels that see only each other"
+    ),
     "intensity": "multiply-accumulates for each byte of weights that is fetched; of a dense layer with full tiles, its batch",
     "lower bound": "of an allocation: the largest number of rows that are alive at one instruction",
     "MAC": "multiply-accumulate: a product that is added to a sum; it counts as two operations",
+    "parameter block": "the numbers that the activation unit uses for one column block: biases, multipliers, zero points, bounds",
+    "pitch": "of a walk: the rows from one outer step to the next; its stride is the rows from one inner step to the next",
     "ridge": "the intensity at which weight memory and the matrix unit are equally fast: 1,349 on TPU v1",
     "TOPS": "tera-operations per second: 10¹² multiplications and additions a second",
     "unified buffer": "the memory on the device that holds activations: 98,304 rows on TPU v1, 24 MiB",
+    "walk": (
+        "the rows that an instruction visits, in two loops: so many outer steps, each of so many inner steps. A plain stretch of "
+        "rows has one outer step"
+    ),
 }
+SPOKEN = ("parameter block", "block", "chunk", "group", "pitch", "walk")
+"""Words of sentences about layers and instructions; one that is a part of another stands after it."""
 TERMS: Mapping[str, str] = {
     **{row.name: row.meaning for row in ROWS.values()},
     "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
@@ -48,7 +68,7 @@ def lanes(target: Target) -> dict[str, str]:
         "weights": f"weight memory: weight tiles on their way to the FIFO, {target.tile_fetch_cycles:,} cycles each",
         "shift": f"weight tiles on their way from the FIFO into the matrix unit, {target.tile_shift_cycles:,} cycles each",
         "matrix": "the matrix unit: products; hatching is waiting, and says for what",
-        "activate": "the activation unit: it makes integers of finished sums, applies functions, and writes to the unified buffer",
+        "activation": "the activation unit: it makes integers of finished sums, applies functions, and writes to the unified buffer",
     }
 
 

@@ -116,8 +116,10 @@ class _Axes:
         return self.across(math.log10(intensity)), self.up(math.log10(rate))
 
 
-def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH) -> str:
-    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic.
+def roofline_svg(
+    target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH, height: float = HEIGHT
+) -> str:
+    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is that of the axis.
 
     Where the host link or cells without weights limit the model, these are dashed ceilings.
     """
@@ -128,17 +130,18 @@ def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[Roofline
     above = ABOVE if any(_is_above(target, work) for work in drawn) else ""
     head = heading(_title(target, model), READING + above + _dashed_words(dashed) + kept, (), most=width - 2 * EDGE)
     top = EDGE + head.height + 20
-    axes = _axes(target, drawn, top, width - EDGE)
+    bottom = top + height
+    axes = _axes(target, drawn, (top, bottom), width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
     ceilings = _Ceilings(target, axes, _free_place(target, axes, places), model if dashed else None)
-    foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, top + HEIGHT)
+    foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, bottom)
     marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
-    room = Room(Rect(LEFT, top - 8, width - EDGE, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
+    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [*ceilings.taken(), *marks], [foot])
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
-    names = _names(target, axes, layers, room, top + HEIGHT + 58)
-    parts = [head.markup, _grid(axes, top), ceilings.markup(), names.markup, *points, star]
-    return picture(KEY, _title(target, model), width, top + HEIGHT + 52 + names.height, *parts)
+    names = _names(target, axes, layers, room, bottom + 58)
+    parts = [head.markup, _grid(axes), ceilings.markup(), names.markup, *points, star]
+    return picture(KEY, _title(target, model), width, bottom + 52 + names.height, *parts)
 
 
 def ridge(target: Target) -> float:
@@ -173,25 +176,26 @@ def _dashed_words(names: Sequence[str]) -> str:
     return f" Dashed: the most that {listed(names)} {verb} the whole model." if names else ""
 
 
-def _axes(target: Target, works: Sequence[RooflinePoint], top: float, right: float) -> _Axes:
+def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> _Axes:
+    """`down` is where the axis of rates begins and ends, `right` where that of intensities ends."""
     intensities = [ridge(target), *(work.intensity for work in works)]
     roofs = [work.roofs(target)[name] for work in works for name in work.dashed(target)]
     rates = [target.peak_ops, *(work.rate(target) for work in works), *roofs]
     low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
     bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(max(target.peak_ops, *roofs, 1.0)) + 0.25
-    return _Axes(Scale(low, high, LEFT, right), Scale(bottom, ceiling, top + HEIGHT, top))
+    return _Axes(Scale(low, high, LEFT, right), Scale(bottom, ceiling, down[1], down[0]))
 
 
-def _grid(axes: _Axes, top: float) -> Markup:
-    parts = []
+def _grid(axes: _Axes) -> Markup:
+    parts, top, below = [], axes.up.end, axes.up.start
     for power in range(math.ceil(axes.across.low), math.floor(axes.across.high) + 1):
         x = axes.across(power)
-        parts += [line(x, top, x, top + HEIGHT, "grid"), label(number(10.0**power), x, top + HEIGHT + 18, anchor="middle")]
+        parts += [line(x, top, x, below, "grid"), label(number(10.0**power), x, below + 18, anchor="middle")]
     for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
         y = axes.up(power)
         parts += [line(LEFT, y, axes.across.end, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
     middle = (LEFT + axes.across.end) / 2
-    parts += [label("multiply-accumulates for each byte of weights", middle, top + HEIGHT + 38, SMALL, "soft", "middle")]
+    parts += [label("multiply-accumulates for each byte of weights", middle, below + 38, SMALL, "soft", "middle")]
     return joined(parts)
 
 

@@ -26,7 +26,7 @@ from tpucc.viz.palette import Kind
 from tpucc.viz.text import number
 
 COLUMNS, LEAST_COLUMNS = 80, 40
-NAMES, SHARES = 9, 7
+NAMES, SHARES = 11, 7
 """Columns for the lanes' names at the left, and for their shares of the time at the right."""
 HEIGHT = 4
 """Lines of the buffer's chart; a line has as many steps as there are block characters."""

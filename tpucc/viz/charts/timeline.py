@@ -80,7 +80,7 @@ class Lane:
 
 
 def timeline_svg(program: Program, times: Times, until: int = 0) -> str:
-    """Lanes for host, weights, shift, matrix and activate over a common axis; the layers above, stalls hatched.
+    """Lanes for host, weights, shift, matrix and activation over a common axis; the layers above, stalls hatched.
 
     The axis ends with the program, or at the cycle `until`, if that is later.
     """
@@ -133,7 +133,7 @@ def lanes(program: Program, times: Times) -> Iterator[Lane]:
     yield lane("weights", Kind.WEIGHTS, Engine.WEIGHTS)
     yield Lane("shift", Kind.WEIGHTS, times.shift_starts, times.shift_ends, np.full(len(times.shift_starts), -1))
     yield lane("matrix", Kind.MATRIX, Engine.MATRIX)
-    yield lane("activate", Kind.VECTOR, Engine.ACTIVATION)
+    yield lane("activation", Kind.VECTOR, Engine.ACTIVATION)
 
 
 def _is_dense(lane: Lane, times: Times) -> bool:

@@ -13,7 +13,7 @@ from tpucc.runtime.compare import Comparison, Pair
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import timeline_svg
-from tpucc.viz.comparison.tables import accounting_rows, numbers
+from tpucc.viz.comparison.tables import accounting_rows, item_rows, numbers
 from tpucc.viz.document import Section, document
 from tpucc.viz.pictures import times_of
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
@@ -38,7 +38,8 @@ def _title(found: Comparison) -> str:
     if not found.difference:
         return f"Both take {found.cycles.a:,} cycles"
     share = f" ({100 * found.difference / found.cycles.a:+,.1f} %)" if found.cycles.a else ""
-    return f"{found.cycles.b:,} cycles instead of {found.cycles.a:,}{share}"
+    each = "; {1:,.1f} an item instead of {0:,.1f}".format(*found.items.cycles) if found.items else ""
+    return f"{found.cycles.b:,} cycles instead of {found.cycles.a:,}{share}{each}"
 
 
 def _named(found: Comparison) -> Iterator[tuple[str, str]]:
@@ -67,7 +68,9 @@ def _rows(found: Comparison) -> Markup:
     *rows, (name, cycles) = accounting_rows(found)
     most = max((max(pair.a, pair.b) for _, pair in rows), default=1)
     shown = [joined([_row_name(name), *_cells(*numbers(pair)), _bars(pair, most)]) for name, pair in rows]
-    return _table(("cycles", "A", "B", "difference", ""), [*shown, joined([*_cells(name, *numbers(cycles)), EMPTY])])
+    sums = ((name, *numbers(cycles)), *item_rows(found))
+    last = [joined([*(tag("td", tag("b", cell)) for cell in map(_text, cells)), EMPTY]) for cells in sums]
+    return _table(("cycles", "A", "B", "difference", ""), [*shown, *last])
 
 
 def _row_name(name: str) -> Markup:
@@ -97,7 +100,11 @@ def _table(head: Iterable[str], rows: Iterable[Markup]) -> Markup:
 
 
 def _cells(*texts: str) -> Iterator[Markup]:
-    yield from (tag("td", escaped(printable(text) or "\u00a0")) for text in texts)
+    yield from (tag("td", _text(text)) for text in texts)
+
+
+def _text(text: str) -> Markup:
+    return escaped(printable(text) or "\u00a0")
 
 
 def _bars(pair: Pair, most: int) -> Markup:

@@ -29,7 +29,15 @@ def accounting_rows(found: Comparison) -> Iterator[tuple[str, Pair]]:
 
 
 def _rows(found: Comparison) -> str:
-    return table(("cycles", "A", "B", "difference"), [(name, *numbers(pair)) for name, pair in accounting_rows(found)])
+    rows = [(name, *numbers(pair)) for name, pair in accounting_rows(found)]
+    return table(("cycles", "A", "B", "difference"), [*rows, *item_rows(found)])
+
+
+def item_rows(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
+    """The cells of a row with the cycles of an item, where the batches differ."""
+    if found.items:
+        a, b = found.items.cycles
+        yield "an item of the batch", f"{a:,.1f}", f"{b:,.1f}", f"{b - a:+,.1f}"
 
 
 def _layers(found: Comparison) -> str:

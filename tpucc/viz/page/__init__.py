@@ -6,6 +6,7 @@ the scripts work on, `summary` what is there without them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from string import Template
@@ -18,10 +19,10 @@ from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.machine import machine_view
+from tpucc.viz.page.nesting import calls_of, line_of_def
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
-from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import shown
 
@@ -47,7 +48,7 @@ def page(given: PageInput) -> str:
         style=picture_rules() + "\n" + "".join(folder.joinpath(name).read_text("utf-8") for name in ("page.css", "machine.css")),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         facts=escaped(" · ".join(_facts(given))),
-        source=_source(given.program.source_text, stats),
+        source=_source(given),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
         insides=joined(_templates(given)),
@@ -114,19 +115,30 @@ def _view(name: str, title: str, body: Markup) -> Markup:
     return Markup(str(tag("section", body or Markup(" "), attributes=attributes, class_="view")) + "\n")
 
 
-def _source(text: str, stats: Statistics) -> Markup:
-    """The source with its line numbers, and for each line a bar for its share of the cycles."""
-    cycles: dict[int, int] = {}
-    for layer in stats.layers:
-        cycles[layer.line] = cycles.get(layer.line, 0) + layer.cycles
-    most = max(cycles.values(), default=0)
-    return joined(_line(number, line, cycles.get(number, 0), most, stats.cycles) for number, line in enumerate(source_lines(text), 1))
+def _source(given: PageInput) -> Markup:
+    """The source with its line numbers, and for each line a bar for its share of the cycles; for those of a `def` the sum of all calls."""
+    text, stats = given.program.source_text, given.statistics
+    lines = source_lines(text)
+    own, sums = Counter[int](), Counter[int]()
+    for layer, counts in zip(given.program.layers, stats.layers, strict=True):
+        calls = calls_of(layer.origin, lines)
+        inner = {span.line for span in layer.origin.spans[:1]}.union(*((call.span.line, line_of_def(call.name, lines)) for call in calls))
+        own[counts.line] += counts.cycles
+        sums.update(dict.fromkeys(inner, counts.cycles))
+    most = max((own | sums).values(), default=0)
+    return joined(_line(number, line, _bar(own[number], sums[number], most, stats.cycles)) for number, line in enumerate(lines, 1))
 
 
-def _line(number: int, text: str, cycles: int, most: int, total: int) -> Markup:
-    bar = Markup("")
-    if cycles:
-        words = f"{counted(cycles, 'cycle')}, {percent(cycles, total)}"
-        bar = tag("span", title=words, style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
+def _bar(own: int, calls: int, most: int, whole: int) -> Markup:
+    """The bar beside a line, a hollow one in a `def`, whose `calls` have lines of their own; nothing without cycles."""
+    cycles = own or calls
+    if not cycles:
+        return Markup("")
+    words = f"{counted(cycles, 'cycle')}, {percent(cycles, whole)}"
+    title = words if own else f"{words}: the sum of all calls of the def"
+    return tag("span", title=title, class_=None if own else "sum", style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
+
+
+def _line(number: int, text: str, bar: Markup) -> Markup:
     gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
     return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{coloured(text)}</code></div>\n')

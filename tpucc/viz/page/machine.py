@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import SPECS, Engine, Flag, Instruction, Opcode, Place, Spec
 from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, Int8, Int64
-from tpucc.sim.recording import EACH, FIRST, ROWS, Recording, Step
+from tpucc.sim.recording import EACH, FIRST, ROWS, SIDE, Recording, Step
 from tpucc.sim.waiting import SHIFTER, WORDS, Waiting
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
@@ -139,22 +140,33 @@ def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
 
 
 def _arrays(program: Program, recording: Recording) -> dict[str, Any]:
-    """Of the first products of the first layers a corner of the array at work, cycle by cycle: a page of waves in parts."""
-    found: dict[int, tuple[int, dict[str, str]]] = {}
+    """Of one product of each of the first layers a corner of the array at work, cycle by cycle: a page of waves in parts.
+
+    It is the first of those with the most rows of data: at the edge of an image a product begins in the border.
+    """
+    products: dict[int, list[Step]] = {}
     for step in recording.steps:
         layer = int(program.layer_of[step.index])
-        if step.fetch >= 0 and layer not in found and step.reads[0].values.dtype == np.int8:
-            found[layer] = (step.index, _array(program, step, recording.tiles[step.fetch]))
-        if len(found) == ARRAYS:
-            break
-    return {"page": waves_frame(), "parts": dict(found.values())} if found else {}
+        if step.fetch >= 0 and step.reads[0].values.dtype == np.int8 and (layer in products or len(products) < ARRAYS):
+            products.setdefault(layer, []).append(step)
+    chosen = [max(own, key=lambda step: int(_data(step).sum())) for own in products.values()]
+    parts = {step.index: _array(program, step, recording.tiles[step.fetch]) for step in chosen}
+    return {"page": waves_frame(), "parts": parts} if parts else {}
+
+
+def _data(step: Step) -> npt.NDArray[np.bool_]:
+    """Which of the rows that a product reads have values that differ: neither border nor blank."""
+    values = step.reads[0].values[:, :SIDE]
+    return np.asarray((values != values[:, :1]).any(axis=1))
 
 
 def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
-    instruction, side = Instruction.of(program.instructions[step.index]), len(corner)
-    lanes = step.reads[0].values[:, :side]
+    """From the first row of data on; all rows where none has any."""
+    instruction, side, first = Instruction.of(program.instructions[step.index]), len(corner), int(_data(step).argmax())
+    lanes = step.reads[0].values[first:, :side]
     values = lanes.view(np.uint8) if Flag.UNSIGNED in instruction.flags else lanes
-    words = f"Instruction {step.index:,}: the first {side} lanes of its first rows, times a corner of its tile"
+    rows = f"rows {first} to {first + len(lanes) - 1}, counted from 0" if first else "first rows"
+    words = f"Instruction {step.index:,}: the first {side} lanes of its {rows}, times a corner of its tile"
     return work_parts(Demo(values.astype(np.int32), corner.astype(np.int32)), words)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import Origin, Span
 from tpucc.values import dataclass
 
+_BLOCK = re.compile(r"\s*(for|def|model)\b")
 _DEFINITION = re.compile(r"(def|model)\s+(\w+)")
 _NAME = re.compile(r"\w+")
 
@@ -18,6 +20,73 @@ class Call:
 
     span: Span
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A call, and of one that a loop repeats which time it is: the `number`th of `count`."""
+
+    call: Call
+    number: int = 1
+    count: int = 1
+
+
+def nesting(origins: Sequence[Origin], lines: Sequence[str]) -> list[tuple[Turn, ...]]:
+    """For each layer, in the order of the program, the calls that it is in, the outermost first."""
+    chains = [calls_of(origin, lines) for origin in origins]
+    paths: list[tuple[Turn, ...]] = [()] * len(origins)
+    for depth in range(max(map(len, chains), default=0)):
+        own: dict[tuple[tuple[Turn, ...], Call], list[int]] = {}
+        for layer, chain in enumerate(chains):
+            if len(chain) > depth:
+                own.setdefault((paths[layer], chain[depth]), []).append(layer)
+        for (path, call), layers in own.items():
+            places = [chains[layer][depth + 1].span.line if len(chains[layer]) > depth + 1 else _line(origins[layer]) for layer in layers]
+            numbers = _turns(places) if _is_repeated(call, lines) else [1] * len(layers)
+            for layer, number in zip(layers, numbers, strict=True):
+                paths[layer] = (*path, Turn(call, number, numbers[-1]))
+    return paths
+
+
+def _turns(places: Sequence[int]) -> list[int]:
+    """For each layer of a repeated call, by its line in the `def`, the number of its turn: one begins where the lines go back.
+
+    All are of one turn unless the turns have lines in common, two at least: passes may have put layers in another order.
+    """
+    numbers = list(itertools.accumulate((after < before for before, after in itertools.pairwise(places)), initial=1))
+    lines: dict[int, set[int]] = {}
+    for number, place in zip(numbers, places, strict=True):
+        lines.setdefault(number, set()).add(place)
+    return numbers if len(set.intersection(*lines.values())) > 1 else [1] * len(places)
+
+
+def _is_repeated(call: Call, lines: Sequence[str]) -> bool:
+    """Whether a call is in the body of a `for`, and its `def` has none, whose turns could be taken for the call's."""
+    line = call.span.line - 1
+    indent = _indent(lines[line])
+    for text in reversed(lines[:line]):
+        found = _BLOCK.match(text)
+        if found and _indent(text) < indent:
+            return found[1] == "for" and not any(re.match(r"\s*for\b", inner) for inner in _body(call.name, lines))
+    return False
+
+
+def _body(name: str, lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a `def` behind its first."""
+    return itertools.takewhile(lambda text: not text.strip() or _indent(text) > 0, lines[line_of_def(name, lines) :])
+
+
+def line_of_def(name: str, lines: Sequence[str]) -> int:
+    """The number of the line that begins a `def`, from 1; behind the last if there is none."""
+    return next((number for number, text in enumerate(lines, 1) if re.match(rf"def\s+{name}\b", text)), len(lines) + 1)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _line(origin: Origin) -> int:
+    return origin.spans[0].line
 
 
 def calls_of(origin: Origin, lines: Sequence[str]) -> list[Call]:

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, Opcode
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.sim.accounting import ROWS
@@ -27,13 +27,13 @@ from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
 from tpucc.viz.page.machine import machine_payload
-from tpucc.viz.page.nesting import Call, calls_of
+from tpucc.viz.page.nesting import Turn, nesting
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.statistics import LayerStatistics
-from tpucc.viz.terms import GLOSSARY, lanes
+from tpucc.viz.terms import GLOSSARY, SPOKEN, lanes
 from tpucc.viz.text import number, shown
 
 SWITCH = 128
@@ -51,9 +51,10 @@ def payload(given: PageInput) -> dict[str, Any]:
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),
         "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"]},
+        "spoken": {word: GLOSSARY[word] for word in SPOKEN},
         "layers": _layers(given, origins),
         "calls": _calls(program),
-        "units": ["host", "weights", "matrix", "activate", "control"],
+        "units": [str(engine) for engine in Engine],
         "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode],
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
@@ -115,17 +116,17 @@ def _spent(layer: LayerStatistics) -> list[int]:
 
 
 def _calls(program: Program) -> dict[str, Any]:
-    """The calls that layers are in: their names and lines; and for each layer the numbers of its calls, the outermost first.
+    """The calls that layers are in: their names and lines, and of those that a loop repeats which time it is (empty: a loop doesn't); and
+    for each layer the numbers of its calls, the outermost first.
 
     A call in a `def` that is itself called twice is two calls.
     """
-    lines = program.source_text.split("\n")
-    known: dict[tuple[Call, ...], int] = {}
-    paths = []
-    for layer in program.layers:
-        calls = tuple(calls_of(layer.origin, lines))
-        paths.append([known.setdefault(calls[: depth + 1], len(known)) for depth in range(len(calls))])
-    return {"name": [path[-1].name for path in known], "line": [path[-1].span.line for path in known], "of": paths}
+    known: dict[tuple[Turn, ...], int] = {}
+    nested = nesting([layer.origin for layer in program.layers], program.source_text.split("\n"))
+    paths = [[known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))] for turns in nested]
+    last = [path[-1] for path in known]
+    steps = [f"step {turn.number:,} of {turn.count:,}" if turn.count > 1 else "" for turn in last]
+    return {"name": [turn.call.name for turn in last], "line": [turn.call.span.line for turn in last], "step": steps, "of": paths}
 
 
 def _places(program: Program, touched: Effects) -> list[int]:

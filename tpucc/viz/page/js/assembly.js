@@ -9,7 +9,11 @@ const assembly = (() => {
     ["mnemonic", "mnemonic", "What it does; the colour is that of the unit that does it."],
     ["operands", "operands", "What it reads and writes: buffers by name, rows, tiles and blocks by number, then flags."],
   ];
+  const ROOM = 10; // characters of a layer's name
   let rows = null;
+
+  /** A name, or as much of its end as has room: layers of one block differ there. */
+  const ending = (name) => (name.length > ROOM ? `…${name.slice(1 - ROOM)}` : name);
 
   function fill(row, index) {
     const [mnemonic, ...operands] = texts[index].split(" ");
@@ -20,7 +24,7 @@ const assembly = (() => {
     row.replaceChildren(
       list.cell("number", words.number(index)),
       list.cell("number", words.number(code.start[index])),
-      list.cell("owner", name),
+      list.cell("owner", ending(name)),
       list.cell(`mnemonic u-${model.unitOf(index)}`, mnemonic),
       list.cell("operands", operands.join(" ")),
     );

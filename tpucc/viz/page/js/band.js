@@ -31,7 +31,9 @@ const band = (() => {
   let boxes = [];
 
   const isLayers = (row) => row === rows.length - 1;
-  const nameOf = (row, key) => (isLayers(row) ? layers[key].name : calls.name[key]);
+  /** A call by its name, and of one that a loop repeats by its step. */
+  const named = (key) => [calls.name[key], calls.step[key]].filter(Boolean).join(", ");
+  const nameOf = (row, key) => (isLayers(row) ? layers[key].name : named(key));
   const counted = (row, count) => words.counted(count, isLayers(row) ? "layer" : "call");
 
   /** What of a row can be seen: boxes of one stretch, and boxes of neighbours that are too narrow to be told apart. */
@@ -59,14 +61,23 @@ const band = (() => {
     return first.slice(0, same).join(".");
   }
 
-  /** The names of a box, the longest first: of a layer its own and the ends of it, of a call also what its layers' names begin with. */
+  /** What the layers with weights of a call have in common in their names, if no other call's have it. */
+  const commons = (() => {
+    const own = new Map();
+    calls.of.forEach((path, layer) => path.forEach((call) => layers[layer].weights[0] && own.set(call, [...(own.get(call) ?? []), layers[layer].name])));
+    const found = new Map([...own].map(([call, texts]) => [call, texts.length > 1 ? prefix(texts) : ""]));
+    const all = [...found.values()];
+    return (call) => (all.filter((text) => text === found.get(call)).length === 1 && found.get(call)) || "";
+  })();
+
+  /** The names of a box, the longest first: of a layer its own and the ends of it, of a call its step or what its layers' names begin with. */
   function names({ row, stretches: own }) {
-    const [{ key, layers: within }] = own;
+    const [{ key }] = own;
     if (own.length > 1) return [counted(row, new Set(own.map((stretch) => stretch.key)).size)];
     if (!isLayers(row)) {
-      const weighted = [...within].filter((layer) => layers[layer].weights[0]).map((layer) => layers[layer].name);
-      const common = weighted.length > 1 ? prefix(weighted) : "";
-      return common ? [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)] : [calls.name[key]];
+      const [common, step] = [commons(key), calls.step[key]];
+      if (common) return [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)];
+      return step ? [named(key), step, step.split(" of ")[0], step.split(" ")[1]] : [named(key)];
     }
     const parts = layers[key].name.split(".");
     return parts.map((_, index) => parts.slice(index).join(".")).filter((ending, index) => index === 0 || Number.isNaN(Number(ending)));
@@ -128,7 +139,7 @@ const band = (() => {
       return `${names(box)[0]}, too narrow to be told apart: ${all.slice(0, 8).join(", ")}${more}\n${words.span(from, to)} · a click shows them`;
     }
     const [layer] = own[0].layers;
-    const path = (calls.of[layer] ?? []).map((call) => `${calls.name[call]} (line ${calls.line[call]})`);
+    const path = (calls.of[layer] ?? []).map((call) => `${named(call)} (line ${calls.line[call]})`);
     const where = isLayers(row) ? path.join(" › ") : `a call in line ${calls.line[own[0].key]}`;
     return `${[nameOf(row, own[0].key), where].filter(Boolean).join(" · ")}\n${words.span(from, to)} · ${words.percent(to - from, model.cycles)} of all`;
   }

@@ -22,7 +22,13 @@ const inspector = (() => {
   function operands(chosen) {
     const found = chosen.kind === "instruction" ? words.operands(chosen.id) : [];
     if (!found.length) return [];
-    return [make("h3", {}, "Operands"), make("ul", { class: "operands" }, ...found.map(({ text, meaning }) => make("li", {}, make("code", {}, text), ` ${meaning}`)))];
+    return [make("h3", {}, "Operands"), make("ul", { class: "operands" }, ...found.map(({ text, meaning }) => make("li", {}, make("code", {}, text), " ", ...tips.sentence(meaning))))];
+  }
+
+  /** A sentence about something. Its words explain themselves, unless it is text of the source or of the listing, or has names of boxes. */
+  function told({ kind }, sentence, index) {
+    if (kind === "instruction" && index === 0) return make("p", { class: "code" }, sentence);
+    return make("p", {}, ...(kind === "layer" || kind === "instruction" ? tips.sentence(sentence) : [sentence]));
   }
 
   function related(chosen, lit) {
@@ -62,7 +68,7 @@ const inspector = (() => {
     panel.replaceChildren(
       make("h2", {}, title[0].toUpperCase() + title.slice(1)),
       ...held,
-      ...words.about(chosen).map((sentence, index) => make("p", index === 0 && chosen.kind === "instruction" ? { class: "code" } : {}, sentence)),
+      ...words.about(chosen).map((sentence, index) => told(chosen, sentence, index)),
       ...(lit.idle ? [make("p", { class: "soft" }, "Nothing of the program comes from it.")] : []),
       ...operands(chosen),
       ...opening(chosen),

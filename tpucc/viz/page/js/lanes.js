@@ -31,7 +31,7 @@ const lanes = (() => {
     return { ...picked(name, kind, waits.start, waits.end, own, own.map((place) => waits.instruction[place])), cause };
   }
 
-  const units = [ofUnit("host", "host"), ofUnit("weights", "weights"), ofShifts(), ofUnit("matrix", "matrix"), ofUnit("activate", "vector")];
+  const units = [ofUnit("host", "host"), ofUnit("weights", "weights"), ofShifts(), ofUnit("matrix", "matrix"), ofUnit("activation", "vector")];
   const stalls = waits.causes.map((_, cause) => ofCause(cause)).filter((found) => found.starts.length);
 
   /** The first index whose value is greater than `wanted`. */

@@ -67,11 +67,10 @@ const machinePlan = (() => {
     return [dom.make("div", { class: "weights" }, head, ...(corner ? [table(corner.map((values) => ({ values })), "bytes")] : []))];
   }
 
-  /** The product that can be opened in the array: the last one of the layer that the matrix unit works on; -1 if there is none. */
+  /** The product that can be opened in the array: that of the layer that the matrix unit works on; -1 if there is none. */
   function product({ item, last }) {
-    const index = item ?? last;
-    const found = Object.keys(data.arrays?.parts ?? {}).map(Number).filter((other) => other <= index && model.code.layer[other] === model.code.layer[index]);
-    return found.length ? found.at(-1) : -1;
+    const layer = model.code.layer[item ?? last];
+    return Object.keys(data.arrays?.parts ?? {}).map(Number).find((index) => model.code.layer[index] === layer) ?? -1;
   }
 
   const opener = (index) => (index < 0 ? [] : [dom.make("button", { class: "open", "aria-label": `open instruction ${words.number(index)} in the array`, title: `instruction ${words.number(index)}`, click: () => openArray(index) }, "open in the array")]);

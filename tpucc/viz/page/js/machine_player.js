@@ -179,11 +179,11 @@ const machinePlayer = (() => {
     return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursor: line, timeline: document.getElementById("timeline") };
   }
 
-  /** What is held elsewhere is where the machine goes. */
-  function follow(chosen, _, source) {
-    if (views.current() !== "machine" || source === "machine" || !selection.held() || chosen.kind !== "instruction") return;
-    const told = order.indexOf(chosen.id);
-    go(placeOf(starts[told]), told, source || "address");
+  /** Where what is held elsewhere begins is where the machine goes. */
+  function follow(chosen, lit, source) {
+    if (views.current() !== "machine" || source === "machine" || !selection.held()) return;
+    const told = order.findIndex((index) => lit.instructions[index]);
+    if (told >= 0) go(placeOf(starts[told]), told, source || "address");
   }
 
   const here = (run) => () => views.current() === "machine" && run();
@@ -210,7 +210,7 @@ const machinePlayer = (() => {
       cursor(cycle(at));
       return;
     }
-    follow(selection.current(), null, "");
+    follow(selection.current(), selection.lit(), "");
     draw();
   }
 

@@ -2,9 +2,12 @@
 const tiles = (() => {
   const MOST = 4096;
   const [LARGEST, SMALLEST, SIDE] = [64, 10, 420];
+  const [LEAST, BESIDE, OTHERS] = [192, 32, 330]; // pixels: of a grid, and of the pane that it leaves at its sides, and for the words and the other layers
+  const framed = matchMedia("(min-width: 900px) and (min-height: 560px)"); // the pane has a height of its own
   const panel = document.getElementById("view-tiles");
   const withTiles = model.layers.flatMap((layer, id) => (layer.fills.length ? [id] : []));
   let shown = -1;
+  let room = SIDE;
 
   /** For each place of a layer's grid the turns of its tile. */
   function turnsOf(id) {
@@ -17,7 +20,7 @@ const tiles = (() => {
     const { fills, weights } = model.layers[id];
     const across = Math.ceil(weights[1] / model.machine.mxu);
     const down = Math.ceil(fills.length / across);
-    const side = Math.min(LARGEST, Math.max(SMALLEST, SIDE / Math.max(across, down)));
+    const side = Math.min(LARGEST, Math.max(SMALLEST, room / Math.max(across, down)));
     const turns = turnsOf(id);
     const cells = fills.map((fill, place) => cell(id, place, side, across, fill, turns[place]));
     return dom.svg("svg", { width: across * side + 2, height: down * side + 2, role: "img", "aria-label": `tiles of ${model.layers[id].name}` }, ...cells);
@@ -46,7 +49,8 @@ const tiles = (() => {
     const full = words.percent(used, fills.length * model.machine.mxu ** 2);
     const size = `${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs`;
     picker.value = id;
-    return dom.make("p", {}, picker, ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`);
+    const said = ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`;
+    return dom.make("p", {}, picker, ...tips.sentence(said));
   }
 
   /** All layers in small: as many tiles as may be drawn, and a sentence about the others. */
@@ -89,6 +93,16 @@ const tiles = (() => {
     detail.replaceChildren(head(id), dom.make("p", {}, note), ...(few ? [grid(id)] : []));
   }
 
+  /** Draws the grid anew where the pane has more room for it, or less. */
+  function fit() {
+    if (!panel.clientWidth) return;
+    const found = Math.max(LEAST, Math.min(SIDE, panel.clientWidth - BESIDE, framed.matches ? panel.clientHeight - OTHERS : SIDE));
+    if (found === room) return;
+    room = found;
+    detail.querySelector("svg")?.replaceWith(grid(shown));
+    light(selection.current(), selection.lit());
+  }
+
   /** The first layer with tiles among what is lit. */
   const layerOf = (chosen, lit) => (chosen.kind === "tile" ? chosen.id : [...lit.layers].find((id) => withTiles.includes(id)));
 
@@ -119,6 +133,7 @@ const tiles = (() => {
     draw(withTiles.reduce((best, id) => (model.layers[id].fills.length > model.layers[best].fills.length ? id : best)));
     selection.follow(panel, "tiles", tileOf);
     selection.listen(light);
+    new ResizeObserver(fit).observe(panel);
   }
 
   return { start };

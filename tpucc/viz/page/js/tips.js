@@ -29,6 +29,18 @@ const tips = (() => {
   /** A word with its meaning. */
   const word = (text, meaning, ...before) => explain(dom.make("span", { class: "term", tabindex: "0" }, ...before, text), meaning);
 
+  /** A sentence as nodes: each of the glossary's words explains itself where it first stands; a part of a name is none. */
+  function sentence(text) {
+    const found = new RegExp(`(?<![\\w.-])((?:${Object.keys(model.spoken).join("|")})s?)(?![\\w-]|\\.\\w)`);
+    const told = new Set();
+    return text.split(found).map((part, place) => {
+      const key = part.replace(/s$/, "");
+      if (place % 2 === 0 || told.has(key)) return part;
+      told.add(key);
+      return word(part, model.spoken[key]);
+    });
+  }
+
   /** Shows `find(event)`, a text or nothing, wherever the pointer is on `element`. */
   function follow(element, find) {
     element.addEventListener("mousemove", (event) => {
@@ -48,5 +60,5 @@ const tips = (() => {
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   }
 
-  return { word, explain, follow, start };
+  return { word, sentence, explain, follow, start };
 })();

@@ -2,7 +2,7 @@
 const tour = (() => {
   const KEY = "tpucc.tour";
   const STEPS = [
-    ["#source", "The source", "The model as it was written. The bars beside the lines are their shares of the cycles. Point at a line: everything that it became lights up, in all views."],
+    ["#source", "The source", "The model as it was written. The bars beside the lines are their shares of the cycles; a hollow one, in a def, is the sum of all calls. Point at a line: everything that it became lights up, in all views."],
     ["#views", "The views", "One program in many pictures: the graph of operators, the layers, the flow of data, the tiles of weights, the instructions, and what each pass did. A box with a double outline opens by a double click."],
     ["#inspector", "The panel", "Click anything to hold it. Here stands what it is, what it costs, what it waits for, and links to all that belongs to it. Esc lets go."],
     ["#timeline", "The timeline", "What each unit of the machine does in each cycle. Hatching is waiting, and the legend says for what. The wheel zooms, and dragging moves."],
@@ -85,11 +85,18 @@ const tour = (() => {
     keys[event.key]();
   }
 
+  /** Once the page is whole: `tpucc watch` may have put errors in place of the source, and then there is no tour. */
+  function offer(asked) {
+    opener.hidden = document.getElementById("source").hidden;
+    if (!opener.hidden && !asked.view && !asked.wanted && !remembered()) open();
+  }
+
   /** `asked` is what the address asks for. */
   function start(asked) {
     document.body.append(card);
     opener.addEventListener("click", open);
-    if (!asked.view && !asked.wanted && !remembered()) open();
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => offer(asked));
+    else offer(asked);
   }
 
   return { start };

@@ -94,10 +94,13 @@ const words = (() => {
     return parts;
   }
 
+  /** The unit that works on an instruction, as the machine's plan names it. */
+  const unitName = (id) => model.machine_view.units[model.opcodes[code.opcode[id]].unit].name;
+
   function ofInstruction(id) {
     const parts = [model.texts[id], `It ${model.said(id)}.`];
     const length = code.end[id] - code.start[id];
-    if (length) parts.push(`The ${model.unitOf(id)} unit works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
+    if (length) parts.push(`The ${unitName(id)} works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
     if (fetchOf[id] >= 0 && fetches[fetchOf[id]].place >= 0) {
       const { layer, place } = fetches[fetchOf[id]];
