@@ -86,7 +86,8 @@ def open_page(tab: Page, record: Record, tmp_path: Path) -> OpenPage:
         address = path.resolve().as_uri()
         record.allowed.add(address)
         place = tab.context.new_page() if beside else tab
-        place.goto("about:blank")  # or else an address that differs in its fragment only would load nothing
+        if place.url != "about:blank":
+            place.goto("about:blank")  # or else an address that differs in its fragment only would load nothing
         place.goto(f"{address}#{fragment}" if fragment else address)
         return place
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
 from tpucc.isa.program import Program
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", pytest.param("09_cifar_resnet", marks=pytest.mark.soak))
+MODELS = one_of(2, ["02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet"])
 LINES = 8
 """Source lines tried of each model, besides those that made nothing."""
 
@@ -150,7 +151,7 @@ def test_the_address_is_the_state_and_back_goes_back(iris: Path, open_page: Open
 
 
 @pytest.mark.parametrize(
-    "address", ["line=0", "line=99", "tile=9.9", "tile=1", "box=nope.1", "box=graph.-1", "view=nope", "view=%E0%A4%A", "%", "="]
+    "address", one_of(2, ["line=0", "line=99", "tile=9.9", "tile=1", "box=nope.1", "box=graph.-1", "view=%E0%A4%A", "view=nope", "%", "="])
 )
 def test_an_address_of_nothing_selects_nothing(address: str, iris: Path, open_page: OpenPage) -> None:
     assert open_page(iris, address).evaluate(STATE) == [None, "Summary", ""]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import io
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+from tpucc import plugins
 from tpucc.cli.columns import described, filled, prose
 from tpucc.cli.main import COMMANDS, main
 from tpucc.cli.messages import fitted, say
@@ -55,8 +55,15 @@ def require_narrow(lines: list[str]) -> None:
     assert not wide
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-@pytest.mark.parametrize("model", ["04_digits_mlp", "05_digits_cnn", "long"])
+TYPED = [
+    pytest.param(model, way, id=f"{model}-{' '.join(way)}", marks=pytest.mark.soak if model != "long" and (row + column) % 2 else ())
+    for column, way in enumerate(WAYS)
+    for row, model in enumerate(("04_digits_mlp", "05_digits_cnn", "long"))
+]
+"""Every command with the longest names and one of the programs; in `make soak`, with both."""
+
+
+@pytest.mark.parametrize(("model", "way"), TYPED)
 def test_models(
     model: str, way: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,26 +132,24 @@ def test_prose_is_filled_and_programs_are_left_alone() -> None:
     assert filled("a b", "# ", "# ") == "# a b"
 
 
-ONE_BY_ONE = """
-import ast, sys
-from tpucc.cli.main import main
-for arguments in ast.literal_eval(sys.argv[1]):
-    sys.argv = ["tpucc", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        assert end.code == 0, arguments
-"""
-"""Several commands as the entry point runs them, in one process."""
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_no_encoding_of_the_output_is_a_fault(encoding: str, tmp_path: Path) -> None:
-    (tmp_path / "long.tpu").write_text(LONG, "utf-8")
-    settings, source = {**os.environ, "PYTHONIOENCODING": encoding}, str(tmp_path / "long.tpu")
-    commands = [["check", source], ["profile", source, "--chart"], ["doctor"]]
-    result = subprocess.run([sys.executable, "-c", ONE_BY_ONE, repr(commands)], capture_output=True, env=settings, check=False)
-    assert result.returncode == 0, result.stderr
+@pytest.mark.parametrize("words", [("check", "long.tpu"), ("profile", "long.tpu", "--chart"), ("doctor",)], ids=lambda words: words[0])
+def test_no_encoding_of_the_output_is_a_fault(
+    words: tuple[str, ...], encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the entry point runs a command, with streams as Python opens them for this encoding."""
+    monkeypatch.chdir(tmp_path)
+    Path("long.tpu").write_text(LONG, "utf-8")
+    monkeypatch.setattr(plugins, "last_resort", plugins.last_resort)  # `main` sets another
+    monkeypatch.setattr("tpucc.cli.main._leave", sys.exit)
+    monkeypatch.setattr("sys.argv", ["tpucc", *words])
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding, "strict"))
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BytesIO(), encoding, "backslashreplace"))
+    with pytest.raises(SystemExit) as end:
+        main()
+    sys.stdout.flush()
+    assert end.value.code == 0
+    assert sys.stdout.buffer.tell() > 0
 
 
 SHAPES = """m.tpu:12:9: error E0301: the inner sizes of f32[64, 128] @ f32[256, 10] differ; call reshape(x, [2, 3]) or "two words" first

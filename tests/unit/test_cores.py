@@ -176,8 +176,15 @@ def require_equal(one: Executable, several: Executable, seed: int = 0) -> None:
     assert not any(c.unequal for c in compare_with_reference(several.runtime, several.compilation.layers, inputs))
 
 
-@pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize(("cores", "level"), [(2, 0), (3, 2), (6, 2), (12, 1)])
+DIVIDED = [
+    pytest.param(name, cores, level, marks=pytest.mark.soak if (row + column) % 2 else ())
+    for row, name in enumerate(SOURCES)
+    for column, (cores, level) in enumerate(((2, 0), (3, 2), (6, 2), (12, 1)))
+]
+"""Every source for two numbers of cores; in `make soak`, for all."""
+
+
+@pytest.mark.parametrize(("name", "cores", "level"), DIVIDED)
 def test_the_same_bits_as_one_core(name: str, cores: int, level: int) -> None:
     if name == "constants of the batch's size" and cores > 6:
         cores = 6  # a constant alternates from item to item: see the next test

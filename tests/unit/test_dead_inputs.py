@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,11 +34,18 @@ THEN = DENSE.replace("return relu(x - 100) @ w + b", "h = relu(x - 100) @ w + b\
 BIASES = {"small": [0.003, -0.002, 0.001], "large": [3000.0, -2.0, 0.5], "tiny": [3e-5, -2e-5, 1e-5]}
 
 
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("size", [0.01, 1.0, 30.0])
-@pytest.mark.parametrize("source", [DENSE, IMAGE, THEN], ids=["dense", "image", "two layers"])
+SIZES, LEVELS = (0.01, 1.0, 30.0), (0, 1, 2)
+SOURCES = {"dense": DENSE, "image": IMAGE, "two layers": THEN}
+
+
+def cases() -> Iterator[Any]:
+    """Every source with every size, bias, level and width of integers: each two of them together, all five together in `make soak`."""
+    for (i, source), (j, size), (k, bias), (m, level), (n, bits) in product(*map(enumerate, (SOURCES, SIZES, BIASES, LEVELS, (8, 16)))):
+        marks = pytest.mark.soak if (i + j + k + m) % 3 or (i + j + n) % 2 else ()
+        yield pytest.param(SOURCES[source], size, bias, level, bits, marks=marks, id=f"{source}-{size}-{bias}-{level}-{bits}")
+
+
+@pytest.mark.parametrize(("source", "size", "bias", "level", "bits"), list(cases()))
 def test_the_bias_comes_through(source: str, size: float, bias: str, level: int, bits: int, tmp_path: Path) -> None:
     """Within a step of the result's own scale, which its largest bias fills."""
     random = np.random.default_rng(0)

@@ -115,7 +115,7 @@ def require_source(graph: Graph) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_of(2, PROGRAMS), ids=lambda path: path.stem)
 def test_a_programs_graph_has_a_source(path: Path) -> None:
     graph = program(path)
     assert len(require_source(graph).splitlines()) <= max(45, len(graph) // 2)

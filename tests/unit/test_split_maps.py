@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,18 @@ def test_convolutions_in_bands(size: Pair, stride: Pair, padding: Padding) -> No
     assert any(notes for _, notes in results)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 4])
-@pytest.mark.parametrize("dilation", [2, (3, 1), (2, 4)])
-@pytest.mark.parametrize(("stride", "padding"), [(1, "same"), (2, "valid"), (1, (2, 0, 1, 3))])
+def dilated() -> Iterator[Any]:
+    """Groups, dilations and strides: each two of them together, all three together in `make soak`."""
+    strides: Sequence[tuple[int, Padding]] = ((1, "same"), (2, "valid"), (1, (2, 0, 1, 3)))
+    dilations: Sequence[Pair] = (2, (3, 1), (2, 4))
+    for (i, groups), (j, dilation), (k, (stride, padding)) in itertools.product(
+        enumerate((1, 2, 4)), enumerate(dilations), enumerate(strides)
+    ):
+        marks = pytest.mark.soak if (i + j + k) % 3 else ()
+        yield pytest.param(groups, dilation, stride, padding, marks=marks, id=f"{groups}-{dilation}-{stride}-{padding}")
+
+
+@pytest.mark.parametrize(("groups", "dilation", "stride", "padding"), list(dilated()))
 def test_dilated_and_grouped_convolutions_in_bands(groups: int, dilation: Pair, stride: int, padding: Padding) -> None:
     model = Model()
     h = model.op("conv2d", model.input("x", 2, 13, 9, 3), model.constant("a.k", weights(0, 1, 1, 3, 4)))
@@ -108,10 +117,15 @@ def test_dilated_and_grouped_convolutions_in_bands(groups: int, dilation: Pair, 
     assert any(notes for _, notes in results)
 
 
-@pytest.mark.parametrize("op", ["max_pool", "avg_pool"])
-@pytest.mark.parametrize("padding", ["same", "valid", 1, (2, 0, 1, 1)], ids=str)
-@pytest.mark.parametrize("stride", [1, 2, (3, 1)], ids=str)
-@pytest.mark.parametrize("size", [3, (3, 4), 5], ids=str)
+def pools() -> Iterator[Any]:
+    """Every operator with every size, stride and padding: each three of them together, all four together in `make soak`."""
+    sides: tuple[Sequence[Any], ...] = (("max_pool", "avg_pool"), (3, (3, 4), 5), (1, 2, (3, 1)), ("same", "valid", 1, (2, 0, 1, 1)))
+    for (h, op), (i, size), (j, stride), (k, padding) in itertools.product(*map(enumerate, sides)):
+        marks = pytest.mark.soak if (h + i + j + k) % 2 else ()
+        yield pytest.param(op, size, stride, padding, marks=marks, id=f"{op}-{size}-{stride}-{padding}")
+
+
+@pytest.mark.parametrize(("op", "size", "stride", "padding"), list(pools()))
 def test_pools_in_bands(op: str, size: Pair, stride: Pair, padding: Padding) -> None:
     graph = windowed(op, size, stride, padding)
     results = [split(graph, with_rows(rows)) for rows in (needed(graph) - 1, needed(graph) // 2)]

@@ -47,8 +47,17 @@ def with_choices_of(plain: tpucc.Executable, through: tpucc.Executable) -> tpucc
     return replace(through.program.value, layers=plain.program.value.layers)
 
 
-@pytest.mark.parametrize("options", [{}, {"overrides": {"unified_buffer_rows": 700}}, {"level": 0}], ids=["plain", "spilled", "O0"])
-@pytest.mark.parametrize(("stage", "file"), [("allocate", "first_fit.py"), ("lower_fc", "plain_fc.py"), ("lower_conv", "plain_fc.py")])
+BOOK = {"allocate": "first_fit.py", "lower_fc": "plain_fc.py", "lower_conv": "plain_fc.py"}
+SPILLED: dict[str, Any] = {"overrides": {"unified_buffer_rows": 700}}
+REPLACED = [
+    pytest.param(stage, file, options, id=f"{stage}-{way}", marks=pytest.mark.soak if (row + column) % 2 else ())
+    for row, (stage, file) in enumerate(BOOK.items())
+    for column, (way, options) in enumerate({"plain": {}, "spilled": SPILLED, "O0": {"level": 0}}.items())
+]
+"""Every stage with some of the options, and every option with some of the stages; in `make soak`, all with all."""
+
+
+@pytest.mark.parametrize(("stage", "file", "options"), REPLACED)
 def test_the_stages_of_the_book(stage: str, file: str, options: dict[str, Any], tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text((STAGES / file).read_text().replace("def lower_fc", f"def {stage}"))

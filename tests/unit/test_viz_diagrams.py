@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,21 +27,20 @@ def boxes(diagram: Diagram, title: str) -> list[int]:
     return [index for index, box in enumerate(diagram.boxes) if box.title == title]
 
 
-def golden_cases() -> dict[str, Diagram]:
-    return {
-        "iris_operators": operator_diagram(dense_chain("iris", 150, [4, 256, 3], "sigmoid")),
-        "iris_layers": layer_diagram(layer_chain("iris", 150, [4, 256, 3])),
-        "iris_program": program_diagram(chain_program("iris", 150, [4, 256, 3])),
-        "branching_operators": operator_diagram(branching()),
-        "hostile_operators": operator_diagram(hostile()),
-        "large_program": program_diagram(chain_program("large", 200, [800] * 4), [300, 200, 100]),
-        "recurrent_collapsed": collapsed(operator_diagram(recurrent(100))),
-    }
+GOLDENS: Mapping[str, Callable[[], Diagram]] = {
+    "iris_operators": lambda: operator_diagram(dense_chain("iris", 150, [4, 256, 3], "sigmoid")),
+    "iris_layers": lambda: layer_diagram(layer_chain("iris", 150, [4, 256, 3])),
+    "iris_program": lambda: program_diagram(chain_program("iris", 150, [4, 256, 3])),
+    "branching_operators": lambda: operator_diagram(branching()),
+    "hostile_operators": lambda: operator_diagram(hostile()),
+    "large_program": lambda: program_diagram(chain_program("large", 200, [800] * 4), [300, 200, 100]),
+    "recurrent_collapsed": lambda: collapsed(operator_diagram(recurrent(100))),
+}
 
 
-@pytest.mark.parametrize("name", golden_cases())
+@pytest.mark.parametrize("name", GOLDENS)
 def test_dot_is_the_golden_file(name: str, request: pytest.FixtureRequest) -> None:
-    path, found = GOLDEN / f"{name}.dot", dot_source(golden_cases()[name])
+    path, found = GOLDEN / f"{name}.dot", dot_source(GOLDENS[name]())
     if request.config.getoption("--update-golden", default=False):
         path.write_text(found, "utf-8")
     assert found == path.read_text("utf-8")

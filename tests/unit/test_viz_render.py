@@ -6,6 +6,8 @@ import re
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,17 +26,22 @@ from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.rect import Rect
 
 SVG = "{http://www.w3.org/2000/svg}"
-DIAGRAMS = {
-    "iris": operator_diagram(dense_chain("iris", 150, [4, 256, 3])),
-    "layers": layer_diagram(layer_chain("iris", 150, [4, 256, 3])),
-    "short": operator_diagram(dense_chain("short", 8, [4, 3])),
-    "branching": operator_diagram(branching()),
-    "loop": operator_diagram(recurrent(4)),
-    "deep": operator_diagram(dense_chain("deep", 8, [256] * 31)),
-    "collapsed": collapsed(operator_diagram(dense_chain("deep", 8, [256] * 301))),
-    "hostile": operator_diagram(hostile()),
-    "empty": Diagram("graph", "operator", "nothing", "", (), ()),
+DIAGRAMS: Mapping[str, Callable[[], Diagram]] = {
+    "iris": lambda: operator_diagram(dense_chain("iris", 150, [4, 256, 3])),
+    "layers": lambda: layer_diagram(layer_chain("iris", 150, [4, 256, 3])),
+    "short": lambda: operator_diagram(dense_chain("short", 8, [4, 3])),
+    "branching": lambda: operator_diagram(branching()),
+    "loop": lambda: operator_diagram(recurrent(4)),
+    "deep": lambda: operator_diagram(dense_chain("deep", 8, [256] * 31)),
+    "collapsed": lambda: collapsed(operator_diagram(dense_chain("deep", 8, [256] * 301))),
+    "hostile": lambda: operator_diagram(hostile()),
+    "empty": lambda: Diagram("graph", "operator", "nothing", "", (), ()),
 }
+
+
+@cache
+def diagram_of(name: str) -> Diagram:
+    return DIAGRAMS[name]()
 
 
 @pytest.fixture(params=["", "builtin"], ids=["graphviz", "builtin"])
@@ -52,7 +59,7 @@ def texts(svg: str) -> list[str]:
 
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_every_box_label_and_legend_entry_is_in_the_picture(chain: str, name: str) -> None:
-    diagram = DIAGRAMS[name]
+    diagram = diagram_of(name)
     [svg] = drawn_as_they_are([diagram])
     root = ET.fromstring(svg)
     ids = {element.get("id") for element in root.iter(f"{SVG}g")}
@@ -68,16 +75,16 @@ def test_every_box_label_and_legend_entry_is_in_the_picture(chain: str, name: st
 
 @pytest.mark.parametrize("name", ["iris", "layers", "branching", "loop", "deep"])
 def test_boxes_do_not_overlap_and_lie_in_the_picture(chain: str, name: str) -> None:
-    [svg] = drawn_as_they_are([DIAGRAMS[name]])
+    [svg] = drawn_as_they_are([diagram_of(name)])
     root = ET.fromstring(svg)
     rects = [rect_of(group) for group in root.iter(f"{SVG}g") if "box" in group.get("class", "").split()]
-    assert len(rects) == len(DIAGRAMS[name].boxes)
+    assert len(rects) == len(diagram_of(name).boxes)
     assert not [1 for i, rect in enumerate(rects) for other in rects[:i] if rect.meets(other)]
 
 
 @pytest.mark.parametrize("name", ["iris", "layers", "branching", "loop", "deep", "collapsed"])
 def test_no_text_lies_on_another_or_is_cut(chain: str, name: str) -> None:
-    assert_readable(render(DIAGRAMS[name]).svg)
+    assert_readable(render(diagram_of(name)).svg)
 
 
 def rect_of(group: ET.Element) -> Rect:
@@ -89,8 +96,8 @@ def rect_of(group: ET.Element) -> Rect:
 @pytest.mark.parametrize("name", ["iris", "layers"])
 def test_an_arrow_into_a_frame_does_not_cross_its_name_out(chain: str, name: str) -> None:
     """A long name reaches below the arrow: it comes after all lines, on a rim of its own."""
-    elements = list(ET.fromstring(render(DIAGRAMS[name]).svg).iter())
-    names = {cluster.label for cluster in DIAGRAMS[name].clusters}
+    elements = list(ET.fromstring(render(diagram_of(name)).svg).iter())
+    names = {cluster.label for cluster in diagram_of(name).clusters}
     titles = [(index, element) for index, element in enumerate(elements) if element.text in names and element.tag == f"{SVG}text"]
     assert names
     assert {element.text for _, element in titles} == names
@@ -101,7 +108,7 @@ def test_an_arrow_into_a_frame_does_not_cross_its_name_out(chain: str, name: str
 @pytest.mark.parametrize(("name", "lines"), [("short", 5), ("iris", 2), ("layers", 2)])
 def test_straight_chains_are_straight(chain: str, name: str, lines: int) -> None:
     """Short ones go downwards, a box a line. Long ones go to the right, in lines like text."""
-    diagram = DIAGRAMS[name]
+    diagram = diagram_of(name)
     groups = {g.get("id"): g for g in ET.fromstring(render(diagram).svg).iter(f"{SVG}g")}
     rects = [rect_of(groups[f"{diagram.key}-b{index}"]) for index in diagram.main_boxes]
     begins = [rect for before, rect in pairwise(rects) if rect.top > before.bottom]
@@ -113,7 +120,7 @@ def test_straight_chains_are_straight(chain: str, name: str, lines: int) -> None
 
 
 def test_the_same_bytes_every_time(chain: str) -> None:
-    diagrams = list(DIAGRAMS.values())
+    diagrams = list(map(diagram_of, DIAGRAMS))
     first, second = render_all(diagrams), render_all(diagrams[::-1])[::-1]
     assert [r.svg for r in first] == [r.svg for r in second]
     assert [r.dot for r in first] == [r.dot for r in second]
@@ -121,7 +128,7 @@ def test_the_same_bytes_every_time(chain: str) -> None:
 
 
 def test_hostile_names_are_shown_escaped(chain: str) -> None:
-    found = render(DIAGRAMS["hostile"])
+    found = render(diagram_of("hostile"))
     assert "<script" not in found.svg.lower()
     written = texts(found.svg)
     assert HOSTILE in written
@@ -130,7 +137,7 @@ def test_hostile_names_are_shown_escaped(chain: str) -> None:
 
 
 def test_a_box_links_to_its_source_line(chain: str) -> None:
-    root = ET.fromstring(render(DIAGRAMS["iris"]).svg)
+    root = ET.fromstring(render(diagram_of("iris")).svg)
     box = next(group for group in root.iter(f"{SVG}g") if group.get("id") == "graph-b1")
     assert "line-9" in box.get("class", "").split()
     assert [link.get("href") for link in box.iter(f"{SVG}a")] == ["#line-9"]
@@ -139,7 +146,7 @@ def test_a_box_links_to_its_source_line(chain: str) -> None:
 def test_the_built_in_layout_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "builtin")
     assert [(link.name, link.available) for link in renderers()] == [(BUILT_IN, True)]
-    assert render(DIAGRAMS["iris"]).renderer == BUILT_IN
+    assert render(diagram_of("iris")).renderer == BUILT_IN
 
 
 def test_without_any_renderer_there_is_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +154,7 @@ def test_without_any_renderer_there_is_a_picture(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda _: None)
     monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
     assert [link.available for link in renderers()] == [False, False, True]
-    found = render(DIAGRAMS["iris"])
+    found = render(diagram_of("iris"))
     assert found.renderer == BUILT_IN
     assert "matmul" in texts(found.svg)
 
@@ -182,7 +189,7 @@ def script(folder: Path, body: str) -> Path:
 )
 def test_a_renderer_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, reason: str) -> None:
     only(monkeypatch, script(tmp_path, body))
-    found = render(DIAGRAMS["iris"])
+    found = render(diagram_of("iris"))
     assert found.renderer == BUILT_IN
     assert len(found.failures) == 1
     assert reason in found.failures[0]
@@ -192,7 +199,7 @@ def test_a_renderer_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytes
 def test_a_renderer_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, script(tmp_path, "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"))
     before = time.monotonic()
-    found = render(DIAGRAMS["iris"], patience=0.5)
+    found = render(diagram_of("iris"), patience=0.5)
     assert time.monotonic() - before < 8
     assert found.renderer == BUILT_IN
     assert "no answer in 0.5 s" in found.failures[0]
@@ -202,7 +209,7 @@ def test_a_program_that_is_not_there_is_not_available(monkeypatch: pytest.Monkey
     monkeypatch.setenv(VARIABLE, "/nowhere/dot")
     assert renderers()[0].name == f"${VARIABLE}"
     assert not renderers()[0].available
-    assert render(DIAGRAMS["iris"]).failures == ()
+    assert render(diagram_of("iris")).failures == ()
 
 
 def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,14 +222,14 @@ def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_diagrams_are_cut_into_lines(chain: str) -> None:
-    [svg] = drawn_as_they_are([DIAGRAMS["deep"]])
+    [svg] = drawn_as_they_are([diagram_of("deep")])
     root = ET.fromstring(svg)
     assert float(root.get("width", "0")) <= WIDTH + 140
     assert float(root.get("height", "0")) > 1000
 
 
 def test_wrapping_moves_every_box_into_the_width_without_overlaps() -> None:
-    diagram = DIAGRAMS["deep"]
+    diagram = diagram_of("deep")
     layout = wrapped(diagram, layered(diagram), 600.0)
     rects = layout.boxes
     assert max(rect.right for rect in rects) < 700
@@ -242,7 +249,7 @@ def test_splitting_a_curve_keeps_its_ends() -> None:
 
 def test_a_layout_of_another_graph_is_refused() -> None:
     with pytest.raises(ValueError, match="not the layout"):
-        read_layouts('{"objects": [{"name": "n0", "pos": "1,2"}]}', [DIAGRAMS["iris"]])
+        read_layouts('{"objects": [{"name": "n0", "pos": "1,2"}]}', [diagram_of("iris")])
 
 
 def test_long_edges_bend_around_what_lies_between() -> None:

@@ -19,7 +19,12 @@ from tpucc.viz.pictures import DIAGRAMS, draw_diagrams
 from tpucc.viz.rect import Point
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
-ALL = [*sorted(PROGRAMS.glob("*.tpu")), *sorted(PROGRAMS.glob("gallery/*.tpu"))]
+SHOWN = {"02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet", "bert_tiny", "gpt2_block", "shufflenet", "unet"}
+"""Programs of every kind of diagram: chains, loops, calls, blocks that branch or join far behind. The others are in `make soak`."""
+ALL = [
+    pytest.param(path, id=path.stem, marks=() if path.stem in SHOWN else pytest.mark.soak)
+    for path in (*sorted(PROGRAMS.glob("*.tpu")), *sorted(PROGRAMS.glob("gallery/*.tpu")))
+]
 
 
 def drawn(path: Path) -> dict[str, Rendered]:
@@ -39,7 +44,7 @@ def points(route: Route) -> Iterator[Point]:
 
 
 @pytest.mark.skipif(renderers()[0].name == BUILT_IN, reason="no Graphviz here")
-@pytest.mark.parametrize("path", ALL, ids=[path.stem for path in ALL])
+@pytest.mark.parametrize("path", ALL)
 def test_every_diagram_can_be_read_before_anything_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layouts: dict[str, Layout] = {}
 

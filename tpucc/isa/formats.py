@@ -40,7 +40,19 @@ def format_of(flags: int) -> DeviceFormat:
 if ENCODINGS.keys() != DEVICE_FORMATS.keys():
     raise TypeError(f"the formats of the device are {', '.join(DEVICE_FORMATS)}, and instructions know {', '.join(ENCODINGS)}")
 _BY_FLAG = {int(row.flag): row.format for row in ENCODINGS.values()}
-_BYTES = np.array([format_of(flags).bytes_per_value for flags in range(256)], np.int64)
+
+
+def largest_input(flags: int) -> int:
+    """The largest magnitude of a value that a multiply with these flags reads."""
+    values = format_of(flags)
+    return values.high - values.low if flags & Flag.UNSIGNED else values.largest
+
+
+_BYTES, _LARGEST, _LARGEST_INPUT = (
+    np.array([number(flags) for flags in range(256)], np.int64)
+    for number in (lambda flags: format_of(flags).bytes_per_value, lambda flags: format_of(flags).largest, largest_input)
+)
+"""By the flags of an instruction."""
 
 
 def bytes_per_value(records: Records) -> Int64:
@@ -49,7 +61,13 @@ def bytes_per_value(records: Records) -> Int64:
     return found
 
 
-def largest_input(flags: int) -> int:
-    """The largest magnitude of a value that a multiply with these flags reads."""
-    values = format_of(flags)
-    return values.high - values.low if flags & Flag.UNSIGNED else values.largest
+def largest_values(records: Records) -> Int64:
+    """For each instruction the largest magnitude of a value of its format."""
+    found: Int64 = _LARGEST[records["flags"]]
+    return found
+
+
+def largest_inputs(records: Records) -> Int64:
+    """For each multiply the largest magnitude of a value that it reads."""
+    found: Int64 = _LARGEST_INPUT[records["flags"]]
+    return found

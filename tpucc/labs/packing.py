@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tpucc.labs.jails import grader_folder
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.recorded import recording
 from tpucc.labs.start import starting_files
-from tpucc.labs.strip import copy_stripped
+from tpucc.labs.strip import stripped_file
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The time of all entries, so that the same lab gives the same bytes."""
@@ -55,18 +54,20 @@ def _references(lab: Lab, term: Term) -> bytes:
 
 def _package(labs: frozenset[int], solutions: bool = False) -> dict[str, bytes]:
     """The package's files, with the programs inside, as in a wheel."""
-    with tempfile.TemporaryDirectory() as name:
-        copy_stripped(grader_folder(), Path(name), frozenset() if solutions else labs, left_out=())
-        found = {path.relative_to(name).as_posix(): path.read_bytes() for path in Path(name).rglob("*") if _belongs(path)}
-    programs = programs_folder()
-    found |= {
-        f"tpucc/programs/{path.relative_to(programs).as_posix()}": path.read_bytes() for path in programs.rglob("*") if _belongs(path)
-    }
-    return found
+    package, taken = grader_folder(), frozenset() if solutions else labs
+    found = {f"tpucc/{name}": path.read_bytes() for name, path in _files(package)}
+    for name, path in _files(package):
+        if (text := stripped_file(path, package, taken)) is not None:
+            found[f"tpucc/{name}"] = text.encode()
+    return found | {f"tpucc/programs/{name}": path.read_bytes() for name, path in _files(programs_folder())}
 
 
-def _belongs(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".pyc" and "build" not in path.parts
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files of a folder that are in no way made of others, with their names inside it."""
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder)
+        if path.suffix not in (".pyc", ".tmp") and "build" not in inside.parts and path.is_file():
+            yield inside.as_posix(), path
 
 
 def _dependencies() -> list[str]:

@@ -87,10 +87,18 @@ def copy_stripped(package: Path, folder: Path, labs: Set[int] | None = None, lef
 
 def _copier(package: Path, labs: Set[int] | None, marked: list[Path]) -> Callable[[str, str], object]:
     def copy(source: str, target: str) -> object:
-        if source.endswith(".py") and has_markers(text := Path(source).read_text("utf-8")):
-            marked.append(Path(target))
-            taken = None if labs and Path(source).is_relative_to(package / "labs") else labs
-            return Path(target).write_text(stripped(text, taken, Path(source).name), "utf-8")
-        return shutil.copy2(source, target)
+        text = stripped_file(Path(source), package, labs)
+        if text is None:
+            return shutil.copy2(source, target)
+        marked.append(Path(target))
+        return Path(target).write_text(text, "utf-8")
 
     return copy
+
+
+def stripped_file(path: Path, package: Path, labs: Set[int] | None) -> str | None:
+    """The text of a file of the package without the reference solutions of `labs`, or of all; None for a file without markers."""
+    if path.suffix != ".py" or not has_markers(text := path.read_text("utf-8")):
+        return None
+    taken = None if labs and path.is_relative_to(package / "labs") else labs
+    return stripped(text, taken, path.name)

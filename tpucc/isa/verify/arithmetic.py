@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools
-from tpucc.isa.formats import format_of, largest_input
+from tpucc.isa.formats import format_of, largest_inputs, largest_values
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.numerics import INT32_MAX, Int64, column_bound
@@ -61,8 +61,7 @@ def _widths(context: Context) -> Iterator[Violation]:
 
 def _weighted(context: Context) -> Iterator[Violation]:
     """Weighted sums of windows, whose weights may be any integers."""
-    effects, flags = context.effects, context.program.instructions["flags"]
-    largest = np.array([format_of(each).largest for each in range(256)], np.int64)[flags]
+    effects, largest = context.effects, largest_values(context.program.instructions)
     bias = np.append(np.abs(context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)[context.resolved.block]
     over = effects.weighs & (effects.window > (INT32_MAX - bias) // (largest * largest))
     yield from context.each("V0901", over, lambda i: f"may overflow the sum of {effects.window[i]:,} products and the bias")
@@ -77,7 +76,7 @@ class Sums:
 
     def __init__(self, context: Context) -> None:
         self._context, self._tiles, self._block = context, context.resolved.tile, context.resolved.block
-        self._largest = np.array([largest_input(flags) for flags in range(256)])[context.program.instructions["flags"]]
+        self._largest = largest_inputs(context.program.instructions)
         self._columns: Int64 | None = None
 
     def check(self, events: Events) -> Iterator[Violation]:
