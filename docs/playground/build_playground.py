@@ -27,14 +27,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import tpucc
-from tpucc.frontend.words import STATEMENTS, TOP_LEVEL
 from tpucc.interop import programs
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles.dozen import puzzles
-from tpucc.ops import INTERNAL, OPS
 from tpucc.playground.engine import Model, compiled
 from tpucc.target import load_target, target_names
 from tpucc.viz.palette import theme
+from tpucc.watch.page import EDITOR, IMPORTS, language
+from tpucc.watch.page import FOLDER as WATCH
 from tpucc.watch.site import ICON_PICTURE
 
 HERE = Path(__file__).resolve().parent
@@ -50,9 +50,9 @@ NATIVE = ("numpy", "msgspec")
 """Packages with code for WebAssembly, from Pyodide's distribution."""
 PURE = ("lark", "graphviz")
 """Packages of Python alone, from the environment that builds."""
-SCRIPTS = ("main.js", "editor.js", "engine.js", "link.js", "worker.js", "playground.css")
-WORDS = ("and", "or", "not", "in", "range", "True", "False")
-TYPES = ("f32", "i8", "i16", "i32")
+SCRIPTS = ("main.js", "engine.js", "link.js", "worker.js", "playground.css")
+SHARED = ("editor.js", "boxes.js", "editor.css")
+"""Of the page of `tpucc watch`."""
 SLOW = ("imdb_lstm",)
 """Programs whose reports are too large to be kept beside the page."""
 
@@ -63,11 +63,16 @@ class BuildError(Exception):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Builds the playground as a static page.")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
+    made = parser.add_mutually_exclusive_group(required=True)
+    made.add_argument("-o", "--output", type=Path, metavar="FOLDER")
+    made.add_argument("--editor", action="store_true", help="put the editor into the package alone, for the page of tpucc watch")
     parser.add_argument("--pyodide", default=PUBLIC, metavar="FOLDER|URL", help=f"where Pyodide is from (default: {PUBLIC})")
     parser.add_argument("--reports", default="", metavar="NAME,…", help="make reports of these programs only")
     asked = parser.parse_args()
     try:
+        if asked.editor:
+            write_editor(EDITOR)
+            return 0
         build(asked.output, asked.pyodide, [name for name in asked.reports.split(",") if name])
     except BuildError as error:
         print(f"playground: {error}", file=sys.stderr)
@@ -96,8 +101,8 @@ def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
     """Writes all but Python: what the local server needs. Raises `BuildError`."""
     folder.mkdir(parents=True, exist_ok=True)
     imports = editor_modules(folder / "lib")
-    for name in SCRIPTS:
-        shutil.copyfile(HERE / name, folder / name)
+    for name in (*SCRIPTS, *SHARED):
+        shutil.copyfile((WATCH if name in SHARED else HERE) / name, folder / name)
     (folder / "icon.svg").write_bytes(ICON_PICTURE)
     page = Template((HERE / "index.html").read_text("utf-8"))
     (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
@@ -107,15 +112,28 @@ def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
 
 def editor_modules(folder: Path) -> dict[str, str]:
     """Writes CodeMirror's modules with their licences into a folder of the page; returns the page's import map."""
-    imports = {}
+    files, imports = _modules()
+    for name, content in files.items():
+        _write(folder / name, content)
+    return {word: f"./lib/{name}" for word, name in imports.items()}
+
+
+def write_editor(archive: Path) -> None:
+    """Writes CodeMirror's modules with their licences into the archive that `tpucc watch` serves them from."""
+    files, imports = _modules()
+    texts = files | {IMPORTS: json.dumps(imports).encode()}
+    archive.write_bytes(_packed(texts))
+
+
+def _modules() -> tuple[dict[str, bytes], dict[str, str]]:
+    """CodeMirror's modules and licences by file, and the file of each module by the name that scripts import it by. Raises `BuildError`."""
+    files, imports = {}, {}
     for package in PACKAGES["editor"]:
-        place = folder / package["name"]
         with tarfile.open(fileobj=io.BytesIO(fetched(package))) as archive:
-            for name in (package["module"], "LICENSE"):
-                _write(place / name, _member(archive, name))
+            files |= {f"{package['name']}/{name}": _member(archive, name) for name in (package["module"], "LICENSE")}
         word = package["name"] + ("/mode/python" if package["module"].startswith("mode/") else "")
-        imports[word] = f"./lib/{package['name']}/{package['module']}"
-    return imports
+        imports[word] = f"{package['name']}/{package['module']}"
+    return files, imports
 
 
 def fetched(package: Mapping[str, str]) -> bytes:
@@ -182,6 +200,11 @@ def python_archive() -> bytes:
         for path in distribution(name).files or ():
             if "__pycache__" not in path.parts and not path.parts[0].startswith(".."):
                 files[str(path)] = Path(str(path.locate())).read_bytes()
+    return _packed(files)
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    """An archive: the same bytes for the same files."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
@@ -193,7 +216,7 @@ def _tree(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
     left_out = {"__pycache__", "paper" if name.endswith("programs") else ""}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        needed = path.is_file() and not left_out & set(parts) and path.suffix != ".table"
+        needed = path.is_file() and not left_out & set(parts) and path.suffix != ".table" and path != EDITOR
         if needed and not path.stem.endswith(("_train", "_test")):
             yield str(PurePosixPath(name, *parts)), path.read_bytes()
 
@@ -218,7 +241,7 @@ def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
     targets = [name for name in target_names() if not load_target(name).obstacle]
     return {
         "version": tpucc.__version__,
-        "words": {"keywords": [*TOP_LEVEL, *STATEMENTS, *WORDS], "functions": sorted(set(OPS) - INTERNAL), "types": TYPES},
+        "words": language(),
         "programs": [_program(example, folder, reports) for example in programs.examples().values()],
         "targets": sorted(targets, key=lambda name: name != "tpu_v1"),
         "puzzles": [{"name": each.number, "title": each.title, "task": str(each), "text": each.begun} for each in puzzles(Term(""))],
