@@ -1,8 +1,9 @@
 """Builds the playground: `python docs/playground/build_playground.py -o FOLDER [--pyodide FOLDER|URL]`. `make site` does it, too.
 
-The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, and the
-editor, CodeMirror, as modules. CodeMirror's packages are fetched from the npm registry in the versions of packages.json, are checked, and
-are kept in build/npm. Pyodide is copied from a folder, or the page loads it from an address.
+The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, the editor,
+CodeMirror, as modules, and Graphviz in WebAssembly, which lays out the diagrams. These packages are fetched from the npm registry in the
+versions of packages.json, are checked, and are kept in build/npm. Where Graphviz can't be had, the built-in layout takes its place. Pyodide
+is copied from a folder, or the page loads it from an address.
 """
 
 from __future__ import annotations
@@ -90,8 +91,10 @@ def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> N
             copy_core(Path(core), Path())
         archive = prepared(archive, Path(core) if "://" in base else folder / base)
     (folder / "python.zip").write_bytes(archive)
-    _write_json(folder / "config.json", {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip"})
-    (folder / "licences.txt").write_text(licences(base), "utf-8")
+    graphviz = write_graphviz(folder)
+    config = {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip", "graphviz": graphviz}
+    _write_json(folder / "config.json", config)
+    (folder / "licences.txt").write_text(licences(base, graphviz), "utf-8")
     text = Template((HERE / "service.js").read_text("utf-8"))
     words = {"build": f"tpucc-{digest(folder)}", "pyodide": base if "://" in base else "", "first": json.dumps(first_files(folder))}
     (folder / "service.js").write_text(text.substitute(words), "utf-8")
@@ -107,7 +110,7 @@ def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
     page = Template((HERE / "index.html").read_text("utf-8"))
     (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
     _write_json(folder / "offers.json", offers(folder, set(reports)))
-    (folder / "licences.txt").write_text(licences(""), "utf-8")
+    (folder / "licences.txt").write_text(licences("", ""), "utf-8")
 
 
 def editor_modules(folder: Path) -> dict[str, str]:
@@ -160,6 +163,19 @@ def _checked(package: Mapping[str, str], content: bytes) -> bytes:
     if found != package["integrity"]:
         raise BuildError(f"{package['name']} {package['version']} is not what packages.json says: its SHA-512 is {found}")
     return content
+
+
+def write_graphviz(folder: Path) -> str:
+    """Writes Graphviz in WebAssembly; returns its place in the page's folder, and "" where it can't be had."""
+    package = PACKAGES["graphviz"]
+    try:
+        content = fetched(package)
+    except BuildError as error:
+        print(f"playground: diagrams are laid out by the built-in layout: {error}", file=sys.stderr)
+        return ""
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        _write(folder / "graphviz" / "viz.js", _member(archive, package["module"]))
+    return "graphviz/viz.js"
 
 
 def write_pyodide(folder: Path, given: str) -> str:
@@ -273,9 +289,10 @@ def first_files(folder: Path) -> list[str]:
     return ["./", *own, *modules, *reports]
 
 
-def licences(base: str) -> str:
+def licences(base: str, graphviz: str) -> str:
     """The names, versions and licences of what the page is made of, and where it is from."""
-    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in PACKAGES["editor"]]
+    packages = [*PACKAGES["editor"], *([PACKAGES["graphviz"]] if graphviz else [])]
+    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in packages]
     rows += [f"{name} {distribution(name).version}, {_licence(name)}: https://pypi.org/project/{name}" for name in PURE]
     rows += (
         []
