@@ -168,14 +168,15 @@ def _checked(package: Mapping[str, str], content: bytes) -> bytes:
 def write_graphviz(folder: Path) -> str:
     """Writes Graphviz in WebAssembly; returns its place in the page's folder, and "" where it can't be had."""
     package = PACKAGES["graphviz"]
+    place = f"graphviz/{package['module']}"
     try:
         content = fetched(package)
     except BuildError as error:
         print(f"playground: diagrams are laid out by the built-in layout: {error}", file=sys.stderr)
         return ""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        _write(folder / "graphviz" / "viz.js", _member(archive, package["module"]))
-    return "graphviz/viz.js"
+        _write(folder / place, _member(archive, package["module"]))
+    return place
 
 
 def write_pyodide(folder: Path, given: str) -> str:
