@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -51,6 +52,7 @@ NATIVE = ("numpy", "msgspec")
 """Packages with code for WebAssembly, from Pyodide's distribution."""
 PURE = ("lark", "graphviz")
 """Packages of Python alone, from the environment that builds."""
+ARCHIVE, SNAPSHOT = "python.zip", "python.memory"
 SCRIPTS = ("main.js", "engine.js", "link.js", "worker.js", "playground.css")
 SHARED = ("editor.js", "boxes.js", "editor.css")
 """Of the page of `tpucc watch`."""
@@ -85,14 +87,17 @@ def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> N
     """Writes the page and its Python into `folder`, with the reports of these programs, or of all. Raises `BuildError`."""
     write_page(folder, reports)
     base = write_pyodide(folder, pyodide)
-    archive = python_archive()
-    with TemporaryDirectory() as core:
+    with TemporaryDirectory() as fetched_core:
+        core = Path(fetched_core) if "://" in base else folder / base
         if "://" in base:
-            copy_core(Path(core), Path())
-        archive = prepared(archive, Path(core) if "://" in base else folder / base)
-    (folder / "python.zip").write_bytes(archive)
+            copy_core(core, Path())
+        archive, snapshot = prepared(python_archive(), core)
+        code = hashlib.sha256((core / "pyodide.asm.wasm").read_bytes()).hexdigest()
+    (folder / ARCHIVE).write_bytes(archive)
+    (folder / SNAPSHOT).write_bytes(snapshot)
     graphviz = write_graphviz(folder)
-    config = {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip", "graphviz": graphviz}
+    config = {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": ARCHIVE, "graphviz": graphviz}
+    config |= {"snapshot": SNAPSHOT if snapshot else "", "wasm": code if "://" in base else ""}
     _write_json(folder / "config.json", config)
     (folder / "licences.txt").write_text(licences(base, graphviz), "utf-8")
     text = Template((HERE / "service.js").read_text("utf-8"))
@@ -238,19 +243,32 @@ def _tree(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
             yield str(PurePosixPath(name, *parts)), path.read_bytes()
 
 
-def prepared(archive: bytes, core: Path) -> bytes:
-    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node.
+def prepared(archive: bytes, core: Path) -> tuple[bytes, bytes]:
+    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node; and the memory of a Python that has
+    started and imported what it can without packages for WebAssembly, compressed.
 
-    Without Node it stays as it is, and the page compiles the modules itself, at each visit. Raises `BuildError` when Node fails.
+    Without Node the archive stays as it is, there is no memory, and the page does both itself, at each visit. Raises `BuildError` when
+    Node fails.
     """
-    node = shutil.which("node")
-    if node is None:
-        print("playground: there is no Node, so the page compiles Python's modules itself, at each visit", file=sys.stderr)
-        return archive
-    done = subprocess.run([node, str(HERE / "compile.mjs"), str(core.resolve())], input=archive, capture_output=True, check=False)
+    if shutil.which("node") is None:
+        print("playground: there is no Node, so the page starts Python and compiles its modules itself, at each visit", file=sys.stderr)
+        return archive, b""
+    compiled_archive = _in_node("compile.mjs", core, archive)
+    return compiled_archive, gzip.compress(_in_node("snapshot.mjs", core, compiled_archive, *early_modules()), mtime=0)
+
+
+def _in_node(script: str, core: Path, given: bytes, *arguments: str) -> bytes:
+    done = subprocess.run(["node", str(HERE / script), str(core.resolve()), *arguments], input=given, capture_output=True, check=False)
     if done.returncode:
-        raise BuildError(f"Node can't compile the modules: {done.stderr.decode(errors='replace')[-400:]}")
+        raise BuildError(f"Node can't run {script}: {done.stderr.decode(errors='replace')[-400:]}")
     return done.stdout
+
+
+def early_modules() -> list[str]:
+    """The modules of the standard library and of the pure packages that the playground's work imports."""
+    command = [sys.executable, "-c", "import sys, tpucc.playground.engine; print(*sys.modules)"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return [name for name in names if name.partition(".")[0] in {*sys.stdlib_module_names, *PURE} - {"__main__"}]
 
 
 def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
@@ -285,7 +303,7 @@ def first_files(folder: Path) -> list[str]:
     """What a visit loads before the service worker is there: the page without Python, and the report of the first program."""
     offered = json.loads((folder / "offers.json").read_text("utf-8"))["programs"]
     reports = [each["report"] for each in offered if each["report"]][:1]
-    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name not in ("python.zip", "service.js")]
+    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (ARCHIVE, SNAPSHOT, "service.js")]
     modules = [str(path.relative_to(folder)) for path in sorted((folder / "lib").rglob("*.js"))]
     return ["./", *own, *modules, *reports]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -37,12 +37,13 @@ NAMES = (
     "hello", "iris", "wine", "digits_mlp", "digits_cnn", "digits_lstm", "mnist_cnn", "fashion_cnn", "mlp_mixer_block", "quadric", "dlrm",
 )  # fmt: skip
 GRAPHVIZ = "Graphviz 14.1.5 in WebAssembly"
-ASK = """async (requests) => {
-  const config = await (await fetch("config.json")).json();
+ASK = """async ([requests, other]) => {
+  const config = { ...await (await fetch("config.json")).json(), ...other };
   const worker = new Worker("worker.js", { type: "module" });
-  const answers = [];
+  const [answers, loading] = [[], []];
   await new Promise((done, failed) => {
     worker.onmessage = ({ data }) => {
+      if (data.loading) loading.push(data.loading);
       if (data.failed) failed(new Error(data.failed));
       if (data.answer) answers.push(JSON.parse(data.answer));
       if (answers.length === requests.length) done();
@@ -51,7 +52,7 @@ ASK = """async (requests) => {
     worker.postMessage({ config });
   });
   worker.terminate();
-  return answers.map(({ program, ...rest }) => rest);
+  return [loading.join("; "), answers.map(({ program, ...rest }) => rest)];
 }"""
 
 
@@ -94,7 +95,9 @@ def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserCon
     with served(folder) as address:
         page = visitor.new_page()
         page.goto(f"{address}licences.txt")
-        found: list[dict[str, Any]] = page.evaluate(ASK, requests)
+        loading, found = page.evaluate(ASK, [requests, {}])
+    assert "from its beginning" not in loading, "Python begins from the memory that was kept when the page was built"
+    assert "no Graphviz" not in loading
     for answer, (name, model) in zip(found, models.items(), strict=True):
         here = compiled(model)
         assert answer["diagnostics"] == here.diagnostics == []
@@ -102,6 +105,19 @@ def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserCon
         assert GRAPHVIZ in answer["report"]
         if native() == "pygraphviz14.1.5":
             assert answer["report"].replace(GRAPHVIZ, "pygraphviz") == here.report, name
+
+
+def test_a_memory_of_another_pyodide_and_no_graphviz(folder: Path, visitor: BrowserContext) -> None:
+    """Python starts from its beginning, and the built-in layout draws."""
+    source = example("hello").source.read_text("utf-8")
+    with served(folder) as address:
+        page = visitor.new_page()
+        page.goto(f"{address}licences.txt")
+        changes = {"wasm": "0" * 64, "graphviz": "nowhere.js"}
+        loading, [found] = page.evaluate(ASK, [[{"kind": "compile", "source": source}], changes])
+    assert "from its beginning" in loading
+    assert "no Graphviz" in loading
+    assert "laid out by built-in layout" in found["report"]
 
 
 def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:
