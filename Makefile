@@ -77,7 +77,7 @@ soak: $(DEV) ## the random tests, far longer
 pages: $(DEV) ## check that every page of docs/ is what the code says, the figures of all programs too
 	$(BIN)/python docs/generate.py --check
 
-docs: $(DOCS) editor ## regenerate the reference pages, outputs, pictures and the notebook of docs/
+docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py
 
 site: $(SITE) ## the book and the playground as a site in build/site, and a crawl of it; PYODIDE=folder: with Pyodide beside the page
