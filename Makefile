@@ -85,6 +85,9 @@ site: $(SITE) ## the book and the playground as a site in build/site, and a craw
 	$(BIN)/python docs/playground/build_playground.py -o build/site/playground $(if $(PYODIDE),--pyodide $(PYODIDE))
 	$(BIN)/python docs/site/crawl.py
 
+editor: $(READY) ## CodeMirror, from the npm registry, for the page of tpucc watch, which else has a plain text area
+	$(BIN)/python docs/playground/build_playground.py --editor
+
 train: $(READY) ## train the weights of programs/ again, in TPU v2's arithmetic: the same bytes everywhere
 	$(BIN)/python programs/train.py
 
@@ -95,4 +98,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site train data clean
+.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site editor train data clean

@@ -20,6 +20,7 @@ from tpucc.cli.main import main
 from tpucc.options import Options
 from tpucc.viz.artifacts import artifacts
 from tpucc.watch.build import Built, Recipe, attempt
+from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server
 from tpucc.watch.site import view_of
 
@@ -97,11 +98,13 @@ def take_screenshots() -> str:
             if main(["systolic", "--tiles", "2", "-o", str(waves)]) != 0:
                 raise RuntimeError("there is no page of waves")
             (PICTURES / "systolic-page.png").write_bytes(_taken(browser, waves.as_uri(), Shot("page", "cycle-12")))
-            with _watched(Path(folder)) as address:
-                (PICTURES / "watch-error.png").write_bytes(_taken(browser, address, Shot("error")))
+            if EDITOR.is_file():
+                with _watched(Path(folder)) as address:
+                    (PICTURES / "watch-error.png").write_bytes(_taken(browser, address, Shot("error", actions=(_error_in_frame,))))
     except NoBrowserError as reason:
         return f"the screenshots are the old ones: {reason}"
-    return f"{len(SHOTS)} screenshots of the report are new, and those of the waves and of the watch"
+    watched = "those of the waves and of the watch" if EDITOR.is_file() else "that of the waves; for that of the watch, make editor first"
+    return f"{len(SHOTS)} screenshots of the report are new, and {watched}"
 
 
 @contextmanager
@@ -117,12 +120,17 @@ def _watched(folder: Path) -> Iterator[str]:
     )
     good = attempt(recipe)
     recipe.path.write_text(recipe.path.read_text("utf-8").replace(*SLIP), "utf-8")
-    server = Server(Board(view_of(MODEL.name, attempt(recipe), good if isinstance(good, Built) else None)), 0)
+    server = Server(Board(view_of(MODEL.name, attempt(recipe), good if isinstance(good, Built) else None)), recipe.path, 0)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server.address
     server.stop()
     thread.join()
+
+
+def _error_in_frame(page: Page) -> None:
+    page.frame_locator("#report").locator("mark.error").wait_for()
+    page.locator("#messages .error").wait_for()
 
 
 def _taken(browser: Browser, address: str, shot: Shot) -> bytes:

@@ -1,14 +1,16 @@
 """Builds the playground: `python docs/playground/build_playground.py -o FOLDER [--pyodide FOLDER|URL]`. `make site` does it, too.
 
-The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, and the
-editor, CodeMirror, as modules. CodeMirror's packages are fetched from the npm registry in the versions of packages.json, are checked, and
-are kept in build/npm. Pyodide is copied from a folder, or the page loads it from an address.
+The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, the editor,
+CodeMirror, as modules, and Graphviz in WebAssembly, which lays out the diagrams. These packages are fetched from the npm registry in the
+versions of packages.json, are checked, and are kept in build/npm. Where Graphviz can't be had, the built-in layout takes its place. Pyodide
+is copied from a folder, or the page loads it from an address.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -27,14 +29,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import tpucc
-from tpucc.frontend.words import STATEMENTS, TOP_LEVEL
 from tpucc.interop import programs
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles.dozen import puzzles
-from tpucc.ops import INTERNAL, OPS
 from tpucc.playground.engine import Model, compiled
 from tpucc.target import load_target, target_names
 from tpucc.viz.palette import theme
+from tpucc.watch.page import EDITOR, IMPORTS, language
+from tpucc.watch.page import FOLDER as WATCH
 from tpucc.watch.site import ICON_PICTURE
 
 HERE = Path(__file__).resolve().parent
@@ -50,9 +52,10 @@ NATIVE = ("numpy", "msgspec")
 """Packages with code for WebAssembly, from Pyodide's distribution."""
 PURE = ("lark", "graphviz")
 """Packages of Python alone, from the environment that builds."""
-SCRIPTS = ("main.js", "editor.js", "engine.js", "link.js", "worker.js", "playground.css")
-WORDS = ("and", "or", "not", "in", "range", "True", "False")
-TYPES = ("f32", "i8", "i16", "i32")
+ARCHIVE, SNAPSHOT = "python.zip", "python.memory"
+SCRIPTS = ("main.js", "engine.js", "link.js", "worker.js", "playground.css")
+SHARED = ("editor.js", "boxes.js", "editor.css")
+"""Of the page of `tpucc watch`."""
 SLOW = ("imdb_lstm",)
 """Programs whose reports are too large to be kept beside the page."""
 
@@ -63,11 +66,16 @@ class BuildError(Exception):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Builds the playground as a static page.")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
+    made = parser.add_mutually_exclusive_group(required=True)
+    made.add_argument("-o", "--output", type=Path, metavar="FOLDER")
+    made.add_argument("--editor", action="store_true", help="put the editor into the package alone, for the page of tpucc watch")
     parser.add_argument("--pyodide", default=PUBLIC, metavar="FOLDER|URL", help=f"where Pyodide is from (default: {PUBLIC})")
     parser.add_argument("--reports", default="", metavar="NAME,…", help="make reports of these programs only")
     asked = parser.parse_args()
     try:
+        if asked.editor:
+            write_editor(EDITOR)
+            return 0
         build(asked.output, asked.pyodide, [name for name in asked.reports.split(",") if name])
     except BuildError as error:
         print(f"playground: {error}", file=sys.stderr)
@@ -79,14 +87,19 @@ def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> N
     """Writes the page and its Python into `folder`, with the reports of these programs, or of all. Raises `BuildError`."""
     write_page(folder, reports)
     base = write_pyodide(folder, pyodide)
-    archive = python_archive()
-    with TemporaryDirectory() as core:
+    with TemporaryDirectory() as fetched_core:
+        core = Path(fetched_core) if "://" in base else folder / base
         if "://" in base:
-            copy_core(Path(core), Path())
-        archive = prepared(archive, Path(core) if "://" in base else folder / base)
-    (folder / "python.zip").write_bytes(archive)
-    _write_json(folder / "config.json", {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": "python.zip"})
-    (folder / "licences.txt").write_text(licences(base), "utf-8")
+            copy_core(core, Path())
+        archive, snapshot = prepared(python_archive(), core)
+        code = hashlib.sha256((core / "pyodide.asm.wasm").read_bytes()).hexdigest()
+    (folder / ARCHIVE).write_bytes(archive)
+    (folder / SNAPSHOT).write_bytes(snapshot)
+    graphviz = write_graphviz(folder)
+    config = {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": ARCHIVE, "graphviz": graphviz}
+    config |= {"snapshot": SNAPSHOT if snapshot else "", "wasm": code if "://" in base else ""}
+    _write_json(folder / "config.json", config)
+    (folder / "licences.txt").write_text(licences(base, graphviz), "utf-8")
     text = Template((HERE / "service.js").read_text("utf-8"))
     words = {"build": f"tpucc-{digest(folder)}", "pyodide": base if "://" in base else "", "first": json.dumps(first_files(folder))}
     (folder / "service.js").write_text(text.substitute(words), "utf-8")
@@ -96,26 +109,39 @@ def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
     """Writes all but Python: what the local server needs. Raises `BuildError`."""
     folder.mkdir(parents=True, exist_ok=True)
     imports = editor_modules(folder / "lib")
-    for name in SCRIPTS:
-        shutil.copyfile(HERE / name, folder / name)
+    for name in (*SCRIPTS, *SHARED):
+        shutil.copyfile((WATCH if name in SHARED else HERE) / name, folder / name)
     (folder / "icon.svg").write_bytes(ICON_PICTURE)
     page = Template((HERE / "index.html").read_text("utf-8"))
     (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
     _write_json(folder / "offers.json", offers(folder, set(reports)))
-    (folder / "licences.txt").write_text(licences(""), "utf-8")
+    (folder / "licences.txt").write_text(licences("", ""), "utf-8")
 
 
 def editor_modules(folder: Path) -> dict[str, str]:
     """Writes CodeMirror's modules with their licences into a folder of the page; returns the page's import map."""
-    imports = {}
+    files, imports = _modules()
+    for name, content in files.items():
+        _write(folder / name, content)
+    return {word: f"./lib/{name}" for word, name in imports.items()}
+
+
+def write_editor(archive: Path) -> None:
+    """Writes CodeMirror's modules with their licences into the archive that `tpucc watch` serves them from."""
+    files, imports = _modules()
+    texts = files | {IMPORTS: json.dumps(imports).encode()}
+    archive.write_bytes(_packed(texts))
+
+
+def _modules() -> tuple[dict[str, bytes], dict[str, str]]:
+    """CodeMirror's modules and licences by file, and the file of each module by the name that scripts import it by. Raises `BuildError`."""
+    files, imports = {}, {}
     for package in PACKAGES["editor"]:
-        place = folder / package["name"]
         with tarfile.open(fileobj=io.BytesIO(fetched(package))) as archive:
-            for name in (package["module"], "LICENSE"):
-                _write(place / name, _member(archive, name))
+            files |= {f"{package['name']}/{name}": _member(archive, name) for name in (package["module"], "LICENSE")}
         word = package["name"] + ("/mode/python" if package["module"].startswith("mode/") else "")
-        imports[word] = f"./lib/{package['name']}/{package['module']}"
-    return imports
+        imports[word] = f"{package['name']}/{package['module']}"
+    return files, imports
 
 
 def fetched(package: Mapping[str, str]) -> bytes:
@@ -142,6 +168,20 @@ def _checked(package: Mapping[str, str], content: bytes) -> bytes:
     if found != package["integrity"]:
         raise BuildError(f"{package['name']} {package['version']} is not what packages.json says: its SHA-512 is {found}")
     return content
+
+
+def write_graphviz(folder: Path) -> str:
+    """Writes Graphviz in WebAssembly; returns its place in the page's folder, and "" where it can't be had."""
+    package = PACKAGES["graphviz"]
+    place = f"graphviz/{package['module']}"
+    try:
+        content = fetched(package)
+    except BuildError as error:
+        print(f"playground: diagrams are laid out by the built-in layout: {error}", file=sys.stderr)
+        return ""
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        _write(folder / place, _member(archive, package["module"]))
+    return place
 
 
 def write_pyodide(folder: Path, given: str) -> str:
@@ -182,6 +222,11 @@ def python_archive() -> bytes:
         for path in distribution(name).files or ():
             if "__pycache__" not in path.parts and not path.parts[0].startswith(".."):
                 files[str(path)] = Path(str(path.locate())).read_bytes()
+    return _packed(files)
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    """An archive: the same bytes for the same files."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
@@ -193,24 +238,37 @@ def _tree(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
     left_out = {"__pycache__", "paper" if name.endswith("programs") else ""}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        needed = path.is_file() and not left_out & set(parts) and path.suffix != ".table"
+        needed = path.is_file() and not left_out & set(parts) and path.suffix != ".table" and path != EDITOR
         if needed and not path.stem.endswith(("_train", "_test")):
             yield str(PurePosixPath(name, *parts)), path.read_bytes()
 
 
-def prepared(archive: bytes, core: Path) -> bytes:
-    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node.
+def prepared(archive: bytes, core: Path) -> tuple[bytes, bytes]:
+    """The archive with its modules compiled, and the parser's table, by Pyodide's own Python in Node; and the memory of a Python that has
+    started and imported what it can without packages for WebAssembly, compressed.
 
-    Without Node it stays as it is, and the page compiles the modules itself, at each visit. Raises `BuildError` when Node fails.
+    Without Node the archive stays as it is, there is no memory, and the page does both itself, at each visit. Raises `BuildError` when
+    Node fails.
     """
-    node = shutil.which("node")
-    if node is None:
-        print("playground: there is no Node, so the page compiles Python's modules itself, at each visit", file=sys.stderr)
-        return archive
-    done = subprocess.run([node, str(HERE / "compile.mjs"), str(core.resolve())], input=archive, capture_output=True, check=False)
+    if shutil.which("node") is None:
+        print("playground: there is no Node, so the page starts Python and compiles its modules itself, at each visit", file=sys.stderr)
+        return archive, b""
+    compiled_archive = _in_node("compile.mjs", core, archive)
+    return compiled_archive, gzip.compress(_in_node("snapshot.mjs", core, compiled_archive, *early_modules()), mtime=0)
+
+
+def _in_node(script: str, core: Path, given: bytes, *arguments: str) -> bytes:
+    done = subprocess.run(["node", str(HERE / script), str(core.resolve()), *arguments], input=given, capture_output=True, check=False)
     if done.returncode:
-        raise BuildError(f"Node can't compile the modules: {done.stderr.decode(errors='replace')[-400:]}")
+        raise BuildError(f"Node can't run {script}: {done.stderr.decode(errors='replace')[-400:]}")
     return done.stdout
+
+
+def early_modules() -> list[str]:
+    """The modules of the standard library and of the pure packages that the playground's work imports."""
+    command = [sys.executable, "-c", "import sys, tpucc.playground.engine; print(*sys.modules)"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return [name for name in names if name.partition(".")[0] in {*sys.stdlib_module_names, *PURE} - {"__main__"}]
 
 
 def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
@@ -218,7 +276,7 @@ def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
     targets = [name for name in target_names() if not load_target(name).obstacle]
     return {
         "version": tpucc.__version__,
-        "words": {"keywords": [*TOP_LEVEL, *STATEMENTS, *WORDS], "functions": sorted(set(OPS) - INTERNAL), "types": TYPES},
+        "words": language(),
         "programs": [_program(example, folder, reports) for example in programs.examples().values()],
         "targets": sorted(targets, key=lambda name: name != "tpu_v1"),
         "puzzles": [{"name": each.number, "title": each.title, "task": str(each), "text": each.begun} for each in puzzles(Term(""))],
@@ -245,14 +303,15 @@ def first_files(folder: Path) -> list[str]:
     """What a visit loads before the service worker is there: the page without Python, and the report of the first program."""
     offered = json.loads((folder / "offers.json").read_text("utf-8"))["programs"]
     reports = [each["report"] for each in offered if each["report"]][:1]
-    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name not in ("python.zip", "service.js")]
+    own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (ARCHIVE, SNAPSHOT, "service.js")]
     modules = [str(path.relative_to(folder)) for path in sorted((folder / "lib").rglob("*.js"))]
     return ["./", *own, *modules, *reports]
 
 
-def licences(base: str) -> str:
+def licences(base: str, graphviz: str) -> str:
     """The names, versions and licences of what the page is made of, and where it is from."""
-    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in PACKAGES["editor"]]
+    packages = [*PACKAGES["editor"], *([PACKAGES["graphviz"]] if graphviz else [])]
+    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in packages]
     rows += [f"{name} {distribution(name).version}, {_licence(name)}: https://pypi.org/project/{name}" for name in PURE]
     rows += (
         []

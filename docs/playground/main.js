@@ -1,17 +1,11 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
+import { $, box, make } from "./boxes.js";
 import { editor, languages } from "./editor.js";
 import { engine, Stopped } from "./engine.js";
 import { packed, unpacked } from "./link.js";
 
 const PAUSE = 600; // milliseconds after the last key until a model is compiled
-const $ = (id) => document.getElementById(id);
 const read = async (address) => (await fetch(address)).json();
-
-function make(tag, attributes = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), attributes);
-  element.append(...children);
-  return element;
-}
 
 /** The options of a select: pairs of a value and its words. */
 const fill = (select, pairs) => select.replaceChildren(...pairs.map(([value, words]) => make("option", { value }, words)));
@@ -42,16 +36,6 @@ function show(address) {
 function summary(words, old = false) {
   $("summary").textContent = words;
   $("summary").classList.toggle("old", old);
-}
-
-/** A diagnostic as a box; its place is a button that leads there. */
-function box(found, place) {
-  const head = make("p", {}, make("strong", {}, found.severity), ` ${found.code}: ${found.message}`);
-  if (found.line !== null && place) {
-    const go = () => place.go(found.line, found.column);
-    head.prepend(make("button", { type: "button", onclick: go }, `${found.file}:${found.line}:${found.column}`), " ");
-  } else if (found.file) head.prepend(`${found.file}: `);
-  return make("div", { className: `message ${found.severity}` }, head, ...found.help.map((help) => make("p", {}, `help: ${help}`)));
 }
 
 const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));

@@ -1,4 +1,4 @@
-/** Python in a worker: loads Pyodide, numpy and msgspec, unpacks tpucc, and then answers one request after the other. */
+/** Python in a worker: loads Pyodide, numpy, msgspec and Graphviz, unpacks tpucc, and then answers one request after the other. */
 
 const PLACE = "/lib/python3.13/site-packages";
 let answered = null;
@@ -10,18 +10,59 @@ const bytes = async (address) => {
   return answer.arrayBuffer();
 };
 
-/** @param {{pyodide: string, packages: string[], archive: string}} config */
+/** Graphviz in WebAssembly; null where the page has none. Once it is there, it answers at once, as Python's calls of it must be. */
+async function layouter(address) {
+  if (!address) return null;
+  try {
+    const { instance } = await import(new URL(address, location.href).href);
+    return await instance();
+  } catch (error) {
+    say(`no Graphviz: ${error}`);
+    return null;
+  }
+}
+
+/** The memory of a Python that has started. Fails where it can't be had, or is of another Pyodide than the one at `base`. */
+async function memory({ snapshot, wasm }, base) {
+  const packed = new Response(await bytes(snapshot)).body;
+  if (wasm) {
+    const found = new Uint8Array(await crypto.subtle.digest("SHA-256", await bytes(`${base}pyodide.asm.wasm`)));
+    if (Array.from(found, (octet) => octet.toString(16).padStart(2, "0")).join("") !== wasm) throw new Error("it has other code");
+  }
+  return new Response(packed.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
+/** Pyodide, from the memory of one that has started, or else from its beginning. */
+async function pyodide(config, base) {
+  const options = { indexURL: base, packages: config.packages };
+  const kept = config.snapshot ? memory(config, base) : null; // while Pyodide is fetched
+  kept?.catch(() => {}); // heard below
+  const { loadPyodide } = await import(`${base}pyodide.mjs`);
+  try {
+    if (kept) return await loadPyodide({ ...options, "_loadSnapshot": await kept });
+  } catch (error) {
+    say(`Python from its beginning: ${error}`);
+  }
+  return loadPyodide(options);
+}
+
+/** @param {{pyodide: string, packages: string[], archive: string, snapshot: string, wasm: string, graphviz: string}} config */
 async function load(config) {
   const after = () => `${(performance.now() / 1000).toFixed(1)} s`;
   const base = new URL(config.pyodide, location.href).href;
   const archive = bytes(config.archive); // while Pyodide is fetched and compiled
+  const drawing = layouter(config.graphviz);
   say(`Python, from ${base}`);
-  const { loadPyodide } = await import(`${base}pyodide.mjs`);
-  const python = await loadPyodide({ indexURL: base, packages: config.packages });
+  const python = await pyodide(config, base);
   const there = `Python after ${after()}`;
   say(`${there}; tpucc, from ${config.archive}`);
   python.unpackArchive(await archive, "zip", { extractDir: PLACE });
   answered = python.runPython("from tpucc.playground.engine import answered\nlambda request: answered(request).decode()");
+  const graphviz = await drawing;
+  if (graphviz) {
+    const use = python.runPython("from tpucc.viz.diagrams.render import use\nuse");
+    use(`Graphviz ${graphviz.graphvizVersion} in WebAssembly`, (dot) => graphviz.renderString(dot, { format: "json0" }));
+  }
   say(`${there}, from ${base}; tpucc after ${after()}, from ${config.archive}`);
   postMessage({ ready: true });
 }

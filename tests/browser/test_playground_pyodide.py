@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +19,7 @@ from tests.support.pages_over_http import served
 from tests.support.playground import built
 from tpucc.interop.programs import example
 from tpucc.playground.engine import Model, compiled
+from tpucc.viz.diagrams.render import renderers
 
 pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
 
@@ -33,12 +36,14 @@ PATIENCE = 180_000
 NAMES = (
     "hello", "iris", "wine", "digits_mlp", "digits_cnn", "digits_lstm", "mnist_cnn", "fashion_cnn", "mlp_mixer_block", "quadric", "dlrm",
 )  # fmt: skip
-ASK = """async (requests) => {
-  const config = await (await fetch("config.json")).json();
+GRAPHVIZ = "Graphviz 14.1.5 in WebAssembly"
+ASK = """async ([requests, other]) => {
+  const config = { ...await (await fetch("config.json")).json(), ...other };
   const worker = new Worker("worker.js", { type: "module" });
-  const answers = [];
+  const [answers, loading] = [[], []];
   await new Promise((done, failed) => {
     worker.onmessage = ({ data }) => {
+      if (data.loading) loading.push(data.loading);
       if (data.failed) failed(new Error(data.failed));
       if (data.answer) answers.push(JSON.parse(data.answer));
       if (answers.length === requests.length) done();
@@ -47,7 +52,7 @@ ASK = """async (requests) => {
     worker.postMessage({ config });
   });
   worker.terminate();
-  return answers.map(({ report, program, ...rest }) => ({ ...rest, report: report?.length }));
+  return [loading.join("; "), answers.map(({ program, ...rest }) => rest)];
 }"""
 
 
@@ -73,19 +78,46 @@ def opened(visitor: BrowserContext, address: str) -> Page:
     return page
 
 
+@cache
+def native() -> str:
+    """Who lays out diagrams here, with the version of Graphviz if pygraphviz does."""
+    name = next(link.name for link in renderers() if link.available)
+    if name == "pygraphviz":
+        drawn = import_module("pygraphviz").AGraph(string="digraph {}").draw(format="svg", prog="dot").decode()
+        name += drawn.partition("graphviz version ")[2].partition(" ")[0]
+    return name
+
+
 def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserContext) -> None:
-    """On a processor of 32 bits, too, as WebAssembly is one."""
+    """On a processor of 32 bits, too, as WebAssembly is one. So are the reports, where Graphviz here is of the page's version."""
     models = {name: Model(example(name).source.read_text("utf-8"), example(name).source.name) for name in NAMES}
     requests = [{"kind": "compile", "source": model.source, "name": model.name} for model in models.values()]
     with served(folder) as address:
         page = visitor.new_page()
         page.goto(f"{address}licences.txt")
-        found: list[dict[str, Any]] = page.evaluate(ASK, requests)
+        loading, found = page.evaluate(ASK, [requests, {}])
+    assert "from its beginning" not in loading, "Python begins from the memory that was kept when the page was built"
+    assert "no Graphviz" not in loading
     for answer, (name, model) in zip(found, models.items(), strict=True):
         here = compiled(model)
         assert answer["diagnostics"] == here.diagnostics == []
         assert (name, answer["stats"]["cycles"], answer["digest"]) == (name, here.stats["cycles"], here.digest)
-        assert answer["report"] > 50_000
+        assert GRAPHVIZ in answer["report"]
+        if native() == "pygraphviz14.1.5":
+            assert answer["report"].replace(GRAPHVIZ, "pygraphviz") == here.report, name
+
+
+def test_a_memory_of_another_pyodide_and_no_graphviz(folder: Path, visitor: BrowserContext) -> None:
+    """Python starts from its beginning, and the built-in layout draws."""
+    source = example("hello").source.read_text("utf-8")
+    with served(folder) as address:
+        page = visitor.new_page()
+        page.goto(f"{address}licences.txt")
+        changes = {"wasm": "0" * 64, "graphviz": "nowhere.js"}
+        loading, [found] = page.evaluate(ASK, [[{"kind": "compile", "source": source}], changes])
+    assert "from its beginning" in loading
+    assert "no Graphviz" in loading
+    assert "laid out by built-in layout" in found["report"]
 
 
 def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:

@@ -1,4 +1,4 @@
-"""`tpucc watch` in a browser: the page follows the source, keeps its selection, and shows errors at their lines."""
+"""`tpucc watch` in a browser: the report follows the source, keeps its selection, and shows errors at their lines; the editor saves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.legibility import legibility
+from tests.support.playground import builder
+from tests.support.visits import settle
 from tests.support.watching import SMALL, WRONG, recipe
 from tpucc.compilation import Compilation
 from tpucc.runtime.runtime import Runtime
@@ -46,7 +48,8 @@ class Watched:
 
     @property
     def address(self) -> str:
-        return self.server.address
+        """Where the report is."""
+        return f"{self.server.root}view"
 
     def save(self, text: str) -> None:
         """As careful editors do: beside first, then renamed."""
@@ -60,7 +63,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     model = tmp_path / "small.tpu"
     model.write_text(SMALL)
     board, stop = Board(waiting(model.name)), Event()
-    server = Server(board, 0)
+    server = Server(board, model, 0)
     session = Session(recipe(model, draw), board, lambda outcome, seconds: None, pause=0.02)
     threads = [Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}), Thread(target=session.follow, args=(stop,))]
     for thread in threads:
@@ -75,8 +78,8 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def page(tab: Page, record: Record, watched: Watched) -> Iterator[Page]:
-    """The watched model's page, with a selection. It may ask this one server, and nobody else; a complaint at the console is a fault."""
-    record.allowed |= {watched.address + path for path in ("", "events", "report.html", "messages", ICON[1:], "explain/E0201")}
+    """The watched model's report, with a selection. It may ask this one server, and nobody else; a complaint at the console is a fault."""
+    record.allowed |= {watched.server.root + path for path in ("view", "events", "report.html", "messages", ICON[1:], "explain/E0201")}
     tab.context.set_offline(False)
     tab.goto(watched.address + HASH)
     tab.get_by_text("return softmax(x @ w)").first.wait_for()
@@ -128,7 +131,7 @@ def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page,
     for _ in "light", "dark":
         page.keyboard.press("t")
         assert corner.evaluate(COLOUR) == page.evaluate(f"({COLOUR})(document.body)"), "it has the colours of the page, not of the system"
-    assert page.url == f"{watched.address}report.html{HASH}"
+    assert page.url == f"{watched.server.root}report.html{HASH}"
     corner.get_by_role("link").click()
     page.locator("mark.error").wait_for()
     assert page.url == watched.address + HASH
@@ -192,3 +195,126 @@ def test_a_page_says_when_the_server_is_gone(page: Page, watched: Watched, recor
     page.get_by_text("tpucc watch can't be reached").wait_for()
     gone = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET")  # the latter for a request that was under way
     record.faults[:] = [fault for fault in record.faults if not fault.endswith(gone)]
+
+
+# The page with the editor
+
+
+TEXT = """() => document.querySelector("#source textarea")?.value
+  ?? [...document.querySelectorAll("#source .cm-line")].map((line) => line.textContent).join("\\n")"""
+
+
+@pytest.fixture(params=["CodeMirror", "a text area"])
+def editing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which editor the page has."""
+    archive = tmp_path / "editor.zip"
+    monkeypatch.setattr("tpucc.watch.page.EDITOR", archive)
+    if request.param == "CodeMirror":
+        module = builder()
+        try:
+            module.write_editor(archive)
+        except module.BuildError as error:
+            pytest.skip(str(error))
+    return str(request.param)
+
+
+@pytest.fixture
+def desk(editing: str, tab: Page, record: Record, watched: Watched) -> Iterator[Page]:
+    """The page with the editor and the report; it may ask this one server."""
+    paths = ("", "view", "events", "source", "diagnostics.json", ICON[1:], *(path[1:] for path in watched.server.page))
+    record.allowed |= {watched.server.root + path for path in paths} | {watched.server.address}
+    tab.context.set_offline(False)
+    tab.goto(watched.server.address + HASH)
+    tab.frame_locator("#report").get_by_text("return softmax(x @ w)").first.wait_for()
+    tab.locator("#source").get_by_role("textbox").wait_for()
+    yield tab
+    tab.goto("about:blank")
+    tab.context.set_offline(True)
+
+
+def written(desk: Page) -> str:
+    """The text in the editor."""
+    return str(desk.evaluate(TEXT))
+
+
+def write(desk: Page, text: str) -> None:
+    """In the place of all that the editor has."""
+    desk.locator("#source").get_by_role("textbox").click()
+    desk.keyboard.press("Control+a")
+    desk.keyboard.insert_text(text)
+
+
+def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page, watched: Watched, editing: str) -> None:
+    """The last good report stays beside the error; the message leads to its place."""
+    write(desk, WRONG)
+    desk.get_by_text("not saved: Ctrl-S writes the file").wait_for()
+    assert watched.model.read_text() == SMALL
+    desk.keyboard.press("Control+s")
+    message = desk.locator("#messages .error")
+    message.wait_for()
+    assert watched.model.read_text() == WRONG
+    assert message.inner_text().startswith("small.tpu:4:24 error E0201: nothing is named v")
+    report = desk.frame_locator("#report")
+    report.locator(".tpucc-errors mark.error").wait_for()
+    report.locator("#view-layers svg").first.wait_for()
+    if editing == "CodeMirror":
+        assert desk.locator("#source .cm-lintRange-error").inner_text() == "v"
+    message.get_by_role("button").click()
+    desk.keyboard.press("Delete")
+    desk.keyboard.insert_text("w")
+    desk.locator("#save").click()
+    message.wait_for(state="detached")
+    report.get_by_text("return softmax(x @ w)").first.wait_for()
+    assert watched.model.read_text() == SMALL
+    assert desk.url == watched.server.address + HASH
+
+
+def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(desk: Page, watched: Watched, record: Record) -> None:
+    relu, tanh = (SMALL.replace("softmax", name) for name in ("relu", "tanh"))
+    conflict = desk.get_by_text("The file has other text now.")
+    watched.save(relu)
+    while written(desk) != relu:
+        settle(desk)
+    desk.frame_locator("#report").get_by_text("return relu(x @ w)").first.wait_for()
+    write(desk, WRONG)
+    watched.save(tanh)
+    conflict.wait_for()
+    assert written(desk) == WRONG
+    desk.keyboard.press("Control+s")
+    desk.get_by_role("button", name="Save mine over it").click()
+    conflict.wait_for(state="hidden")
+    desk.locator("#messages .error").wait_for()
+    assert watched.model.read_text() == WRONG
+    write(desk, SMALL)
+    watched.save(relu)
+    conflict.wait_for()
+    desk.get_by_role("button", name="Take the file's text").click()
+    conflict.wait_for(state="hidden")
+    assert (written(desk), watched.model.read_text()) == (relu, relu)
+    record.faults[:] = [fault for fault in record.faults if "412" not in fault]
+
+
+def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watched, record: Record) -> None:
+    desk.goto(watched.server.root)
+    desk.locator("#source").get_by_role("textbox").wait_for()
+    desk.frame_locator("#report").get_by_text("return softmax(x @ w)").first.wait_for()
+    write(desk, WRONG)
+    desk.keyboard.press("Control+s")
+    desk.get_by_text("not saved: open the address that tpucc watch printed").wait_for()
+    assert watched.model.read_text() == SMALL
+    write(desk, SMALL)
+    desk.get_by_text("not saved").wait_for(state="hidden")
+    record.faults[:] = [fault for fault in record.faults if "403" not in fault]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_the_desk_can_be_read_at_both_widths(desk: Page, watched: Watched, width: int, scheme: str) -> None:
+    desk.set_viewport_size({"width": width, "height": 800})
+    desk.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    watched.save("\n" * 60 + WRONG)
+    desk.locator("#messages .error").wait_for()
+    pane = desk.frame_locator("#report").locator(".tpucc-errors")
+    pane.locator("mark.error").wait_for()
+    assert pane.evaluate("(pane) => pane.offsetHeight / innerHeight") < 0.31, "the last good report stays in sight"
+    assert desk.evaluate("document.documentElement.scrollWidth") <= width
+    assert legibility(desk).faults == []

@@ -11,7 +11,8 @@ from threading import Thread
 import pytest
 
 from tpucc.playground.engine import answered
-from tpucc.playground.server import JSON, LARGEST, Server
+from tpucc.playground.server import Server
+from tpucc.watch.loopback import JSON, LARGEST
 
 PUZZLE = json.dumps({"kind": "puzzle", "number": 1, "text": "    halt\n", "seed": 1}).encode()
 LOOP = json.dumps({"kind": "judge", "source": "", "passes": "while True: pass"}).encode()
@@ -30,6 +31,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
     thread.join()
 
 
+def base(server: Server) -> str:
+    return f"/{server.secret}/"
+
+
 def asked(server: Server, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
     host = f"127.0.0.1:{server.server_address[1]}"
     known = {"Host": host, "Origin": f"http://{host}", "Content-Type": JSON} if body is not None else {"Host": host}
@@ -44,12 +49,12 @@ def asked(server: Server, path: str, body: bytes | None = None, **headers: str) 
 
 
 def test_it_serves_the_page_and_nothing_above_it(server: Server) -> None:
-    assert asked(server, server.secret) == (200, b"the page")
-    assert asked(server, server.secret + "config.json") == (200, b'{"engine": "local"}')
-    assert asked(server, server.secret + "../secret")[0] == 404
-    assert asked(server, server.secret + "%2e%2e/secret")[0] == 404
+    assert asked(server, base(server)) == (200, b"the page")
+    assert asked(server, base(server) + "config.json") == (200, b'{"engine": "local"}')
+    assert asked(server, base(server) + "../secret")[0] == 404
+    assert asked(server, base(server) + "%2e%2e/secret")[0] == 404
     assert asked(server, "/")[0] == 403
-    assert asked(server, server.secret, Host="elsewhere.example")[0] == 403
+    assert asked(server, base(server), Host="elsewhere.example")[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -57,17 +62,17 @@ def test_it_serves_the_page_and_nothing_above_it(server: Server) -> None:
     [{"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Content_Type": "text/plain"}, {"Content_Length": str(LARGEST + 1)}],
 )
 def test_only_the_page_may_ask(server: Server, headers: dict[str, str]) -> None:
-    assert asked(server, server.secret + "engine", b"{}", **headers)[0] == 403
+    assert asked(server, base(server) + "engine", b"{}", **headers)[0] == 403
     assert asked(server, "/engine", b"{}")[0] == 403
 
 
 def test_what_runs_can_be_stopped(server: Server) -> None:
     found: list[int] = []
-    endless = Thread(target=lambda: found.append(asked(server, server.secret + "engine", LOOP)[0]))
+    endless = Thread(target=lambda: found.append(asked(server, base(server) + "engine", LOOP)[0]))
     endless.start()
     while server.engine._child is None:
         endless.join(0.01)
-    assert asked(server, server.secret + "stop", b"{}")[0] == 200
+    assert asked(server, base(server) + "stop", b"{}")[0] == 200
     endless.join()
     assert found == [409]
-    assert asked(server, server.secret + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")
+    assert asked(server, base(server) + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
@@ -16,11 +18,12 @@ import pytest
 from tests.support.pictures import BIDI, HOSTILE, assert_readable, branching, dense_chain, hostile, layer_chain, recurrent
 from tpucc.viz.diagrams.collapse import collapsed
 from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
+from tpucc.viz.diagrams.dot import dot_source
 from tpucc.viz.diagrams.graphviz_layout import read_layouts
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.layout import Layout, layered
 from tpucc.viz.diagrams.operators import operator_diagram
-from tpucc.viz.diagrams.render import BUILT_IN, VARIABLE, drawn_as_they_are, render, render_all, renderers
+from tpucc.viz.diagrams.render import BUILT_IN, VARIABLE, WORKER, drawn_as_they_are, render, render_all, renderers, use
 from tpucc.viz.diagrams.wrap import WIDTH, split, wrapped
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.rect import Rect
@@ -210,6 +213,44 @@ def test_a_program_that_is_not_there_is_not_available(monkeypatch: pytest.Monkey
     assert renderers()[0].name == f"${VARIABLE}"
     assert not renderers()[0].available
     assert render(diagram_of("iris")).failures == ()
+
+
+@pytest.mark.parametrize("wanted", ["/nowhere/dot", "builtin"])
+def test_a_layouter_of_this_process_comes_first(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    """Its layout is the picture's. What it raises is a reason to go on, and `builtin` means what it says."""
+    [names, size] = [f"n{index}" for index in range(len(DIAGRAMS["short"].boxes))], len(DIAGRAMS["short"].edges)
+    objects = [{"name": name, "pos": f"{100 * place},{50 * place}"} for place, name in enumerate(names)]
+    edges = [{"id": f"graph-e{index}", "pos": "0,0 1,1 2,2 3,3", "lp": "5,5"} for index in range(size)]
+    asked: list[str] = []
+
+    def layouter(dot: str) -> str:
+        asked.append(dot)
+        if "branching" in dot:
+            raise OverflowError("memory")
+        return json.dumps({"objects": objects, "edges": edges})
+
+    monkeypatch.setattr("tpucc.viz.diagrams.render._handed", {})
+    monkeypatch.setenv(VARIABLE, wanted)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda _: None)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
+    use("ours", layouter)
+    good, bad = render_all([DIAGRAMS["short"], DIAGRAMS["branching"]])
+    if wanted == "builtin":
+        assert (good.renderer, asked) == (BUILT_IN, [])
+        return
+    assert (good.renderer, good.dot in asked, renderers()[0].name) == ("ours", True, "ours")
+    assert (bad.renderer, bad.failures) == (BUILT_IN, ("ours: OverflowError: memory",))
+
+
+def test_the_layout_does_not_depend_on_fonts() -> None:
+    """So that Graphviz lays a diagram out in the same way on every machine, and in a browser."""
+    pytest.importorskip("pygraphviz")
+    sources = [dot_source(diagram) for diagram in DIAGRAMS.values()]
+    others = [source.replace("Helvetica,Arial,sans-serif", "Courier").replace("fontsize=1", "fontsize=4") for source in sources]
+    assert all(source != other for source, other in zip(sources, others, strict=True))
+    answer = subprocess.run([sys.executable, "-c", WORKER], input=json.dumps(sources + others), capture_output=True, text=True, check=True)
+    layouts = read_layouts(answer.stdout, [*DIAGRAMS.values()] * 2)
+    assert layouts[: len(sources)] == layouts[len(sources) :]
 
 
 def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

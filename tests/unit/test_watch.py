@@ -21,7 +21,7 @@ from tpucc.watch.build import Built, Failed, attempt
 from tpucc.watch.messages import Messages, messages_page, remarks
 from tpucc.watch.server import Board
 from tpucc.watch.session import ABSENT, Session, differ, look, named_files
-from tpucc.watch.site import HOME, ICON, MESSAGES, REPORT, digest, view_of, waiting
+from tpucc.watch.site import DIAGNOSTICS, FRONT, ICON, MESSAGES, REPORT, digest, view_of, waiting
 
 
 @pytest.fixture
@@ -139,8 +139,8 @@ def test_the_last_good_report_stays_while_the_source_is_wrong(model: Path) -> No
     session.turn()
     assert board.view.contents[REPORT] == good.contents[REPORT]
     assert board.view.contents["/stats.json"].body == b"{}"
-    assert board.view.contents[HOME].body != good.contents[HOME].body
-    front = board.view.contents[HOME].body
+    assert board.view.contents[FRONT].body != good.contents[FRONT].body
+    front = board.view.contents[FRONT].body
     assert b"<p>cycles</p>" in front, "the last good report"
     assert b'<template id="tpucc-errors">' in front
     assert b"E0201" in front
@@ -258,16 +258,16 @@ def test_messages_without_a_source_are_shown() -> None:
 
 def test_a_good_outcome_is_the_report_and_the_files(model: Path) -> None:
     view = view_of("small.tpu", outcome := built(model), outcome)
-    assert set(view.contents) == {HOME, REPORT, MESSAGES, ICON, "/stats.json"}
+    assert set(view.contents) == {FRONT, REPORT, MESSAGES, DIAGNOSTICS, ICON, "/stats.json"}
     assert view.contents["/stats.json"].type == "application/json"
-    assert view.state.pages[HOME] == view.state.pages[REPORT] == digest(REPORT_PAGE)
+    assert view.state.pages[FRONT] == view.state.pages[REPORT] == digest(REPORT_PAGE)
     assert b"no errors and no warnings" in view.contents[MESSAGES].body
 
 
 def test_the_script_is_in_served_pages_alone(model: Path) -> None:
     outcome = built(model)
-    html = view_of("small.tpu", outcome, outcome).contents[HOME].body.decode()
-    head, script, tail = re.split(r'(<script data-place="/" data-digest="\w+">.*</script>)', html, flags=re.DOTALL)
+    html = view_of("small.tpu", outcome, outcome).contents[FRONT].body.decode()
+    head, script, tail = re.split(r'(<script data-place="/view" data-digest="\w+">.*</script>)', html, flags=re.DOTALL)
     assert script.count("</") == 1
     assert f'data-digest="{digest(REPORT_PAGE)}"' in script
     assert head.endswith("</style>")
@@ -279,7 +279,7 @@ def test_warnings_stand_in_the_messages_while_the_report_is_in_front() -> None:
     warning = Diagnostic("E0201", "odd", (Label(Span(1, 1, 1, 4)),), severity="warning")
     outcome = Built(Source("s.tpu", "odd\n"), {"report.html": REPORT_PAGE}, "9 cycles", (warning,), ("slow",))
     view = view_of("s.tpu", outcome, outcome)
-    assert b"cycles</p>" in view.contents[HOME].body
+    assert b"cycles</p>" in view.contents[FRONT].body
     said = view.contents[MESSAGES].body.decode()
     assert '<mark class="warning">odd</mark>' in said
     assert "s.tpu: 1 warning<" in said
@@ -300,4 +300,4 @@ def test_a_state_is_one_line_of_json(model: Path) -> None:
     outcome = built(model)
     text = msgspec.json.encode(view_of("small.tpu", outcome, outcome).state)
     assert b"\n" not in text
-    assert msgspec.json.decode(text)["pages"][HOME] == digest(REPORT_PAGE)
+    assert msgspec.json.decode(text)["pages"][FRONT] == digest(REPORT_PAGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -16,9 +17,10 @@ from tpucc.cli import watch_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
 from tpucc.watch import server as serving
-from tpucc.watch.server import LOOPBACK, Board, Server, open_server
+from tpucc.watch.loopback import LARGEST, LOOPBACK, PLAIN
+from tpucc.watch.server import PAGE, SOURCE, Board, Server, open_server
 from tpucc.watch.session import Session
-from tpucc.watch.site import HOME, REPORT, Content, State, View, waiting
+from tpucc.watch.site import FRONT, REPORT, Content, State, View, waiting
 
 LONG = 60.0
 """Seconds before a test gives up; none waits for them."""
@@ -26,13 +28,20 @@ LONG = 60.0
 
 @pytest.fixture
 def board() -> Board:
-    contents = {HOME: Content("text/html; charset=utf-8", b"<p>home</p>"), "/a b.txt": Content("text/plain; charset=utf-8", b"file")}
-    return Board(View(contents, State({HOME: "1"})))
+    contents = {FRONT: Content("text/html; charset=utf-8", b"<p>home</p>"), "/a b.txt": Content("text/plain; charset=utf-8", b"file")}
+    return Board(View(contents, State({FRONT: "1"})))
 
 
 @pytest.fixture
-def server(board: Board) -> Iterator[Server]:
-    opened = Server(board, 0)
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "small.tpu"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def server(board: Board, model: Path) -> Iterator[Server]:
+    opened = Server(board, model, 0)
     thread = Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield opened
@@ -40,9 +49,12 @@ def server(board: Board) -> Iterator[Server]:
     thread.join()
 
 
-def ask(server: Server, path: str = HOME, method: str = "GET", host: str | None = None) -> tuple[int, dict[str, str], bytes]:
+def ask(
+    server: Server, path: str = FRONT, method: str = "GET", host: str | None = None, body: str | None = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     connection = HTTPConnection(LOOPBACK, server.port, timeout=LONG)
-    connection.request(method, path, headers={} if host is None else {"Host": host})
+    given = {name.replace("_", "-"): text for name, text in headers.items()} | ({} if host is None else {"Host": host})
+    connection.request(method, path, None if body is None else body.encode(), given)
     response = connection.getresponse()
     body = response.read()
     connection.close()
@@ -58,7 +70,7 @@ def raw(server: Server, request: bytes) -> bytes:
 
 def test_pages_come_by_their_exact_paths(server: Server) -> None:
     assert ask(server)[::2] == (200, b"<p>home</p>")
-    assert ask(server, "/?x=1")[2] == b"<p>home</p>"
+    assert ask(server, "/view?x=1")[2] == b"<p>home</p>"
     assert ask(server, "/a%20b.txt")[2] == b"file"
 
 
@@ -96,11 +108,12 @@ def test_hosts_that_are_this_machine_are_answered(server: Server, name: str) -> 
 @pytest.mark.parametrize(
     "host", ["evil.example:{}", "localhost", "localhost:1", "localhost.evil.example:{}", "evil@localhost:{}", "0.0.0.0:{}", ""]
 )
-@pytest.mark.parametrize("path", [HOME, "/events", "/nothing"])
+@pytest.mark.parametrize("path", [FRONT, SOURCE, "/events", "/nothing"])
 def test_a_foreign_host_is_refused(server: Server, host: str, path: str) -> None:
     status, _, body = ask(server, path, host=host.format(server.port))
     assert status == 403
     assert b"home" not in body
+    assert b"softmax" not in body
 
 
 def test_a_request_with_two_hosts_or_none_is_refused(server: Server) -> None:
@@ -111,16 +124,80 @@ def test_a_request_with_two_hosts_or_none_is_refused(server: Server) -> None:
 
 def test_only_the_loopback_interface_listens(server: Server) -> None:
     assert server.socket.getsockname()[0] == "127.0.0.1"
-    assert server.address == f"http://127.0.0.1:{server.port}/"
+    assert server.address == f"http://127.0.0.1:{server.port}/?key={server.secret}"
 
 
 def test_every_answer_forbids_the_network_frames_and_caches(server: Server) -> None:
-    for path in (HOME, "/events", "/nothing"):
+    for path in (PAGE, FRONT, SOURCE, "/events", "/nothing"):
         _, headers, _ = ask(server, path, "HEAD")
         assert headers["Content-Security-Policy"].startswith("default-src 'self' ")
-        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "frame-ancestors 'self'" in headers["Content-Security-Policy"]
         assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+# The page and the source
+
+
+def saving(server: Server, text: str, tag: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    known = {"Origin": server.root.rstrip("/"), "Content_Type": PLAIN, "If_Match": tag, "X_Tpucc_Key": server.secret}
+    return ask(server, SOURCE, "PUT", body=text, **(known | headers))
+
+
+def test_the_page_has_its_parts_and_no_key(server: Server) -> None:
+    html = ask(server, PAGE)[2].decode()
+    assert "small.tpu" in html
+    assert server.secret not in html, "whoever reaches the port may read it"
+    for path in re.findall(r'(?:src|href)="(page/[^"]+)"', html):
+        assert ask(server, f"/{path}")[0] == 200
+
+
+def test_a_source_is_saved_over_what_it_was_made_from(server: Server, model: Path) -> None:
+    _, headers, body = ask(server, SOURCE)
+    assert body.decode() == SMALL
+    status, later, body = saving(server, WRONG, headers["ETag"])
+    assert (status, body.decode(), model.read_text()) == (200, WRONG, WRONG)
+    assert later["ETag"] == ask(server, SOURCE)[1]["ETag"] != headers["ETag"]
+    status, _, body = saving(server, SMALL, headers["ETag"])
+    assert (status, body) == (412, b"not saved: small.tpu has changed on the disk\n")
+    assert model.read_text() == WRONG
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X_Tpucc_Key": "guessed"},
+        {"X_Tpucc_Key": "\xe9"},
+        {"Origin": "http://elsewhere.example"},
+        {"Origin": "null"},
+        {"host": "elsewhere.example"},
+        {"Content_Type": "text/plain"},
+        {"Content_Length": str(LARGEST + 1)},
+    ],
+    ids=lambda headers: next(iter(headers)),
+)
+def test_only_the_page_with_the_key_saves(server: Server, model: Path, headers: dict[str, str]) -> None:
+    status, _, body = saving(server, WRONG, ask(server, SOURCE)[1]["ETag"], **headers)
+    assert (status, body.split(b":")[0]) == (403, b"not saved")
+    assert model.read_text() == SMALL
+
+
+def test_line_ends_modes_and_links_stay(server: Server, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept.tpu").write_bytes(SMALL.replace("\n", "\r\n").encode())
+    (tmp_path / "kept.tpu").chmod(0o640)
+    model.unlink()
+    model.symlink_to("kept.tpu")
+    assert saving(server, WRONG, ask(server, SOURCE)[1]["ETag"])[0] == 200
+    assert model.is_symlink()
+    assert (tmp_path / "kept.tpu").read_bytes() == WRONG.replace("\n", "\r\n").encode()
+    assert (tmp_path / "kept.tpu").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_source_that_cannot_be_edited_says_so(server: Server, model: Path) -> None:
+    model.write_bytes(b"\xff")
+    assert ask(server, SOURCE)[::2] == (409, f"can't edit {model}: it has text that is not UTF-8\n".encode())
+    model.unlink()
+    assert ask(server, SOURCE)[::2] == (409, f"can't read {model}: no such file\n".encode())
 
 
 # Events
@@ -155,9 +232,9 @@ def listening(server: Server) -> Iterator[Listening]:
 
 
 def test_a_page_hears_the_state_at_once_and_every_change(server: Server, board: Board, listening: Listening) -> None:
-    assert listening.state() == State({HOME: "1"})
-    board.show(View({}, State({HOME: "2"}, errors=3)))
-    assert listening.state() == State({HOME: "2"}, errors=3)
+    assert listening.state() == State({FRONT: "1"})
+    board.show(View({}, State({FRONT: "2"}, errors=3)))
+    assert listening.state() == State({FRONT: "2"}, errors=3)
 
 
 def test_a_heartbeat_comes_when_there_is_nothing_new(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +245,8 @@ def test_a_heartbeat_comes_when_there_is_nothing_new(server: Server, monkeypatch
     page.close()
 
 
-def test_stopping_ends_the_events(board: Board) -> None:
-    opened = Server(board, 0)
+def test_stopping_ends_the_events(board: Board, model: Path) -> None:
+    opened = Server(board, model, 0)
     thread = Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     page = Listening(opened.port)
@@ -185,7 +262,7 @@ def test_a_saved_source_becomes_a_new_page(tmp_path: Path) -> None:
     model = tmp_path / "small.tpu"
     model.write_text(SMALL)
     board, stop = Board(waiting(model.name)), Event()
-    opened = Server(board, 0)
+    opened = Server(board, model, 0)
     session = Session(recipe(model), board, lambda outcome, seconds: None, pause=0.01)
     threads = [Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01}), Thread(target=session.follow, args=(stop,))]
     for thread in threads:
@@ -197,7 +274,7 @@ def test_a_saved_source_becomes_a_new_page(tmp_path: Path) -> None:
         model.write_text(WRONG)
         bad = _settled(page)
         assert bad.errors == 1
-        assert bad.pages[HOME] != good.pages[HOME]
+        assert bad.pages[FRONT] != good.pages[FRONT]
         assert bad.pages[REPORT] == good.pages[REPORT]
         assert b'<mark class="error">v</mark>' in ask(opened)[2]
         assert ask(opened, "/explain/E0201")[2].startswith(b"# E0201: ")
@@ -221,13 +298,15 @@ def _settled(page: Listening) -> State:
 # Ports and the command
 
 
-def test_a_port_that_is_taken_is_passed_over_unless_it_was_asked_for(board: Board, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_passed_over_unless_it_was_asked_for(
+    board: Board, model: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(serving, "PORTS", range(server.port, server.port + 1))
-    other = open_server(board, None)
+    other = open_server(board, model, None)
     assert other.port != server.port
     other.server_close()
     with pytest.raises(UsageError, match="E0540: can't listen on port"):
-        open_server(board, server.port)
+        open_server(board, model, server.port)
 
 
 def test_the_command_serves_until_it_is_interrupted(

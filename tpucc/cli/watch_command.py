@@ -31,13 +31,13 @@ from tpucc.watch.site import waiting
 @click.option("--open/--no-open", "opens", default=False, help="Open the page in a browser.")
 @compile_options
 def command(model: Path, output: Path | None, port: int | None, opens: bool, **given: Any) -> None:
-    """Serve the report of MODEL on this machine, and compile again when a file of it changes."""
+    """Serve an editor of MODEL and its report on this machine, and compile again when a file of it changes."""
     if not model.is_file():
         raise UsageError(Diagnostic("E0504", f"can't read {model}: no such file"))
     options_from(given)  # what is wrong with the options can't be mended while we run
     board = Board(waiting(model.name))
     session = Session(_recipe(model, output or Path("build") / model.stem, given), board, _heard(model))
-    server = open_server(board, port)
+    server = open_server(board, model, port)
     click.echo(f"{printable(str(model))}: open {server.address} in a browser; Ctrl-C ends it")
     _serve(server, session, opens)
 

@@ -6,32 +6,19 @@ is the origin of what it asks.
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 import sys
 from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from mimetypes import guess_type
 from pathlib import Path
-from socketserver import TCPServer, ThreadingMixIn
 from threading import Lock
-from urllib.parse import unquote
 
-from tpucc.watch.server import LOOPBACK, NAMES, PATIENCE, allowed
+from tpucc.watch.loopback import JSON, PLAIN, LoopbackHandler, LoopbackServer
 
-LARGEST = 2**25
-"""Bytes that a request may have."""
 CONFIG = b'{"engine": "local"}'
-JSON = "application/json"
 TYPES = {".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm", ".json": JSON}
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'self'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+REFUSED = "only the page itself may ask"
 
 
 class Engine:
@@ -75,86 +62,54 @@ class Engine:
             return self._child
 
 
-class Server(ThreadingMixIn, TCPServer):
-    """Serves a built page on a port of the loopback interface; port 0 is any free one. Raises `OSError` when it can't be had."""
-
-    daemon_threads = True
-    allow_reuse_address = sys.platform != "win32"  # there it would share the port with whoever has it
-    request_queue_size = 64
+class Server(LoopbackServer):
+    """Serves a built page. Raises `OSError` when the port can't be had."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder, self.engine = folder.resolve(), Engine()
-        self.secret = f"/{secrets.token_urlsafe(16)}/"
-        super().__init__((LOOPBACK, port), Handler)
-        self.hosts = frozenset(f"{name}:{self.server_address[1]}" for name in NAMES)
+        super().__init__(port, Handler)
 
     @property
     def address(self) -> str:
-        return f"http://{LOOPBACK}:{self.server_address[1]}{self.secret}"
+        return f"{self.root}{self.secret}/"
 
     def stop(self) -> None:
         """Ends `serve_forever` in its thread, and what runs."""
         self.engine.stop()
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that goes away in the middle isn't an error of ours; other errors are reported as usual."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+        super().stop()
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LoopbackHandler):
     """Answers one request: for a file of the page, or for work."""
 
     server: Server
-    timeout = PATIENCE
 
     def do_GET(self) -> None:
         path = self._path()
         if path is None:
-            return self._refuse()
+            return self.refuse(REFUSED)
         if path == "config.json":
-            return self._send(HTTPStatus.OK, JSON, CONFIG)
+            return self.send(HTTPStatus.OK, JSON, CONFIG)
         file = (self.server.folder / (path or "index.html")).resolve()
         if not file.is_relative_to(self.server.folder) or not file.is_file():
-            return self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is nothing here\n")
+            return self.send(HTTPStatus.NOT_FOUND, PLAIN, b"there is nothing here\n")
         kind = TYPES.get(file.suffix) or guess_type(file.name)[0] or "application/octet-stream"
-        return self._send(HTTPStatus.OK, kind, file.read_bytes())
+        return self.send(HTTPStatus.OK, kind, file.read_bytes())
 
     def do_POST(self) -> None:
-        path, length = self._path(), self.headers.get("Content-Length", "")
-        own = self.headers.get("Origin", "").removeprefix("http://") in self.server.hosts
-        if path is None or not own or self.headers.get("Content-Type") != JSON or not length.isdecimal() or int(length) > LARGEST:
-            return self._refuse()
-        request = self.rfile.read(int(length))
+        path = self._path()
+        request = None if path is None else self.content(JSON)
+        if request is None:
+            return self.refuse(REFUSED)
         if path == "stop":
             self.server.engine.stop()
-            return self._send(HTTPStatus.OK, JSON, b"{}")
+            return self.send(HTTPStatus.OK, JSON, b"{}")
         answer = self.server.engine.ask(request) if path == "engine" else None
         if answer is None:
-            return self._send(HTTPStatus.CONFLICT, "text/plain", b"stopped\n")
-        return self._send(HTTPStatus.OK, JSON, answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Requests aren't worth a line at the terminal."""
-
-    def version_string(self) -> str:
-        return "tpucc"
+            return self.send(HTTPStatus.CONFLICT, PLAIN, b"stopped\n")
+        return self.send(HTTPStatus.OK, JSON, answer)
 
     def _path(self) -> str | None:
         """The path below the secret; None for who doesn't know it, and for a page elsewhere that says its own name as the host."""
-        path = unquote(self.path.partition("?")[0])
-        known = allowed(self.headers.get_all("Host", []), self.server.hosts) and path.startswith(self.server.secret)
-        return path.removeprefix(self.server.secret) if known else None
-
-    def _refuse(self) -> None:
-        self.close_connection = True
-        self._send(HTTPStatus.FORBIDDEN, "text/plain", b"only the page itself may ask\n")
-
-    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        for name, value in ({"Content-Type": kind, "Content-Length": str(len(body))} | HEADERS).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        secret = f"/{self.server.secret}/"
+        return self.place.removeprefix(secret) if self.known and self.place.startswith(secret) else None

@@ -1,39 +1,32 @@
-"""The server: on the loopback interface, from memory, and for pages of its own alone."""
+"""The server: on the loopback interface, for pages of its own alone, from memory; the source is read and written where it lies.
+
+Who may reach this machine's loopback interface may read. Who writes the source must also know the key that the printed address has.
+"""
 
 from __future__ import annotations
 
 import errno
-import sys
-from collections.abc import Sequence
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import TCPServer, ThreadingMixIn
+from pathlib import Path
+from secrets import compare_digest
 from threading import Condition
-from urllib.parse import unquote
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, UsageError, reason
-from tpucc.watch.site import PLAIN, Content, View
+from tpucc.diagnostics import Diagnostic, Error, UsageError, reason
+from tpucc.watch.editing import ChangedError, Edited
+from tpucc.watch.loopback import HEADERS, PLAIN, LoopbackHandler, LoopbackServer
+from tpucc.watch.page import page
+from tpucc.watch.site import View
 
-LOOPBACK = "127.0.0.1"
-NAMES = ("localhost", LOOPBACK, "[::1]")
 PORTS = range(8700, 8720)
 """Tried in this order when no port is asked for; past them the system chooses."""
-EVENTS = "/events"
+PAGE, SOURCE, EVENTS = "/", "/source", "/events"
+KEY = "X-Tpucc-Key"
+POLICY = "default-src 'self' 'unsafe-inline' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+"""The page may speak with this server and nobody else; no other page may frame it."""
 HEARTBEAT = 15.0
 """Seconds after which a page hears something even when there is nothing new: so that the end of a connection is noticed."""
-PATIENCE = 30.0
-"""Seconds that a request may take to arrive, or an answer to be taken."""
-SOURCES = "default-src 'self' 'unsafe-inline' data: blob:"
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": f"{SOURCES}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-"""With every answer. The page may speak with this server and nobody else; no other page may frame or read it."""
 
 
 class Board:
@@ -69,113 +62,94 @@ class Board:
             return (self._number, self._view) if self._open else None
 
 
-class Server(ThreadingMixIn, TCPServer):
-    """Serves a board on a port of the loopback interface; port 0 is any free one. Raises `OSError` when it can't be had."""
+class Server(LoopbackServer):
+    """Serves a board, and the page with the source at `path`. Raises `OSError` when the port can't be had."""
 
-    daemon_threads = True
-    allow_reuse_address = sys.platform != "win32"  # there it would share the port with whoever has it
-    request_queue_size = 64
-
-    def __init__(self, board: Board, port: int) -> None:
-        self.board = board
-        super().__init__((LOOPBACK, port), Handler)
-        self.port = int(self.server_address[1])
-        self.hosts = frozenset(f"{name}:{self.port}" for name in NAMES) | (frozenset(NAMES) if self.port == 80 else frozenset())
+    def __init__(self, board: Board, path: Path, port: int) -> None:
+        self.board, self.source = board, Edited(path)
+        self.page = page(path.name)
+        super().__init__(port, Handler)
 
     @property
     def address(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}/"
+        """With the key that lets the page save."""
+        return f"{self.root}?key={self.secret}"
 
     def stop(self) -> None:
         """Ends `serve_forever` in its thread, and the requests that wait for news."""
         self.board.close()
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that goes away in the middle isn't an error of ours; other errors are reported as usual."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+        super().stop()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers one request: a path that the view has, or the events."""
+class Handler(LoopbackHandler):
+    """Answers one request: the page and its parts, a path that the view has, the source, or the events."""
 
     server: Server
-    timeout = PATIENCE
+    common = HEADERS | {"Content-Security-Policy": POLICY}
 
     def do_GET(self) -> None:
-        self._answer(whole=True)
+        if not self.known:
+            return self.refuse("tpucc watch answers to localhost alone")
+        if self.place == EVENTS:
+            return self._events()
+        if self.place == SOURCE:
+            return self._source(None)
+        content = self.server.page.get(self.place) or self.server.board.view.contents.get(self.place)
+        if content is None:
+            return self.send(HTTPStatus.NOT_FOUND, PLAIN, b"there is nothing here\n")
+        return self.send(HTTPStatus.OK, content.type, content.body)
 
-    def do_HEAD(self) -> None:
-        self._answer(whole=False)
+    do_HEAD = do_GET
+
+    def do_PUT(self) -> None:
+        if self.place != SOURCE:
+            return self.do_POST()
+        text = self.content(PLAIN)
+        if text is None or not compare_digest(self.headers.get(KEY, "").encode(), self.server.secret.encode()):
+            return self.refuse("not saved: open the address that tpucc watch printed when it started")
+        return self._source(text)
 
     def do_POST(self) -> None:
-        self._send(HTTPStatus.METHOD_NOT_ALLOWED, Content(PLAIN, b"only GET and HEAD\n"), whole=True)
+        methods = "GET, HEAD, PUT" if self.place == SOURCE else "GET, HEAD"
+        self.send(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, f"only {methods}\n".encode(), {"Allow": methods})
 
-    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST
+    do_DELETE = do_PATCH = do_OPTIONS = do_POST
 
-    def version_string(self) -> str:
-        return "tpucc"
+    def _source(self, text: bytes | None) -> None:
+        """The source as it is, or after it has been written; a tag says which bytes it has."""
+        source = self.server.source
+        try:
+            body, tag = source.read() if text is None else source.write(text, self.headers.get("If-Match", ""))
+        except ChangedError as error:
+            return self.send(HTTPStatus.PRECONDITION_FAILED, PLAIN, f"{error}\n".encode())
+        except Error as error:
+            return self.send(HTTPStatus.CONFLICT, PLAIN, f"{error.diagnostics[0].message}\n".encode())
+        return self.send(HTTPStatus.OK, PLAIN, body, {"ETag": tag})
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Requests aren't worth a line at the terminal."""
-
-    def _answer(self, whole: bool) -> None:
-        """A page elsewhere whose name was pointed at this address still says its own name as the host, and is refused (DNS rebinding)."""
-        if not allowed(self.headers.get_all("Host", []), self.server.hosts):
-            return self._send(HTTPStatus.FORBIDDEN, Content(PLAIN, b"tpucc watch answers to localhost alone\n"), whole)
-        path = unquote(self.path.partition("?")[0])
-        if path == EVENTS:
-            return self._events(whole)
-        content = self.server.board.view.contents.get(path)
-        if content is None:
-            return self._send(HTTPStatus.NOT_FOUND, Content(PLAIN, b"there is nothing here\n"), whole)
-        return self._send(HTTPStatus.OK, content, whole)
-
-    def _send(self, status: HTTPStatus, content: Content, whole: bool) -> None:
-        self._head(status, content.type)
-        self.send_header("Content-Length", str(len(content.body)))
-        if status is HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", "GET, HEAD")
-        self.end_headers()
-        if whole:
-            self.wfile.write(content.body)
-
-    def _events(self, whole: bool) -> None:
+    def _events(self) -> None:
         """The state now and after every change, as server-sent events, until the reader goes or the server stops."""
-        self._head(HTTPStatus.OK, "text/event-stream")
-        self.end_headers()
+        self.head(HTTPStatus.OK, {"Content-Type": "text/event-stream"})
         number = -1
-        while whole and (found := self.server.board.after(number, HEARTBEAT)) is not None:
+        while self.command == "GET" and (found := self.server.board.after(number, HEARTBEAT)) is not None:
             news = found[0] != number
             number, view = found
             self.wfile.write(b"event: state\ndata: " + msgspec.json.encode(view.state) + b"\n\n" if news else b":\n\n")
 
-    def _head(self, status: HTTPStatus, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        for name, value in HEADERS.items():
-            self.send_header(name, value)
 
-
-def open_server(board: Board, port: int | None) -> Server:
-    """A server on this port, or without one on the next free port of `PORTS`. Raises `UsageError` E0540 when the port can't be had."""
+def open_server(board: Board, path: Path, port: int | None) -> Server:
+    """A server for the model at `path` on this port, or without one on the next free port of `PORTS`. Raises `UsageError` E0540 when the
+    port can't be had."""
     if port is not None:
         try:
-            return Server(board, port)
+            return Server(board, path, port)
         except OSError as error:
             message = f"can't listen on port {port}: {reason(error)}"
             mend = "without --port, tpucc takes one that is free"
             raise UsageError(Diagnostic("E0540", message, help=(mend,))) from None
     for candidate in PORTS:
         try:
-            return Server(board, candidate)
+            return Server(board, path, candidate)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
-    return Server(board, 0)
-
-
-def allowed(hosts: Sequence[str], known: frozenset[str]) -> bool:
-    return len(hosts) == 1 and hosts[0].strip().lower() in known
+    return Server(board, path, 0)

@@ -1,4 +1,4 @@
-"""The contents of the server: the pages and files of an outcome, by their paths."""
+"""What the server shows of an outcome: its pages and files, by their paths."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from functools import cache
 from importlib import resources
 from pathlib import PurePosixPath
 
-from tpucc.diagnostics import Diagnostic, counted
+import msgspec
+
+from tpucc.diagnostics import Diagnostic, counted, plain_diagnostic
 from tpucc.values import dataclass
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome
+from tpucc.watch.loopback import JSON, PLAIN
 from tpucc.watch.messages import Messages, explanations, messages_page, source_pane
 
-HOME, REPORT, MESSAGES, ICON = "/", "/report.html", "/messages", "/favicon.ico"
+FRONT, REPORT, MESSAGES, DIAGNOSTICS, ICON = "/view", "/report.html", "/messages", "/diagnostics.json", "/favicon.ico"
 END = b"</body>"
-PLAIN = "text/plain; charset=utf-8"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".json": "application/json",
+    ".json": JSON,
     ".tpub": "application/octet-stream",
 }
 """Types by the end of a name; all other files are text."""
@@ -48,7 +50,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that the server has to show at one time: contents by path, and the state."""
+    """All that the server has to show of a model at one time: contents by path, and the state."""
 
     contents: Mapping[str, Content]
     state: State
@@ -56,8 +58,8 @@ class View:
 
 def waiting(name: str) -> View:
     """Before the first compilation has ended."""
-    pages = {HOME: messages_page(Messages(f"{name} is being compiled")).encode()}
-    return _view(pages, {}, State({}, compiling=True))
+    pages = {FRONT: messages_page(Messages(f"{name} is being compiled")).encode()}
+    return _view(pages, {DIAGNOSTICS: b"[]"}, State({}, compiling=True))
 
 
 def compiling(view: View) -> View:
@@ -80,9 +82,10 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
     front = said if report is None else report
     if failed and report is not None:
         front = _before_end(report, tag("template", source_pane(given), id="tpucc-errors"))
-    pages = {MESSAGES: said, HOME: front}
+    pages = {MESSAGES: said, FRONT: front}
     pages |= {} if report is None else {REPORT: report}
     texts = {path: text.encode() for path, text in explanations(messages)}
+    texts[DIAGNOSTICS] = msgspec.json.encode([plain_diagnostic(message, outcome.source) for message in messages])
     state = State({}, errors=len(messages) if failed else 0, warnings=0 if failed else len(messages))
     return _view(pages, files | texts, state)
 
@@ -118,7 +121,7 @@ def _view(pages: Mapping[str, bytes], files: Mapping[str, bytes], state: State) 
 def _messages(name: str, outcome: Outcome, messages: Sequence[Diagnostic], good: Built | None) -> Messages:
     if isinstance(outcome, Built):
         heading = f"{name}: {counted(len(messages), 'warning')}" if messages else f"{name}: no errors and no warnings"
-        return Messages(heading, outcome.summary, messages, outcome.source, outcome.notes, {HOME: "the report"})
+        return Messages(heading, outcome.summary, messages, outcome.source, outcome.notes, {FRONT: "the report"})
     lead = "" if good is None else f"The report is that of the last version that compiled: {good.summary}."
     links = {} if good is None else {REPORT: "the last good report"}
     return Messages(f"{name}: {counted(len(messages), 'error')}", lead, messages, outcome.source, links=links)

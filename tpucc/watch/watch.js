@@ -2,12 +2,14 @@
 
 /**
  * What `tpucc watch` adds to a page that it serves: the page loads itself again when the server has another one in its place, and says
- * in a corner what it can't show. The address's fragment, where the report keeps its selection, stays.
+ * in a corner what it can't show. The address's fragment, where the report keeps its selection, stays. The page with the editor, whose frame
+ * it is in, hears the state from it.
  *
  * @typedef {{pages: Object<string, string>, errors: number, warnings: number, compiling: boolean}} State
  */
 (() => {
   const { place, digest } = document.currentScript.dataset;
+  const framed = window.parent !== window;
   const stale = document.getElementById("tpucc-errors");
   const bar = document.createElement("aside");
   bar.className = "tpucc-watch";
@@ -37,12 +39,13 @@
 
   /** @param {State} state */
   function hear(state) {
+    if (framed) window.parent.postMessage(state, location.origin);
     const now = state.pages[place];
     const outdated = state.errors > 0 && place === "/report.html";
     if (now !== undefined && now !== digest) location.reload();
     else if (state.compiling) say("compiling …");
     else if (stale) say(`${counted(state.errors, "error")}; the report is that of the last version that compiled`, "/messages", "see them alone");
-    else if (outdated) say(`${counted(state.errors, "error")} in the source as it is now`, "/", "see them");
+    else if (outdated) say(`${counted(state.errors, "error")} in the source as it is now`, "/view", "see them");
     else if (state.warnings > 0 && place !== "/messages") say(counted(state.warnings, "warning"), "/messages", "see them");
     else say("");
   }
@@ -89,6 +92,7 @@
 
   document.addEventListener("click", keepHash);
   document.addEventListener("visibilitychange", listen);
+  document.documentElement.classList.toggle("tpucc-framed", framed);
   showFirst();
   if (stale) showErrors();
   listen();

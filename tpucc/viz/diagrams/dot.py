@@ -13,9 +13,11 @@ import graphviz
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
-from tpucc.viz.text import NORMAL, SMALL, shown
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
 POINTS = 72.0
+PADDING = 12.0
+"""Around a text of the heading, in points."""
 FONTS = "Helvetica,Arial,sans-serif"
 
 
@@ -31,7 +33,7 @@ def dot_source(diagram: Diagram) -> str:
         if index not in diagram.owners:
             continue  # Graphviz gives a cluster without boxes no place
         with graph.subgraph(name=f"cluster_{index}") as inner:
-            inner.attr(label=_sized((cluster.label,), 7.0 * len(shown(cluster.label)), 14.0), style="rounded", color=INKS["rule"].light)
+            inner.attr(label=_sized((cluster.label,), 7.0 * len(shown(cluster.label)), 15.0), style="rounded", color=INKS["rule"].light)
             _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index])
     _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0])
     fan = Counter(edge.tail for edge in diagram.edges)
@@ -96,21 +98,27 @@ def origin_text(lines: tuple[int, ...]) -> str:
 
 
 def _sized(texts: tuple[str, ...], width: float, height: float) -> str:
-    """A label of at least this size: an HTML-like table with one cell."""
+    """A label of this size, whatever fonts there are: an HTML-like table with one cell."""
     body = "<br/>".join(escaped(shown(text)) for text in texts)
-    cell = f'<td width="{width:.0f}" height="{height:.0f}">{body}</td>'
+    cell = f'<td fixedsize="true" width="{width:.0f}" height="{height:.0f}">{body}</td>'
     return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="0"><tr>{cell}</tr></table>>'
 
 
 def _heading(diagram: Diagram) -> str:
-    """Title, subtitle and legend, as the graph's own label."""
+    """Title, subtitle and legend, as the graph's own label, of a size that doesn't depend on fonts."""
     rows = [f"<b>{escaped(shown(diagram.title, 200))}</b>"]
     rows += [escaped(shown(diagram.subtitle, 300))] if diagram.subtitle else []
     span = f' colspan="{max(1, len(diagram.kinds))}" align="left"'
     lines = "".join(f"<tr><td{span}>{row}</td></tr>" for row in rows)
     cells = "".join(_legend_cell(kind) for kind in diagram.kinds)
     legend = f"<tr>{cells}</tr>" if cells else ""
-    return f'<<table border="0" cellborder="0" cellspacing="4">{lines}{legend}</table>>'
+    width = max(
+        text_width(shown(diagram.title, 200), NORMAL, bold=True),
+        text_width(shown(diagram.subtitle, 300), NORMAL),
+        sum(text_width(KINDS[kind].meaning, NORMAL) + PADDING for kind in diagram.kinds),
+    )
+    size = f'fixedsize="true" width="{width + PADDING:.0f}" height="{(len(rows) + bool(cells)) * (NORMAL * LINE_HEIGHT + PADDING):.0f}"'
+    return f'<<table border="0" cellborder="0" cellspacing="4" {size}>{lines}{legend}</table>>'
 
 
 def _legend_cell(kind: Kind) -> str:

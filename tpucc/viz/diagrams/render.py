@@ -1,8 +1,8 @@
 """The rendering chain: who lays out the diagrams.
 
-In order: the program that `$TPUCC_DOT` names, the system's `dot`, pygraphviz (whose wheels carry Graphviz), and the layout that is built
-in. The first three work in a child process with a time limit; whatever happens to it, there is a picture. `TPUCC_DOT=builtin` goes
-straight to the last.
+In order: a function that was handed over with `use`, the program that `$TPUCC_DOT` names, the system's `dot`, pygraphviz (whose wheels
+carry Graphviz), and the layout that is built in. The three programs work in a child process with a time limit; whatever happens to it,
+there is a picture. `TPUCC_DOT=builtin` goes straight to the last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata, util
 
 from tpucc.diagnostics import reason
@@ -40,6 +40,9 @@ for source in json.load(sys.stdin):
     sys.stdout.buffer.write(AGraph(string=source).draw(format="json0", prog="dot") + b"\\n")
 """
 """Run in a child process: a crash or a hang in Graphviz can't take the compiler with it."""
+Layouter = Callable[[str], str]
+"""Gets a diagram in DOT, and gives Graphviz's JSON of its layout (`-Kdot -Tjson0`)."""
+_handed: dict[str, Layouter] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,18 @@ class RenderError(Exception):
     """A renderer that gave no picture; the message says why."""
 
 
+def use(name: str, layouter: Layouter) -> None:
+    """Puts a layouter of this process at the head of the chain, for where there are no child processes: in a browser, Graphviz in
+    WebAssembly. What it raises is a reason to go on with the next."""
+    _handed[name] = layouter
+
+
 def renderers() -> tuple[Renderer, ...]:
     """The chain in its order, for `tpucc doctor`. The first that is available will be used."""
     wanted = os.environ.get(VARIABLE, "")
     chain = []
+    if wanted != "builtin":
+        chain += [Renderer(name, True, "in this process") for name in _handed]
     if wanted and wanted != "builtin":
         path = shutil.which(wanted)
         chain.append(Renderer(f"${VARIABLE}", path is not None, path or f"{wanted} isn't a program"))
@@ -157,14 +168,24 @@ def _laid_out(diagrams: Sequence[Diagram], patience: float) -> list[_Laid]:
 def _answers(link: Renderer, diagrams: Sequence[Diagram], patience: float) -> list[Layout | str]:
     """For each diagram its layout, or why there is none. If they can't be had all at once, each is asked for alone."""
     sources = [dot_source(diagram) for diagram in diagrams]
-    command = [sys.executable, "-P", "-c", WORKER] if link.name == "pygraphviz" else [link.detail, "-Kdot", "-Tjson0"]
     try:
-        text = json.dumps(sources) if link.name == "pygraphviz" else "\n".join(sources)
-        return [*read_layouts(_child(command, text, patience), diagrams)] if diagrams else []
+        return [*read_layouts(_json(link, sources, patience), diagrams)] if diagrams else []
     except (RenderError, ValueError, RecursionError) as error:
         if len(diagrams) == 1:
             return [str(error)]
     return [answer for diagram in diagrams for answer in _answers(link, [diagram], patience)]
+
+
+def _json(link: Renderer, sources: Sequence[str], patience: float) -> str:
+    """What a renderer says of these diagrams, one after the other. Raises `RenderError`."""
+    if link.name in _handed:
+        try:
+            return "\n".join(map(_handed[link.name], sources))
+        except Exception as error:
+            raise RenderError(f"{type(error).__name__}: {error}") from None
+    if link.name == "pygraphviz":
+        return _child([sys.executable, "-P", "-c", WORKER], json.dumps(sources), patience)
+    return _child([link.detail, "-Kdot", "-Tjson0"], "\n".join(sources), patience)
 
 
 def _child(command: list[str], text: str, patience: float) -> str:

@@ -62,8 +62,17 @@ const listing = simple("asm", [[/^[;|].*/, "comment"], [/^\.\w+/, "meta"], [/^-?
 
 export const languages = { model, listing: () => listing, python: () => StreamLanguage.define(python) };
 
+/** The one change that makes a text of another: what they begin and end with in common stays. */
+function difference(old, text) {
+  const least = Math.min(old.length, text.length);
+  let [from, same] = [0, 0];
+  while (from < least && old[from] === text[from]) from += 1;
+  while (same < least - from && old.at(-1 - same) === text.at(-1 - same)) same += 1;
+  return { from, to: old.length - same, insert: text.slice(from, text.length - same) };
+}
+
 /**
- * An editor in an element. `changed` hears of what the visitor writes, not of `write`.
+ * An editor in an element. `changed` hears of what the visitor writes, not of `write` and `follow`.
  *
  * @param {HTMLElement} place
  * @param {object} language
@@ -89,6 +98,13 @@ export function editor(place, language, label, changed, run) {
     writing = false;
   }
 
+  /** Another text, of which the visitor keeps the place and may undo the difference. */
+  function follow(text) {
+    writing = true;
+    view.dispatch({ changes: difference(view.state.doc.toString(), text) });
+    writing = false;
+  }
+
   /** The place of a line and a column, which count from one and in whole characters. */
   function at(line, column) {
     const found = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
@@ -110,5 +126,5 @@ export function editor(place, language, label, changed, run) {
     view.focus();
   }
 
-  return { write, text: () => view.state.doc.toString(), mark, go };
+  return { write, follow, text: () => view.state.doc.toString(), mark, go };
 }

@@ -1,0 +1,49 @@
+"""The watched source as the page reads and writes it. The file is the truth: a text is saved only over the text that it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from threading import Lock
+
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.files import read_file, write_file
+from tpucc.watch.loopback import LARGEST
+
+
+class ChangedError(Exception):
+    """The file has other bytes than those that the edited text was made from."""
+
+
+class Edited:
+    """A source file, read and written by the threads of the requests. Contents come with their tag, which differs when a byte does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._saving = Lock()
+
+    def read(self) -> tuple[bytes, str]:
+        """The file as UTF-8, and its tag. Raises `UsageError` where it can't be read, or isn't UTF-8, and `LimitError`."""
+        content = read_file(self._path, most=LARGEST)
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            raise UsageError(Diagnostic("E0504", f"can't edit {self._path}: it has text that is not UTF-8")) from None
+        return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+    def write(self, text: bytes, known: str) -> tuple[bytes, str]:
+        """The file after it has this text in place of the one with the tag `known`; its line ends and its mode stay, and a link stays one.
+
+        Raises `ChangedError`, and what `read` and `write_file` raise.
+        """
+        with self._saving:
+            old, tag = self.read()
+            if tag != known:
+                raise ChangedError(f"not saved: {self._path.name} has changed on the disk")
+            place = Path(os.path.realpath(self._path))
+            mode = stat.S_IMODE(place.stat().st_mode)
+            write_file(place, text.replace(b"\n", b"\r\n") if b"\r\n" in old else text)
+            place.chmod(mode)
+            return self.read()

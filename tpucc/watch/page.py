@@ -1,0 +1,65 @@
+"""The page of `tpucc watch`: an editor with the source, and beside it, in a frame, the report that follows it.
+
+The editor is CodeMirror where the archive `EDITOR` is: `make editor` fetches it, and a wheel has it if it was there. Without it the editor
+is a text area. Both have the same interface (`editor.js`, `plain.js`).
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from string import Template
+
+from tpucc.diagnostics import printable
+from tpucc.frontend.words import STATEMENTS, TOP_LEVEL
+from tpucc.ops import INTERNAL, OPS
+from tpucc.viz.palette import theme
+from tpucc.viz.svg import escaped
+from tpucc.watch.site import Content
+
+FOLDER = Path(__file__).parent / "page"
+EDITOR = FOLDER / "codemirror.zip"
+"""Modules of CodeMirror, their licences, and `imports.json`: the file of each module by the name that scripts import it by."""
+IMPORTS = "imports.json"
+PARTS = "/page/"
+SCRIPTS = ("page.js", "editor.js", "plain.js", "boxes.js")
+STYLES = ("editor.css", "page.css")
+TYPES = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
+WORDS = ("and", "or", "not", "in", "range", "True", "False")
+NUMBERS = ("f32", "i8", "i16", "i32")
+
+
+def page(name: str) -> Mapping[str, Content]:
+    """The page for a source of this name, and its parts, by their paths."""
+    parts = dict(_parts())
+    imports = {"editor": f".{PARTS}plain.js"}
+    if f"{PARTS}{IMPORTS}" in parts:
+        found = json.loads(parts[f"{PARTS}{IMPORTS}"].body)
+        imports = {"editor": f".{PARTS}editor.js"} | {word: f".{PARTS}{file}" for word, file in found.items()}
+    text = Template((FOLDER / "page.html").read_text("utf-8")).substitute(
+        name=escaped(printable(name)),
+        theme=theme(),
+        imports=json.dumps({"imports": imports}),
+        words=json.dumps(language()),
+    )
+    return parts | {"/": Content("text/html; charset=utf-8", text.encode())}
+
+
+def language() -> dict[str, list[str]]:
+    """The words that an editor colours."""
+    return {"keywords": [*TOP_LEVEL, *STATEMENTS, *WORDS], "functions": sorted(set(OPS) - INTERNAL), "types": list(NUMBERS)}
+
+
+def _parts() -> Iterator[tuple[str, Content]]:
+    for name in (*SCRIPTS, *STYLES):
+        yield _part(name, (FOLDER / name).read_bytes())
+    if EDITOR.is_file():
+        with zipfile.ZipFile(EDITOR) as archive:
+            yield from (_part(name, archive.read(name)) for name in archive.namelist())
+
+
+def _part(name: str, body: bytes) -> tuple[str, Content]:
+    kind = TYPES.get(PurePosixPath(name).suffix, "text/plain")
+    return PARTS + name, Content(f"{kind}; charset=utf-8", body)
