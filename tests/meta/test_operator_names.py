@@ -91,6 +91,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "import slice, matmul*2, slice*2",
         REWRITE,
     ),
+    "passes/computed_kernels.py": ("import conv2d, import patches, import transpose, matmul*2, patches, transpose", REWRITE),
     "passes/compose_tables.py": ("import constant", NODES),
     "passes/depthwise.py": ("import constant", NODES),
     "passes/constant_folding.py": ("constant, import constant", NODES),
@@ -135,6 +136,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "conv2d*3, import conv2d, import patches, patches",
         REWRITE,
     ),
+    "passes/place.py": ("matmul", "a product is written with an operator of the language"),
     "passes/push_slices.py": (
         "constant, import constant, import slice, slice*2",
         REWRITE,

@@ -461,6 +461,40 @@ def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> Non
     np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
 
 
+@pytest.mark.parametrize(
+    ("op", "kernel", "attributes"),
+    [
+        ("Conv", (6, 4, 3, 2), {"pads": [1, 0, 2, 1], "strides": [2, 1]}),
+        ("Conv", (4, 2, 3, 3), {"group": 2, "dilations": [2, 1]}),
+        ("Conv", (8, 1, 2, 2), {"group": 4}),
+        ("ConvTranspose", (4, 3, 3, 2), {"strides": [2, 2], "pads": [1, 0, 1, 1]}),
+    ],
+)
+def test_kernels_may_be_computed(op: str, kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    nodes = [node("Tanh", ["k"], ["t"]), node(op, ["x", "t", "b"], ["y"], **attributes)]
+    filters = kernel[0] if op == "Conv" else kernel[1]
+    compared(model_of(nodes, [], {"x": (2, 4, 7, 9), "k": kernel, "b": (filters,)}))
+
+
+def test_a_network_of_dynamic_filters_has_a_kernel_for_each_image() -> None:
+    """A product makes the kernels, and each image is a group: [1, N·C, H, W] with [N·F, C, 3, 3]."""
+    nodes = [
+        node("MatMul", ["z", "w"], ["k"]),
+        node("Reshape", ["k", "kernels"], ["kernel"]),
+        node("Reshape", ["x", "groups"], ["image"]),
+        node("Conv", ["image", "kernel"], ["c"], group=2, pads=[1, 1, 1, 1]),
+        node("Reshape", ["c", "images"], ["y"]),
+    ]
+    constants = [drawn("w", 5, 72), whole("kernels", 4, 4, 3, 3), whole("groups", 1, 8, 7, 9), whole("images", 2, 2, 7, 9)]
+    assert "conv2d" in ops(compared(model_of(nodes, constants, IMAGE | {"z": (2, 5)})))
+
+
+def test_a_transposed_convolution_with_a_computed_kernel_has_no_groups() -> None:
+    nodes = [node("Tanh", ["k"], ["t"]), node("ConvTranspose", ["x", "t"], ["y"], group=2)]
+    with pytest.raises(tpucc.Error, match="its kernel is computed and would get zeros"):
+        built(model_of(nodes, [], IMAGE | {"k": (4, 3, 2, 2)}))
+
+
 def test_dynamic_quantisation_is_computed_with_real_values() -> None:
     weights = DRAW.integers(-127, 128, (6, 5)).astype(np.int8)
     constants = [array(weights, "w"), array(np.int8(0), "wz"), array(np.float32(0.01), "ws")]
