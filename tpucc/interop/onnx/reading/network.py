@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ class Network:
         self._constants = constants
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
+        self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
 
@@ -121,10 +123,15 @@ class Network:
                 return node
             number += 1
             key = f"{wanted}.{number}"
+        content = _content(values) if name not in self.grids else None
+        if content in self._contents:
+            return self._contents[content]
         made = OPS["weight"].attributes(key=key)
         node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
         self.weights[key] = np.ascontiguousarray(values)
+        if content is not None:
+            self._contents[content] = node
         return node
 
     def tensor(self, value: Value) -> Tensor:
@@ -296,6 +303,14 @@ def _short(array: AnyArray) -> AnyArray:
     while array.ndim > 1 and array.shape[0] == 1:
         array = array[0]
     return array
+
+
+def _content(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:
+    """What tells matrices apart: exporters that unroll a loop write its weights for each step. None where equality may be chance: vectors,
+    and one number over and over."""
+    if values.ndim < 2 or (values == values.reshape(-1)[0]).all():
+        return None
+    return values.shape, sha256(np.ascontiguousarray(values).data).digest()
 
 
 def _stored(array: AnyArray) -> int:
