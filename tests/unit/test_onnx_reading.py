@@ -232,6 +232,29 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
     compared(model_of([made], constants, inputs, outputs))
 
 
+def test_the_steps_of_an_lstm_are_calls_in_a_loop_and_a_step_reads_as_its_formulas(tmp_path: Path) -> None:
+    constants = [drawn("w", 1, 16, 6), drawn("r", 1, 16, 4), drawn("b", 1, 32), drawn("fc", 4, 3)]
+    nodes = [
+        node("Tanh", ["x"], ["t"]),
+        node("LSTM", ["t", "w", "r", "b"], ["", "h"], hidden_size=4, name="lstm"),
+        node("MatMul", ["h", "fc"], ["y"]),
+    ]
+    (tmp_path / "m.onnx").write_bytes(model_of(nodes, constants, {"x": (5, 2, 6)}).SerializeToString())
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    lines = [line.strip() for line in source.splitlines() if "weight" not in line]
+    start = lines.index("z = x @ kernel + h @ recurrent + bias")
+    assert lines[start + 1 : start + 7] == [
+        "i = sigmoid(z[:, :4])",
+        "f = sigmoid(z[:, 4:8])",
+        "g = tanh(z[:, 8:12])",
+        "c = f * c + i * g",
+        "o = sigmoid(z[:, 12:])",
+        "return o * tanh(c), c",
+    ]
+    assert "for t in range(5):" in lines
+    assert source.count("lstm_step(") == 2, "the function and its one call"
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
 def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> None:
     """As exporters write it: with an open batch, both directions side by side at each step, and the last step's used."""

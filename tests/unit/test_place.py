@@ -11,6 +11,7 @@ import pytest
 from tests.support.operator_graphs import Model, applied, context
 from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.ir.graph import Graph
+from tpucc.options import options_of
 from tpucc.passes.place import Place, keeps_rows, needs_host, placement
 
 W44 = np.ones((4, 4), np.float32)
@@ -329,6 +330,15 @@ def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help:
     assert found.code == "E0534"
     assert message in found.message
     assert help in found.help[0]
+
+
+def test_a_layer_is_not_kept_in_another_width_and_the_message_says_what_is_possible() -> None:
+    with pytest.raises(UsageError) as caught:
+        options_of(keep={"fc1": "16"})
+    (found,) = caught.value.diagnostics
+    assert found.message == "a layer is kept on the host, in float32; fc1 can't be kept as 16"
+    (help,) = found.help
+    assert help == "a program has one width: --activation-bits 16 is for all its layers; --keep fc1=host computes it in float32"
 
 
 def residual(model: Model, x: str, name: str) -> str:
