@@ -12,6 +12,7 @@ from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
+from tpucc.interop.onnx.reading.layers import with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported, refused
@@ -104,7 +105,7 @@ def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout
 
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
-        self.model, self.graph, self.sizes, self.layout = model, counted_from_the_start(model.graph), sizes, layout
+        self.model, self.graph, self.sizes, self.layout = model, with_layers(counted_from_the_start(model.graph)), sizes, layout
         self.network = Network(name, model.graph.constants)
         self.values: dict[str, Value | None] = {}
         """By ONNX's names; None for one that a rule has failed to make."""

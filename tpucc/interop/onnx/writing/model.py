@@ -16,7 +16,7 @@ OPSET, IR_VERSION = 21, 10
 class OnnxNode:
     """A node with one result. `name` is that of the node of our graph that it ends, or else the result's.
 
-    An input that is left out has no name. `origin` are the places in the source.
+    An input that is left out has no name. `origin` are the places in the source. `scale` is that of integers which are a layer's result.
     """
 
     name: str
@@ -25,6 +25,7 @@ class OnnxNode:
     result: str
     attributes: Mapping[str, Any]
     origin: str = ""
+    scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
