@@ -725,7 +725,10 @@ OPERATORS: list[torch.library.Library] = []
 
 def torchvision_models() -> Any:
     """The networks of torchvision. Its compiled operators, which may be those of another build of PyTorch, aren't needed for them: those
-    that it asks for while it is imported are declared, without functions. Raises `ImportError` where it isn't installed, or Pillow isn't."""
+    that it asks for while it is imported are declared, without functions.
+
+    Raises `ImportError` where it isn't installed, or Pillow isn't.
+    """
     try:
         return importlib.import_module("torchvision.models")
     except RuntimeError:

@@ -32,7 +32,7 @@ Dimension = int | str | None
 
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
-SCALE = b"scale"
+HELD = b"tpucc.scale_and_zero_point"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
 LONGEST_ENTRY = 4096
 """Bytes of an entry that is read."""
@@ -50,8 +50,8 @@ class OnnxNode:
     domain: str = ""
     scope: str = ""
     """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
-    scale: float | None = None
-    """That of the integers, where tpucc's export says so."""
+    held: tuple[float, int] | None = None
+    """The scale and the zero point of the integers, where tpucc's export says so."""
 
     @property
     def title(self) -> str:
@@ -161,7 +161,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
 
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
-    scale: float | None = None
+    held: tuple[float, int] | None = None
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:
@@ -176,8 +176,8 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
             case 9:
                 key, content = _entry(view(value), files)
                 scope = _scope(content) if key == SCOPES else scope
-                scale = _scale(content) if key == SCALE else scale
-    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, scale)
+                held = _held(content) if key == HELD else held
+    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
 
 
 def _entry(data: memoryview, files: Files) -> tuple[bytes, str]:
@@ -195,13 +195,14 @@ def _scope(content: str) -> str:
     return names[-2] if len(names) > 1 else ""
 
 
-def _scale(content: str) -> float | None:
-    """A finite float32 number above zero; None for another text."""
+def _held(content: str) -> tuple[float, int] | None:
+    """A finite float32 number above zero, and an integer; None for another text."""
     try:
-        scale = float(np.float32(content))
+        scale, zero = content.split()
+        held = float(np.float32(scale)), int(zero)
     except ValueError:
         return None
-    return scale if 0 < scale < np.inf else None
+    return held if 0 < held[0] < np.inf and abs(held[1]) < 2**15 else None
 
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:

@@ -217,7 +217,7 @@ class _Writer:
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
         held = node.type.quantisation if is_layer(node) else None
-        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name, scale=held.scale if held else None)
+        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name, held=held)
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)
