@@ -106,10 +106,15 @@ def same_integers(path: Path, exe: tpucc.Executable) -> bool:
 def test_a_quantised_export_is_imported_with_the_same_integers(path: Path, tmp_path: Path) -> None:
     exe = tpucc.compile(path, params={name: int(value) for name, value in SMALLER.get(path.stem, {}).items()})
     if path.stem in TABLES:
-        with pytest.raises(tpucc.Error, match="doesn't say its function"):
+        with pytest.raises(tpucc.Error, match="layers with tables or 16 bits"):
             same_integers(tmp_path / "model.onnx", exe)
     else:
         assert same_integers(tmp_path / "model.onnx", exe) == (path.stem not in OTHER_INTEGERS)
+
+
+def test_sixteen_bits_are_not_read_back(tmp_path: Path) -> None:
+    with pytest.raises(tpucc.Error, match="layers with tables or 16 bits"):
+        same_integers(tmp_path / "model.onnx", tpucc.compile_source(LAYERS, activation_bits=16))
 
 
 def test_each_kind_of_layer_is_imported_with_the_same_integers(tmp_path: Path) -> None:

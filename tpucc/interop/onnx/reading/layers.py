@@ -21,10 +21,10 @@ from tpucc.numerics import AnyArray, Float32, multiplier
 
 MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Transpose"})
 """What the export does with integers that keep their scale."""
-ENDS = frozenset({"QLinearConv", "QLinearMatMul", "QuantizeLinear"})
-"""What makes integers of sums."""
-TABLE = "Table"
-"""What stands for a layer that ends in a table: no operator of ONNX."""
+ENDS = {"QLinearConv": 7, "QLinearMatMul": 7, "QuantizeLinear": 2}
+"""What makes integers of sums, and the operand that is their zero point."""
+LAYER = "Layer"
+"""What stands for a layer that can't be read back: no operator of ONNX."""
 
 
 class _Unknown(Exception):
@@ -32,7 +32,7 @@ class _Unknown(Exception):
 
 
 def with_layers(graph: OnnxGraph) -> OnnxGraph:
-    """The graph with layers as operators of real values. One whose steps aren't known stays as it is."""
+    """The graph with layers as operators of real values. One whose steps don't say which becomes a node `Layer`."""
     return _Layers(graph).read() if any(node.held for node in graph.nodes) else graph
 
 
@@ -54,9 +54,9 @@ class _Layers:
             start, self.last = len(self.nodes), node
             try:
                 self._layer(node)
-            except (_Unknown, KeyError, IndexError):
+            except (_Unknown, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
                 del self.nodes[start:]
-                self.nodes.append(node)
+                self.nodes.append(node if node.held is None or node.op in MOVES else replace(node, op=LAYER, inputs=()))
             self._note(node)
         return replace(self.graph, nodes=self._needed(), constants=self.constants)
 
@@ -87,12 +87,9 @@ class _Layers:
         if node.held is None:
             raise _Unknown
         self.own = Quantisation(*node.held)
-        if node.op == "Gather":
-            self.nodes.append(replace(node, op=TABLE, inputs=()))
-        elif node.op in ENDS:
-            self._quantised(self._steps(node))
-        else:
+        if node.op not in ENDS or self.constants[node.inputs[ENDS[node.op]]].dtype != I8.numpy:
             raise _Unknown
+        self._quantised(self._steps(node))
 
     def _steps(self, end: OnnxNode) -> str:
         """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `_Unknown`."""
@@ -163,6 +160,8 @@ class _Layers:
         steps: Float32 | None = None
         for product in self._terms(self._step(total.inputs[0])):
             x, weights = product.inputs
+            if {self.constants[weights].shape[1:], bias.shape} != {factors.shape}:
+                raise _Unknown
             scales = self._weight_scales(factors, x)
             bias = bias + self.held[x].zero_point * self.constants[weights].sum(axis=0, dtype=np.int64)
             real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=1)
@@ -209,6 +208,8 @@ class _Layers:
             if float(multiplier(self.held[integers].scale, 1.0, self.own.scale)) != factor:
                 raise _Unknown
             return self._dequantised(integers)
+        if self.constants[zero].size != 1:
+            raise _Unknown
         scale = np.float32(factor * self.own.scale)
         return self._constant((self.constants[integers].astype(np.float32) - self.constants[zero]) * scale, "values")
 

@@ -12,7 +12,7 @@ from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.layers import TABLE, with_layers
+from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported, refused
@@ -82,7 +82,7 @@ NEAREST: Mapping[str, str] = {
     "Scan": "unroll the loop, as exporters do with dynamo=False",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    TABLE: "a table of integers doesn't say its function: the file that `tpucc export` writes without --quantized is read",
+    LAYER: "layers with tables or 16 bits aren't read back: the file that `tpucc export` writes without --quantized is",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
