@@ -32,7 +32,7 @@ Dimension = int | str | None
 
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
-HELD = b"tpucc.scale_and_zero_point"
+HELD = b"scale_and_zero_point"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
 LONGEST_ENTRY = 4096
 """Bytes of an entry that is read."""

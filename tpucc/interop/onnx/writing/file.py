@@ -27,7 +27,7 @@ FLOAT, INT, STRING, TENSOR, INTS = 1, 2, 3, 4, 7
 """The types of attributes."""
 TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f64": 11}
 """ONNX's numbers of the types of elements."""
-HELD = "tpucc.scale_and_zero_point"
+HELD = "scale_and_zero_point"
 """The entry of a node's metadata that says those of its integers: QuantizeLinear and QLinearConv may have others, see `layers`."""
 OF_ARRAYS: Mapping[np.dtype[Any], int] = {
     np.dtype(np.uint8): TYPES["u8"],
