@@ -193,11 +193,11 @@ def _on_host(keep: Mapping[str, str]) -> tuple[str, ...]:
     """The layers to keep on the host. Raises `UsageError` E0534 for another way of keeping one."""
     for layer, way in keep.items():
         if way != HOST:
-            wide = "a program has one width: --activation-bits 16 widens all its layers"
-            near = wide if way in map(str, BY_BITS) else f"write {layer}={HOST}"
-            raise UsageError(
-                Diagnostic("E0534", f"a layer is kept on the {HOST}, in float32; {layer} can't be kept as {way}", help=(near,))
-            )
+            near = f"--keep {layer}={HOST} computes it in float32"
+            if way in map(str, BY_BITS):
+                near = f"a program has one width: --activation-bits {way} is for all its layers; {near}"
+            message = f"a layer is kept on the {HOST}, in float32; {layer} can't be kept as {way}"
+            raise UsageError(Diagnostic("E0534", message, help=(near,)))
     return tuple(keep)
 
 

@@ -1,13 +1,13 @@
 """Products of two computed values: by the matrix unit, whose weights the host writes, and by the host.
 
-Random networks around such products, with batch dimensions that broadcast on either side, equal the layers' integer reference bit for bit
-on machines of any size, by both executors, and read back from every text form.
+Random networks around such products, with batch dimensions that broadcast on either side, and around convolutions with computed kernels,
+equal the layers' integer reference bit for bit on machines of any size, by both executors, and read back from every text form.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -66,6 +66,32 @@ def network(seed: int) -> str:
     return f"weights random(seed={seed})\nmodel net({', '.join(inputs)}):\n    {body}\n"
 
 
+def convolution(seed: int) -> str:
+    """A source with a convolution by a computed kernel between two others: ragged, with strides, dilation, padding and groups."""
+    draw = random.Random(seed)
+    groups = draw.choice([1, 1, 2, 3])
+    c, f = groups * draw.randint(1, 3), groups * draw.randint(1, 3)
+    r, s = draw.randint(1, 3), draw.randint(1, 3)
+    steps = {
+        "stride": (draw.randint(1, 2), draw.randint(1, 3)),
+        "padding": draw.choice(['"same"', '"valid"', (draw.randint(0, 2), 1, 0, 2)]),
+        "dilation": (draw.randint(1, 2), 1),
+        "groups": groups,
+    }
+    called = ", ".join(f"{name}={value}" for name, value in steps.items())
+    k = draw.choice([f"tanh(reshape(z @ g, ({r}, {s}, {c // groups}, {f})))", f"reshape(z @ g, ({r}, {s}, {c // groups}, {f}))"])
+    return f"""
+weights random(seed={seed})
+model net(x: f32[{draw.randint(1, 2)}, {draw.randint(5, 7)}, {draw.randint(5, 8)}, 3], z: f32[{r * s}, 4]):
+    weight g: f32[4, {c // groups * f}]
+    weight w: f32[1, 1, 3, {c}]
+    weight v: f32[1, 1, {f}, 2]
+    h = relu(conv2d(x, w))
+    y = relu(conv2d(h, {k}, {called}))
+    return conv2d(y, v)
+"""
+
+
 def _right(draw: random.Random, lead: Sequence[int]) -> list[int]:
     """Batch dimensions that broadcast to those on the left, or none; where the left has none, any."""
     if not lead:
@@ -106,11 +132,11 @@ def equal(exe: Executable, seed: int) -> None:
     assert not [c for c in compared if c.unequal], f"{compared}\n{exe.compilation.source.text}"
 
 
-def check_all(seeds: range) -> None:
+def check_all(seeds: range, source: Callable[[int], str] = network) -> None:
     written = 0
     for seed in seeds:
         target = (odd(seed), MACHINES["middle"].target, load_target("tpu_v1"))[seed % 3]
-        exe = fitting(network(seed), target, level=1 + seed % 2)
+        exe = fitting(source(seed), target, level=1 + seed % 2)
         if exe is not None:
             written += exe.program.written_tiles > 0
             equal(exe, seed)
@@ -126,6 +152,21 @@ def test_networks_of_computed_products_equal_the_reference(first: int) -> None:
 @pytest.mark.parametrize("first", range(COUNT, SOAK, PER_TEST))
 def test_networks_of_computed_products_equal_the_reference_at_length(first: int) -> None:
     check_all(range(first, first + PER_TEST))
+
+
+def test_convolutions_with_computed_kernels_equal_the_reference() -> None:
+    check_all(range(PER_TEST), convolution)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(COUNT, SOAK, PER_TEST))
+def test_convolutions_with_computed_kernels_equal_the_reference_at_length(first: int) -> None:
+    check_all(range(first, first + PER_TEST), convolution)
+
+
+def test_the_host_computes_a_convolution_with_a_computed_kernel_without_the_pass() -> None:
+    for seed in range(3):
+        equal(tpucc.compile_source(convolution(seed), omit=("computed-kernels",)), seed)
 
 
 @pytest.mark.parametrize("target", ["tiny", "tpu_v1"])

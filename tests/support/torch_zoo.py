@@ -719,11 +719,30 @@ NETWORKS = {
 }
 
 
-def of_torchvision() -> dict[str, Network]:
-    """None where torchvision isn't installed, or doesn't fit PyTorch: that is a RuntimeError."""
+OPERATORS: list[torch.library.Library] = []
+"""What declares operators of torchvision; they are there as long as it is."""
+
+
+def torchvision_models() -> Any:
+    """The networks of torchvision. Its compiled operators, which may be those of another build of PyTorch, aren't needed for them: those
+    that it asks for while it is imported are declared, without functions.
+
+    Raises `ImportError` where it isn't installed, or Pillow isn't.
+    """
     try:
-        models = importlib.import_module("torchvision.models")
-    except (ImportError, RuntimeError):
+        return importlib.import_module("torchvision.models")
+    except RuntimeError:
+        OPERATORS.append(torch.library.Library("torchvision", "DEF"))
+        for name in ("nms", "qnms"):
+            OPERATORS[-1].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return importlib.import_module("torchvision.models")
+
+
+def of_torchvision() -> dict[str, Network]:
+    """None where torchvision isn't installed."""
+    try:
+        models = torchvision_models()
+    except ImportError:
         return {}
     sizes = dict.fromkeys(TORCHVISION.split(), 64) | {"inception_v3": 96}
     bare = {name: {"aux_logits": False, "init_weights": False} for name in ("googlenet", "inception_v3")}

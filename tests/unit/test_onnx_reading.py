@@ -232,6 +232,29 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
     compared(model_of([made], constants, inputs, outputs))
 
 
+def test_the_steps_of_an_lstm_are_calls_in_a_loop_and_a_step_reads_as_its_formulas(tmp_path: Path) -> None:
+    constants = [drawn("w", 1, 16, 6), drawn("r", 1, 16, 4), drawn("b", 1, 32), drawn("fc", 4, 3)]
+    nodes = [
+        node("Tanh", ["x"], ["t"]),
+        node("LSTM", ["t", "w", "r", "b"], ["", "h"], hidden_size=4, name="lstm"),
+        node("MatMul", ["h", "fc"], ["y"]),
+    ]
+    (tmp_path / "m.onnx").write_bytes(model_of(nodes, constants, {"x": (5, 2, 6)}).SerializeToString())
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    lines = [line.strip() for line in source.splitlines() if "weight" not in line]
+    start = lines.index("z = x @ kernel + h @ recurrent + bias")
+    assert lines[start + 1 : start + 7] == [
+        "i = sigmoid(z[:, :4])",
+        "f = sigmoid(z[:, 4:8])",
+        "g = tanh(z[:, 8:12])",
+        "c = f * c + i * g",
+        "o = sigmoid(z[:, 12:])",
+        "return o * tanh(c), c",
+    ]
+    assert "for t in range(5):" in lines
+    assert source.count("lstm_step(") == 2, "the function and its one call"
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
 def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> None:
     """As exporters write it: with an open batch, both directions side by side at each step, and the last step's used."""
@@ -459,6 +482,40 @@ def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> Non
     session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel", "attributes"),
+    [
+        ("Conv", (6, 4, 3, 2), {"pads": [1, 0, 2, 1], "strides": [2, 1]}),
+        ("Conv", (4, 2, 3, 3), {"group": 2, "dilations": [2, 1]}),
+        ("Conv", (8, 1, 2, 2), {"group": 4}),
+        ("ConvTranspose", (4, 3, 3, 2), {"strides": [2, 2], "pads": [1, 0, 1, 1]}),
+    ],
+)
+def test_kernels_may_be_computed(op: str, kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    nodes = [node("Tanh", ["k"], ["t"]), node(op, ["x", "t", "b"], ["y"], **attributes)]
+    filters = kernel[0] if op == "Conv" else kernel[1]
+    compared(model_of(nodes, [], {"x": (2, 4, 7, 9), "k": kernel, "b": (filters,)}))
+
+
+def test_a_network_of_dynamic_filters_has_a_kernel_for_each_image() -> None:
+    """A product makes the kernels, and each image is a group: [1, N·C, H, W] with [N·F, C, 3, 3]."""
+    nodes = [
+        node("MatMul", ["z", "w"], ["k"]),
+        node("Reshape", ["k", "kernels"], ["kernel"]),
+        node("Reshape", ["x", "groups"], ["image"]),
+        node("Conv", ["image", "kernel"], ["c"], group=2, pads=[1, 1, 1, 1]),
+        node("Reshape", ["c", "images"], ["y"]),
+    ]
+    constants = [drawn("w", 5, 72), whole("kernels", 4, 4, 3, 3), whole("groups", 1, 8, 7, 9), whole("images", 2, 2, 7, 9)]
+    assert "conv2d" in ops(compared(model_of(nodes, constants, IMAGE | {"z": (2, 5)})))
+
+
+def test_a_transposed_convolution_with_a_computed_kernel_has_no_groups() -> None:
+    nodes = [node("Tanh", ["k"], ["t"]), node("ConvTranspose", ["x", "t"], ["y"], group=2)]
+    with pytest.raises(tpucc.Error, match="its kernel is computed and would get zeros"):
+        built(model_of(nodes, [], IMAGE | {"k": (4, 3, 2, 2)}))
 
 
 def test_dynamic_quantisation_is_computed_with_real_values() -> None:

@@ -1,4 +1,4 @@
-"""Placement: what goes where, and the errors of models that have no placement."""
+"""Placement: what goes where, and what the notes say."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.support.operator_graphs import Model, applied, context
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
+from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.ir.graph import Graph
+from tpucc.options import options_of
 from tpucc.passes.place import Place, keeps_rows, needs_host, placement
 
 W44 = np.ones((4, 4), np.float32)
@@ -18,13 +19,6 @@ W44 = np.ones((4, 4), np.float32)
 
 def on_device(graph: Graph) -> set[str]:
     return {name for name, side in placement(graph).items() if side == "device"}
-
-
-def errors(graph: Graph) -> tuple[Diagnostic, ...]:
-    with pytest.raises(CompileError) as caught:
-        Place().run(graph, context())
-    assert caught.value.source is None
-    return caught.value.diagnostics
 
 
 def product(model: Model, x: str, name: str) -> str:
@@ -249,34 +243,12 @@ def test_a_product_with_several_constant_matrices_is_the_hosts() -> None:
     assert applied(graph, Place()).notes == ("the device multiplies rows by one matrix: h @ w is computed on the host",)
 
 
-def test_a_computed_kernel_is_an_error() -> None:
+def test_a_convolution_with_a_computed_kernel_is_the_hosts() -> None:
     model = Model()
-    (error,) = errors(model.build(convolved(model, model.input("x", 1, 4, 4, 4), "y")))
-    assert error.code == "E0802"
-    assert error.message == "the kernel of this convolution is computed: x is f32[1, 4, 4, 4] and y.k is f32[2, 2, 4, 4]"
-    assert "weight memory" in error.help[0]
-
-
-def test_all_errors_of_a_graph_are_told_at_once_in_its_order() -> None:
-    model = Model()
-    x = model.input("x", 1, 4, 4, 4)
-    for number in range(3):
-        x = convolved(model, x, f"bad{number}")
-    graph = model.build(x)
-    found = errors(graph)
-    assert [error.code for error in found] == ["E0802"] * 3
-    assert [error.span.line for error in found if error.span] == [graph[f"bad{number}"].origin.line for number in range(3)]
-
-
-def test_an_unrolled_loop_makes_its_mistake_once() -> None:
-    model = Model()
-    x = model.input("x", 1, 4, 4, 4)
-    for number in range(3):
-        x = convolved(model, x, f"bad{number}")
-    graph = model.build(convolved(model, x, "another"))
-    origin = graph["bad0"].origin
-    same = graph.with_nodes(replace(node, origin=origin) if node.name.startswith("bad") else node for node in graph)
-    assert [error.span and error.span.line for error in errors(same)] == [origin.line, graph["another"].origin.line]
+    h = product(model, model.input("x", 1, 4, 4, 4), "h")
+    graph = model.build(convolved(model, h, "y"))
+    assert on_device(graph) == {"h"}
+    assert applied(graph, Place()).notes == ("TPU v1 reads weights only from weight memory: conv2d(h, y.k) is computed on the host",)
 
 
 def test_a_host_operator_in_the_middle_that_nothing_needs_below_is_no_error() -> None:
@@ -358,6 +330,15 @@ def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help:
     assert found.code == "E0534"
     assert message in found.message
     assert help in found.help[0]
+
+
+def test_a_layer_is_not_kept_in_another_width_and_the_message_says_what_is_possible() -> None:
+    with pytest.raises(UsageError) as caught:
+        options_of(keep={"fc1": "16"})
+    (found,) = caught.value.diagnostics
+    assert found.message == "a layer is kept on the host, in float32; fc1 can't be kept as 16"
+    (help,) = found.help
+    assert help == "a program has one width: --activation-bits 16 is for all its layers; --keep fc1=host computes it in float32"
 
 
 def residual(model: Model, x: str, name: str) -> str:

@@ -169,7 +169,7 @@ OP = OpDef(
         "of padding at the bottom and the right. The padding is zeros. With `dilation` the kernel's positions lie so many pixels "
         "apart. With `groups` channels and filters are divided into so many parts, and the kernel is "
         "[height, width, channels / groups, filters]; `groups=x.shape[3]` with a kernel [height, width, 1, filters] is depthwise. "
-        "TensorFlow: nn.conv2d, nn.depthwise_conv2d. ONNX: Conv (NCHW there)."
+        "A computed kernel makes it a product of two computed values. TensorFlow: nn.conv2d, nn.depthwise_conv2d. ONNX: Conv (NCHW there)."
     ),
     operands=(Operand("x"), Operand("w")),
     attributes=Conv2dAttributes,

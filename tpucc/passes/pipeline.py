@@ -11,6 +11,7 @@ from tpucc.passes.batch_products import BatchProducts
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
 from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.computed_kernels import ComputedKernels
 from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.copy_pixels import CopyPixels
 from tpucc.passes.dead_code import DeadCode
@@ -45,6 +46,7 @@ PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
     CopyPixels(),
     ShuffleLanes(),
+    ComputedKernels(),
     DeviceForms(),
     DecomposeBatchNorm(),
     SinkTransposes(),

@@ -1,4 +1,4 @@
-"""Which operators run on the device and which on the host, and the errors of models for which there is no answer.
+"""Which operators run on the device and which on the host.
 
 Products with weights always go on the device, those among them whose weights the host writes while the model runs. Operators that the
 device lacks, and other products of two computed values, go on the host:
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, counted, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, counted, did_you_mean, listed
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
@@ -36,7 +36,7 @@ MOVING = (View, Rearrangement)
 
 @dataclass(frozen=True)
 class Place(Pass):
-    """Gives every node its place, and refuses graphs that have no placement.
+    """Gives every node its place.
 
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
@@ -72,15 +72,12 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
 
     Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
 
-    Raises `CompileError` with every `E0802` (a convolution whose kernel is computed), in the order of the graph; `ProgramError` E0806 for
-    a layer graph.
+    Raises `ProgramError` E0806 for a layer graph.
     """
     for node in graph:
         if node.op not in OPS:
             raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
     relations = _Placing(graph, kept)
-    if errors := _errors(relations):
-        raise CompileError(errors)
     on_host = _forced_to_host(relations)
     device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
     device |= _boundaries(relations, device, on_host)
@@ -276,24 +273,9 @@ def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[st
     return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
 
 
-def _errors(relations: _Placing) -> Collection[Diagnostic]:
-    """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
-    found: dict[object, Diagnostic] = {}
-    for node in relations.computed:
-        if relations.host_only.get(node.name) == WEIGHTS and facts_of(node.op).windows is not None:
-            error = _computed_kernel(relations, node)
-            found.setdefault(error.span or node.name, error)
-    return found.values()
-
-
-def _computed_kernel(relations: _Placing, node: Node) -> Diagnostic:
-    image, kernel = relations.graph.operands(node)[:2]
-    help = (
-        f"{WEIGHTS}, which the host fills before the program starts: a kernel must be constant",
-        f"make {kernel.name} a weight or a constant",
-    )
-    message = f"the kernel of this convolution is computed: {image.name} is {image.type.brief} and {kernel.name} is {kernel.type.brief}"
-    return Diagnostic("E0802", message, node.origin.trail(), help)
+def _written(node: Node) -> str:
+    """The product as in a source: `a @ b`, `conv2d(x, k)`."""
+    return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
 def _notes(graph: Graph, kept: Collection[str]) -> Iterator[str]:
@@ -302,7 +284,7 @@ def _notes(graph: Graph, kept: Collection[str]) -> Iterator[str]:
     named: dict[str, dict[object, str]] = {}
     for node in relations.computed:
         if is_product(node) and (why := relations.host_only.get(node.name)):
-            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, " @ ".join(node.operands))
+            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, _written(node))
     for why, products in named.items():
         shown = [*islice(products.values(), NAMED), *([counted(len(products) - NAMED, "other")] if len(products) > NAMED else [])]
         yield f"{why}: {listed(shown)} {'is' if len(products) == 1 else 'are'} computed on the host"

@@ -51,6 +51,7 @@ class Writer:
     outputs: Sequence[str] | None = None
     nested: bool = True
     called: dict[Value, tuple[str, ...]] = field(init=False)
+    continued: dict[Value, Value] = field(init=False)
     statics: list[list[str]] = field(init=False)
     types: dict[Weight, str] = field(init=False)
     weight_sizes: dict[tuple[int, ...], str] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class Writer:
         for weight in (*self.body.unused, *(result for result in self.body.results if isinstance(result, Weight))):
             self._declare(weight, None)
         self.numbers = {id(step): index for index, step in enumerate(self.body.steps)}
+        self.continued = self._continued()
         self.called = {
             result: step.function.body.hints[inner]
             for step in self.body.steps
@@ -73,6 +75,12 @@ class Writer:
             for result, inner in zip(step.results, step.function.body.results, strict=True)
             if isinstance(inner, Value)
         }
+
+    def _continued(self) -> dict[Value, Value]:
+        """For results of calls those operands that the same results of calls of the same function are."""
+        made = {result: (step.function, index) for step in self.body.steps if step.function for index, result in enumerate(step.results)}
+        pairs = ((result, operand) for step in self.body.steps for result in step.results for operand in reads(step))
+        return {result: operand for result, operand in pairs if operand in made and made[operand] == made.get(result)}
 
     def lines(self) -> list[str]:
         """The lines of the body, without indentation."""

@@ -201,7 +201,12 @@ class Lines:
 
     def _variable(self, value: Value, place: int) -> str:
         output = self._output(value)
-        return self._give(value, output or self.writer.variable(value) or "h", place)
+        return self._give(value, output or self._continued(value, place) or self.writer.variable(value) or "h", place)
+
+    def _continued(self, value: Value, place: int) -> str:
+        """The variable that a call in a row of calls computes anew, as in `h, c = step(x, h, c)`; empty if it is still read."""
+        before = self.writer.continued.get(value)
+        return self.names[before] if before in self.names and self.ends.get(before, -1) <= place else ""
 
     def _output(self, value: Value) -> str:
         """The name that an output must have, if this variable can have it from the beginning."""

@@ -33,8 +33,10 @@ Dimension = int | str | None
 
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
-LONGEST_SCOPE = 4096
-"""Bytes of the names that say where in a network a node stands."""
+HELD = b"scale_and_zero_point"
+"""The keys of the metadata that are read: PyTorch's, and tpucc's own."""
+LONGEST_ENTRY = 4096
+"""Bytes of an entry that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class OnnxNode:
     domain: str = ""
     scope: str = ""
     """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
+    held: tuple[float, int] | None = None
+    """The scale and the zero point of the integers, where tpucc's export says so."""
 
     @property
     def title(self) -> str:
@@ -158,6 +162,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
 
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
+    held: tuple[float, int] | None = None
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:
@@ -170,18 +175,35 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
                 name, found = _attribute(view(value), files, depth)
                 attributes[name] = found
             case 9:
-                scope = _scope(view(value), files) or scope
-    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope)
+                key, content = _entry(view(value), files)
+                scope = _scope(content) if key == SCOPES else scope
+                held = _held(content) if key == HELD else held
+    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
 
 
-def _scope(data: memoryview, files: Files) -> str:
-    """The module of a node by an entry of its metadata, empty if that says something else. PyTorch's is the text of a list, from the whole
-    network to the operation, each name containing the one before."""
+def _entry(data: memoryview, files: Files) -> tuple[bytes, str]:
+    """An entry of a node's metadata; empty if it is too long."""
     words = {number: view(value) for number, kind, value in files.reader.fields(data) if kind == BYTES}
-    if bytes(words.get(1, b"")[:LONGEST_SCOPE]) != SCOPES or len(words.get(2, b"")) > LONGEST_SCOPE:
-        return ""
-    names = re.findall(r"'([^']*)'", text(words.get(2, memoryview(b""))))
+    if len(words.get(2, b"")) > LONGEST_ENTRY:
+        return b"", ""
+    return bytes(words.get(1, b"")[:LONGEST_ENTRY]), text(words.get(2, memoryview(b"")))
+
+
+def _scope(content: str) -> str:
+    """The module of a node. PyTorch writes the text of a list, from the whole network to the operation, each name containing the one
+    before."""
+    names = re.findall(r"'([^']*)'", content)
     return names[-2] if len(names) > 1 else ""
+
+
+def _held(content: str) -> tuple[float, int] | None:
+    """A finite float32 number above zero, and an integer; None for another text."""
+    try:
+        scale, zero = content.split()
+        held = float(np.float32(scale)), int(zero)
+    except ValueError:
+        return None
+    return held if 0 < held[0] < np.inf and abs(held[1]) < 2**15 else None
 
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,15 @@ class Network:
         """The nodes that compute the error function, and their operands."""
         self.grids: dict[str, Grid] = {}
         """The scales of constants that the file has as integers."""
+        self.held: dict[str, Grid] = {}
+        """The nodes whose values are on a grid."""
         self.name = ""
         self.path = ""
         self.origin = Origin(made_by="import")
         self._constants = constants
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
+        self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
 
@@ -97,9 +101,15 @@ class Network:
         """The values on their grid, as one node for all their uses."""
         key = ("quantize", node.name, ())
         if key not in self._arranged:
-            integers = self.add("quantize", node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits, name=node.name)
-            self._arranged[key] = self.add("dequantize", integers, name=node.name)
+            self._arranged[key] = self.on(node, grid, name=node.name)
         return self._arranged[key]
+
+    def on(self, node: Node, grid: Grid, name: str = "") -> Node:
+        """The values on a grid."""
+        integers = self.add("quantize", node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits, name=name)
+        made = self.add("dequantize", integers, name=name)
+        self.held[made.name] = grid
+        return made
 
     def _finite(self, array: AnyArray) -> AnyArray:
         self.require_room(array.shape, array)
@@ -121,10 +131,15 @@ class Network:
                 return node
             number += 1
             key = f"{wanted}.{number}"
+        content = _content(values) if name not in self.grids else None
+        if content in self._contents:
+            return self._contents[content]
         made = OPS["weight"].attributes(key=key)
         node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
         self.weights[key] = np.ascontiguousarray(values)
+        if content is not None:
+            self._contents[content] = node
         return node
 
     def tensor(self, value: Value) -> Tensor:
@@ -155,7 +170,7 @@ class Network:
         return Tensor(node, tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts), t.kind)
 
     def arranged(self, t: Tensor, order: Sequence[int]) -> Node:
-        """A node with one axis for each axis of the file, in this order."""
+        """A node with one axis for each axis of the file, in this order. If the host moves the values, they are put on their grid anew."""
         shape = t.shape
         wanted = [part for axis in order for part in t.axes[axis]]
         sizes = t.node.type.shape
@@ -165,7 +180,10 @@ class Network:
             rest = [part for part in range(len(sizes)) if part not in wanted]
             node = self._once("transpose", node, (*wanted, *rest))
         target = tuple(shape[axis] for axis in order)
-        return node if node.type.shape == target else self._once("reshape", node, target)
+        made = node if node.type.shape == target else self._once("reshape", node, target)
+        grid = self.held.get(t.node.name)
+        is_host = moving != sorted(moving) and moving[-1] != max(moving)
+        return made if grid is None or not is_host else self._once_quantised(made, grid)
 
     def laid(self, t: Tensor, order: Sequence[int]) -> Tensor:
         """The tensor on a node as `arranged` makes it."""
@@ -296,6 +314,14 @@ def _short(array: AnyArray) -> AnyArray:
     while array.ndim > 1 and array.shape[0] == 1:
         array = array[0]
     return array
+
+
+def _content(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:
+    """What tells matrices apart: exporters that unroll a loop write its weights for each step. None where equality may be chance: vectors,
+    and one number over and over."""
+    if values.ndim < 2 or (values == values.reshape(-1)[0]).all():
+        return None
+    return values.shape, sha256(np.ascontiguousarray(values).data).digest()
 
 
 def _stored(array: AnyArray) -> int:

@@ -10,6 +10,8 @@ from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
+from tpucc.interop.onnx.reading.indices import counted_from_the_start
+from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported, refused
@@ -80,6 +82,7 @@ NEAREST: Mapping[str, str] = {
     "Scan": "unroll the loop, as exporters do with dynamo=False",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
+    LAYER: "layers with tables or 16 bits aren't read back: the file that `tpucc export` writes without --quantized is",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
@@ -103,7 +106,7 @@ def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout
 
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
-        self.model, self.graph, self.sizes, self.layout = model, model.graph, sizes, layout
+        self.model, self.graph, self.sizes, self.layout = model, with_layers(counted_from_the_start(model.graph)), sizes, layout
         self.network = Network(name, model.graph.constants)
         self.values: dict[str, Value | None] = {}
         """By ONNX's names; None for one that a rule has failed to make."""
@@ -147,8 +150,7 @@ class _Builder:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
-            attributes = {"scale": kind.scale, "zero_point": kind.zero_point, "bits": kind.bits}
-            node = self.network.add("dequantize", self.network.add("quantize", node, name=name, **attributes), name=name)
+            node = self.network.on(node, kind, name)
         return Tensor(node, axes_of(order), kind)
 
     def _grid(self, value: OnnxValue) -> Grid | None:

@@ -27,6 +27,8 @@ FLOAT, INT, STRING, TENSOR, INTS = 1, 2, 3, 4, 7
 """The types of attributes."""
 TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f64": 11}
 """ONNX's numbers of the types of elements."""
+HELD = "scale_and_zero_point"
+"""The entry of a node's metadata that says those of its integers: QuantizeLinear and QLinearConv may have others, see `layers`."""
 OF_ARRAYS: Mapping[np.dtype[Any], int] = {
     np.dtype(np.uint8): TYPES["u8"],
     np.dtype(np.int64): TYPES["i64"],
@@ -71,6 +73,7 @@ def _node(node: OnnxNode) -> bytes:
         _text(4, node.op),
         *(_bytes(5, _attribute(name, value)) for name, value in sorted(node.attributes.items())),
         _text(6, node.origin),
+        *([_bytes(9, _message(_text(1, HELD), _text(2, f"{node.held.scale!r} {node.held.zero_point}")))] if node.held else []),
     )
 
 

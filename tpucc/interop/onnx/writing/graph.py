@@ -216,7 +216,8 @@ class _Writer:
             raise TypeError(f"the ONNX form of {node.op} must end in the node of its result")
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
-        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name)
+        held = node.type.quantisation if is_layer(node) else None
+        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name, held=held)
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)

@@ -19,6 +19,7 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.interop.onnx.scales import weight_scales
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Sides, Vector, is_written, scaled
@@ -26,8 +27,6 @@ from tpucc.numerics import EXACT, AnyArray, Float32, Int64
 from tpucc.ops.axis import Axis
 from tpucc.ops.onnx_form import Call, Form, Layout
 
-NEIGHBOURS = 2
-"""A scale of weights is sought among so many float32 numbers on both sides of the quotient."""
 BYTE = 256
 
 
@@ -301,19 +300,7 @@ def _qlinear_scales(g: Call, end: Requantise, multiplier: AnyArray) -> tuple[tup
     x, y = g.types[0].quantisation, g.result.quantisation
     assert x is not None
     assert y is not None
-    scales = None if end.table else _weight_scales(multiplier, np.float32(x.scale), np.float32(y.scale))
+    scales = None if end.table else weight_scales(multiplier, np.float32(x.scale), np.float32(y.scale))
     if scales is None:
         return (1.0, x.zero_point), multiplier, (1.0, end.zero)
     return (x.scale, x.zero_point), scales, (y.scale, end.zero)
-
-
-def _weight_scales(multiplier: AnyArray, x: np.float32, y: np.float32) -> Float32 | None:
-    """Float32 [N] for which x · scale / y, each step rounded to float32, is the multiplier; None where one has none."""
-    with np.errstate(over="ignore", under="ignore"):
-        near = (multiplier.astype(np.float64) * float(y) / float(x)).astype(np.float32)
-        found = near.copy()
-        for step in range(-NEIGHBOURS, NEIGHBOURS + 1):
-            tried = (near.view(np.int32) + np.int32(step)).view(np.float32)
-            found = np.where(x * tried / y == multiplier, tried, found)
-        fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & (x * found / y == multiplier)
-    return found.astype(np.float32) if fits.all() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tpucc.ir.types import TensorType
+from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
@@ -16,7 +16,8 @@ OPSET, IR_VERSION = 21, 10
 class OnnxNode:
     """A node with one result. `name` is that of the node of our graph that it ends, or else the result's.
 
-    An input that is left out has no name. `origin` are the places in the source.
+    An input that is left out has no name. `origin` are the places in the source. `held` are the scale and the
+    zero point of integers which are a layer's result.
     """
 
     name: str
@@ -25,6 +26,7 @@ class OnnxNode:
     result: str
     attributes: Mapping[str, Any]
     origin: str = ""
+    held: Quantisation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain
-from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
-from tpucc.ops.dequantize import DequantizeAttributes
 
 
 def product(net: Network, a: Value, b: Value) -> Tensor:
@@ -43,19 +41,10 @@ def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
         order = sorted(range(len(parts)), key=parts.__getitem__)
         rows = rows.reshape(*atoms, -1).transpose(*order, len(atoms)).reshape(rows.shape)
     moved = _last_axis_behind(net, x)
-    left = _still_quantised(net, x.node, moved.node) if w.name in net.grids else moved.node
+    grid = net.held.get(x.node.name)
+    again = moved.node is not x.node and (w.name in net.grids or moved.node.op == "transpose")
+    left = net.on(moved.node, grid) if again and grid is not None else moved.node
     return Tensor(net.add("matmul", left, net.weight(rows, w.name)), moved.axes)
-
-
-def _still_quantised(net: Network, before: Node, after: Node) -> Node:
-    """A value that was quantised and has been given another shape, quantised as it was."""
-    if before is after or not isinstance(before.attributes, DequantizeAttributes):
-        return after
-    known = net.builder.nodes[before.operands[0]].type
-    assert known.quantisation is not None
-    scale, zero_point = known.quantisation.scale, known.quantisation.zero_point
-    bits = INTEGER_FORMATS[known.dtype].bits
-    return net.add("dequantize", net.add("quantize", after, scale=scale, zero_point=zero_point, bits=bits))
 
 
 def _last_axis_behind(net: Network, x: Tensor) -> Tensor:

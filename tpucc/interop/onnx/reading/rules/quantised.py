@@ -16,6 +16,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.scales import largest_weights
 from tpucc.numerics import WEIGHT_MAX, AnyArray
 
 BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
@@ -44,9 +45,7 @@ def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
     net = c.network
     if grid.bits == 16 and grid.zero_point:
         raise Unsupported("16-bit values with a zero point", "tpucc's integers of 16 bits are symmetric")
-    return Tensor(
-        net.add("dequantize", net.add("quantize", t.node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits)), t.axes, grid
-    )
+    return Tensor(net.on(t.node, grid), t.axes, grid)
 
 
 def _quantize(c: Call) -> Result:
@@ -96,7 +95,7 @@ def _constant(c: Call, x: Static, scale: AnyArray, zero: AnyArray | None, axis: 
         if scale.size == 1:
             c.network.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - BITS[integers.dtype.name][1], 8)
         elif (largest == WEIGHT_MAX).all():
-            exact = _giving(scale.reshape(-1))
+            exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
             c.network.notes[f"columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
@@ -105,16 +104,6 @@ def _constant(c: Call, x: Static, scale: AnyArray, zero: AnyArray | None, axis: 
 
 def _others(rank: int, axis: int) -> tuple[int, ...]:
     return tuple(index for index in range(rank) if index != axis)
-
-
-def _giving(scale: AnyArray) -> AnyArray:
-    """The float32 values whose 127th part is rounded to these scales, as far as there are such."""
-    middle = (scale.astype(np.float64) * WEIGHT_MAX).astype(np.float32)
-    found = middle.copy()
-    for other in (np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))):
-        wrong = (found.astype(np.float64) / WEIGHT_MAX).astype(np.float32) != scale
-        found[wrong] = other[wrong]
-    return found
 
 
 def _weight(c: Call, index: int, axis: int) -> Static:

@@ -22,7 +22,10 @@ LSTM_ORDER = (0, 2, 3, 1)
 
 @dataclass(frozen=True)
 class Cell:
-    """A recurrent network in one direction: its weights [inputs, gates], [units, gates] and biases [gates], of which there may be two."""
+    """A recurrent network in one direction: its weights [inputs, gates], [units, gates] and biases [gates], of which there may be two.
+
+    Nodes that are to be variables in the source are named as such, others after their operators.
+    """
 
     network: Network
     units: int
@@ -38,23 +41,24 @@ class Cell:
     def gate(self, z: Node, index: int, count: int = 1) -> Node:
         """The columns of some gates."""
         ranges = [*((0, size) for size in z.type.shape[:-1]), (index * self.units, (index + count) * self.units)]
-        return self.network.add("slice", z, starts=tuple(low for low, _ in ranges), stops=tuple(high for _, high in ranges), name="z")
+        return self.network.add("slice", z, starts=tuple(low for low, _ in ranges), stops=tuple(high for _, high in ranges), name="slice")
 
-    def sum(self, *terms: Node | None, name: str = "z") -> Node:
+    def sum(self, *terms: Node | None, name: str = "add") -> Node:
         there = [term for term in terms if term is not None]
         made = there[0]
-        for term in there[1:]:
-            made = self.network.add("add", made, term, name=name)
+        for place, term in enumerate(there[1:], 2):
+            made = self.network.add("add", made, term, name=name if place == len(there) else "add")
         return made
 
     def product(self, a: Node, b: Node) -> Node:
-        return self.network.add("matmul", a, b, name="z")
+        return self.network.add("matmul", a, b, name="matmul")
 
-    def times(self, a: Node, b: Node, name: str = "z") -> Node:
+    def times(self, a: Node, b: Node, name: str = "mul") -> Node:
         return self.network.add("mul", a, b, name=name)
 
-    def activation(self, index: int, x: Node, name: str = "h") -> Node:
-        return self.network.add(FUNCTIONS[self.activations[index]], x, name=name)
+    def activation(self, index: int, x: Node, name: str = "") -> Node:
+        op = FUNCTIONS[self.activations[index]]
+        return self.network.add(op, x, name=name or op)
 
 
 FUNCTIONS: Mapping[str, str] = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "", "elu": "elu", "softsign": ""}
@@ -63,12 +67,12 @@ State = tuple[Node, ...]
 
 def _lstm(cell: Cell, x: Node, state: State) -> State:
     h, c = state
-    z = cell.sum(cell.product(x, cell.kernel), cell.product(h, cell.recurrent), cell.bias)
+    z = cell.sum(cell.product(x, cell.kernel), cell.product(h, cell.recurrent), cell.bias, name="z")
     i, f, g, o = (cell.gate(z, index) for index in range(4))
     if cell.peepholes:
         i, f = (cell.sum(gate, cell.times(c, cell.peepholes[index])) for gate, index in ((i, 0), (f, 2)))
     i, f, g = cell.activation(0, i, "i"), cell.activation(0, f, "f"), cell.activation(1, g, "g")
-    c = cell.sum(cell.times(f, c, "c"), cell.times(i, g, "c"), name="c")
+    c = cell.sum(cell.times(f, c), cell.times(i, g), name="c")
     if cell.peepholes:
         o = cell.sum(o, cell.times(c, cell.peepholes[1]))
     return cell.times(cell.activation(0, o, "o"), cell.activation(2, c), "h"), c
@@ -77,9 +81,9 @@ def _lstm(cell: Cell, x: Node, state: State) -> State:
 def _gru(cell: Cell, x: Node, state: State) -> State:
     """Gates in the order update, reset, new. `reset_after` multiplies the reset gate into the product, else into its operand."""
     (h,) = state
-    zx = cell.sum(cell.product(x, cell.kernel), cell.bias)
+    zx = cell.sum(cell.product(x, cell.kernel), cell.bias, name="z")
     if cell.reset_after:
-        zh = cell.sum(cell.product(h, cell.recurrent), cell.recurrent_bias)
+        zh = cell.sum(cell.product(h, cell.recurrent), cell.recurrent_bias, name="z")
         update, reset = (
             cell.activation(0, cell.sum(cell.gate(zx, index), cell.gate(zh, index)), name) for index, name in enumerate(("update", "reset"))
         )
@@ -89,11 +93,11 @@ def _gru(cell: Cell, x: Node, state: State) -> State:
         both = cell.activation(0, cell.sum(cell.gate(zx, 0, 2), cell.product(h, gates)))
         update, reset = (cell.gate(both, index) for index in (0, 1))
         new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.product(cell.times(reset, h), last)), "new")
-    return (cell.sum(new, cell.times(update, cell.network.add("sub", h, new, name="h"), "h"), name="h"),)
+    return (cell.sum(new, cell.times(update, cell.network.add("sub", h, new, name="sub")), name="h"),)
 
 
 def _rnn(cell: Cell, x: Node, state: State) -> State:
-    return (cell.activation(0, cell.sum(cell.product(x, cell.kernel), cell.product(state[0], cell.recurrent), cell.bias)),)
+    return (cell.activation(0, cell.sum(cell.product(x, cell.kernel), cell.product(state[0], cell.recurrent), cell.bias), "h"),)
 
 
 def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: int) -> Rule:

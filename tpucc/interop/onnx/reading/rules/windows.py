@@ -11,7 +11,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import mixed
-from tpucc.interop.onnx.reading.values import Static, Tensor
+from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -108,15 +108,11 @@ def short(numbers: tuple[int, int]) -> Any:
 
 def _conv(c: Call) -> Result:
     net, x, kernel = c.network, c.tensor(0), c.value(1)
-    if not isinstance(kernel, Static):
-        raise Unsupported("its kernel is computed", "tpucc's kernels are weights")
     at, groups = image(net, x), int(c.attribute("group", 1))
-    w = kernel.array if x.rank == 4 else kernel.array[:, :, np.newaxis]
     along = short if x.rank == 4 else max  # of a sequence, whose height is 1, the width's number does for both
-    if w.ndim != 4:
-        raise Unsupported(f"a kernel of {w.ndim} axes")
-    made = windows(c, at, w.shape[2:])
-    weight = net.weight(w.transpose(2, 3, 1, 0), kernel.name)
+    shape = _kernel_shape(kernel)
+    made = windows(c, at, shape[2:])
+    weight = _kernel(net, kernel, shape, (2, 3, 1, 0))
     attributes: dict[str, Any] = {
         "stride": along(made.stride),
         "padding": short_padding(made.padding),
@@ -125,6 +121,21 @@ def _conv(c: Call) -> Result:
     }
     node = net.add("conv2d", net.arranged(at, CHANNELS_LAST), weight, **attributes)
     return from_channels_last(net, biased(net, node, c), x.rank)
+
+
+def _kernel_shape(kernel: Value) -> tuple[int, ...]:
+    """That of a kernel with four axes; one of a sequence has the height 1."""
+    shape = kernel.shape if len(kernel.shape) != 3 else (*kernel.shape[:2], 1, kernel.shape[2])
+    if len(shape) != 4:
+        raise Unsupported(f"a kernel of {len(shape)} axes")
+    return shape
+
+
+def _kernel(net: Network, kernel: Value, shape: tuple[int, ...], order: tuple[int, ...]) -> Node:
+    """The kernel with its axes in this order: a weight, or a computed value."""
+    if isinstance(kernel, Static):
+        return net.weight(kernel.array.reshape(shape).transpose(order), kernel.name)
+    return net.arranged(net.reshaped(kernel, shape), order)
 
 
 def biased(net: Network, node: Node, c: Call, index: int = 2) -> Node:
@@ -138,15 +149,18 @@ def biased(net: Network, node: Node, c: Call, index: int = 2) -> Node:
 def _conv_transpose(c: Call) -> Result:
     """Groups become zeros in the kernel, and so do dilation and what is added to the result's end."""
     net, x, kernel = c.network, c.tensor(0), c.value(1)
-    if not isinstance(kernel, Static):
-        raise Unsupported("its kernel is computed", "tpucc's kernels are weights")
-    at = image(net, x)
-    w = _ungrouped(kernel.array if x.rank == 4 else kernel.array[:, :, np.newaxis], int(c.attribute("group", 1)))
+    at, groups = image(net, x), int(c.attribute("group", 1))
     stride, apart = (pair(c.attribute(name) or (1, 1), name) for name in ("strides", "dilations"))
-    w = _dilated(w, apart)
-    padding, beyond = _cut(c, at.shape[2:], w.shape[2:], stride, x.rank)
-    w = np.pad(w, ((0, 0), (0, 0), *((0, more) for more in beyond)))
-    weight = net.weight(w.transpose(2, 3, 0, 1), kernel.name)
+    shape = _kernel_shape(kernel)
+    extent = [(size - 1) * step + 1 for size, step in zip(shape[2:], apart, strict=True)]
+    padding, beyond = _cut(c, at.shape[2:], extent, stride, x.rank)
+    if isinstance(kernel, Static):
+        w = _dilated(_ungrouped(kernel.array.reshape(shape), groups), apart)
+        w = np.pad(w, ((0, 0), (0, 0), *((0, more) for more in beyond)))
+        kernel, shape = Static(w, kernel.name), w.shape
+    elif groups > 1 or apart != (1, 1) or any(beyond):
+        raise Unsupported("its kernel is computed and would get zeros: it has groups, dilation or a larger result")
+    weight = _kernel(net, kernel, shape, (2, 3, 0, 1))
     node = net.add("conv_transpose2d", net.arranged(at, CHANNELS_LAST), weight, stride=short(stride), padding=short_padding(padding))
     return from_channels_last(net, biased(net, node, c), x.rank)
 

@@ -1,0 +1,97 @@
+"""Networks of Keras, exported as ONNX files by Keras itself, with inputs and its predictions.
+
+    KERAS_BACKEND=torch python tests/support/keras_zoo.py tests/support/keras
+
+Those that are there are Keras 3.15.1's, on PyTorch 2.13.0. Each network is trained for one epoch on random numbers, so that no weight or
+statistic is what it was initialised with.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import Sequential, layers
+
+EXAMPLES = 64
+"""To train on."""
+KEPT = 3
+"""Examples that are written, with their predictions."""
+WORDS = 20
+CLASSES = 3
+
+
+def dense() -> Any:
+    return Sequential([layers.Input((8,)), layers.Dense(16, activation="relu"), layers.Dense(CLASSES, activation="softmax")])
+
+
+def cnn() -> Any:
+    """A convolution with batch norm and dropout, and one whose "same" padding is odd."""
+    return Sequential(
+        [
+            layers.Input((8, 8, 3)),
+            layers.Conv2D(6, 3, padding="same", use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.MaxPooling2D(),
+            layers.Dropout(0.25),
+            layers.Conv2D(8, 3, strides=2, padding="same", activation="relu"),
+            layers.Flatten(),
+            layers.Dense(CLASSES, activation="softmax"),
+        ]
+    )
+
+
+def depthwise() -> Any:
+    return Sequential(
+        [
+            layers.Input((9, 9, 4)),
+            layers.DepthwiseConv2D(3, padding="same", activation="relu"),
+            layers.SeparableConv2D(6, 3, strides=2),
+            layers.LeakyReLU(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(CLASSES, activation="softmax"),
+        ]
+    )
+
+
+def lstm() -> Any:
+    return Sequential([layers.Input((5, 5)), layers.LSTM(6), layers.Dense(CLASSES, activation="softmax")])
+
+
+def words() -> Any:
+    """Keras lets numbers of words below 0 count from the end of the table."""
+    return Sequential(
+        [
+            layers.Input((7,), dtype="int32"),
+            layers.Embedding(WORDS, 6),
+            layers.Conv1D(8, 3, activation="relu"),
+            layers.GlobalMaxPooling1D(),
+            layers.Dense(CLASSES, activation="softmax"),
+        ]
+    )
+
+
+NETWORKS: Mapping[str, Callable[[], Any]] = {made.__name__: made for made in (dense, cnn, depthwise, lstm, words)}
+
+
+def main(folder: Path) -> None:
+    keras.utils.set_random_seed(0)
+    draw = np.random.default_rng(0)
+    for name, make in NETWORKS.items():
+        model = make()
+        shape = (EXAMPLES, *model.input_shape[1:])
+        of_words = model.inputs[0].dtype == "int32"
+        x = draw.integers(0, WORDS, shape).astype(np.int32) if of_words else draw.normal(size=shape).astype(np.float32)
+        model.compile("adam", "sparse_categorical_crossentropy")
+        model.fit(x, draw.integers(0, CLASSES, EXAMPLES), verbose=0)
+        model.export(folder / f"{name}.onnx", format="onnx", verbose=False)
+        np.savez(folder / f"{name}.npz", x=x[:KEPT], y=model.predict(x[:KEPT], verbose=0))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
