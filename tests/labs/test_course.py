@@ -240,6 +240,17 @@ def test_a_call_that_takes_too_long_says_where_it_was(
     assert "\n        allocation.py:4 in wait: while True: pass\n      given:    import numpy as np; from tpucc" in said
 
 
+def test_pictures_are_not_written_through_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "memory.svg").write_text("precious")
+    (tmp_path / "mine" / LAB.file).write_text("def allocate(lives, rows): return 0")
+    (tmp_path / "mine" / "check").symlink_to(tmp_path / "others")
+    assert run("lab", "check", tmp_path / "mine", "--lab", "5", "--only", "three buffers") == 2
+    assert "check: it is a link" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "others").iterdir()] == ["memory.svg"]
+
+
 SMUGGLES = """
 def allocate(lives, rows):
     print("MARK", lives.rows)
@@ -464,8 +475,9 @@ def test_a_folder_whose_name_is_none_for_a_submission_is_named(tmp_path: Path, c
     assert capsys.readouterr().err == "not graded, as no submission may have such a name: .hidden, check\n"
 
 
-def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
-    """A folder may be called as an option is, have a name that no file's ending fits behind, be no text, or lead elsewhere."""
+def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be called as an option is, have a name that no file's ending fits behind, be no text, or lead elsewhere. Nothing in the
+    folder from which a class is graded is imported."""
     folder, into = tmp_path / "class", tmp_path / "results"
     wrong = "def allocate(lives, rows):\n    return 0\n"
     for name in ("--trust", "a" * 252):
@@ -475,6 +487,8 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
     odd = folder / os.fsdecode(b"\xff.py")
     if sys.platform == "linux":
         odd.write_text(wrong)
+    (folder / "string.py").write_text("raise SystemExit('imported by the grader')")  # a module of Python's own is called so
+    monkeypatch.chdir(folder)
     rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, 2, trust=True)}
     assert rows["linked"].problem.startswith("it is a link")
     for name in ("--trust", "a" * 252, *([odd.name] if sys.platform == "linux" else [])):

@@ -408,6 +408,18 @@ def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.Monk
             submission.call("f")
 
 
+def test_loading_again_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission whose calls end its process, and which waits long while it is loaded, doesn't have a new start's time each call."""
+    dies = b"import os, time\ntime.sleep(1.5)\ndef f(): os._exit(0)"
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 1)
+    with cell(shared, {"f.py": dies}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        with pytest.raises(Failed, match="ended without an answer"):
+            submission.call("f")
+        monkeypatch.setattr(child, "BUDGET", submission._waited + 0.2)
+        with pytest.raises(Failed, match="loading the file: takes longer"):
+            submission.call("f")
+
+
 def test_a_call_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that are all nearly too long don't add up: neither those that compute nor those that wait."""
     for body, budget, limit in (("time.sleep(9)", 0.2, "1 s by the clock"), ("\n while True: pass", 0.3, "0.3 s of processor time")):

@@ -342,6 +342,8 @@ def _end(done: Grade) -> int:
 def _pictures(done: Grade, folder: Path) -> None:
     """Writes a picture for each test that has one, and the arguments of each call that lost points."""
     drawn = {f"{file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    if (folder / "check").is_symlink():
+        raise UsageError(Diagnostic("E0505", f"can't write pictures to {printable(str(folder / 'check'))}: it is a link"))
     calls = {name: packed_call(arguments) for name, arguments in map(saved_call, done.results) if name}
     for result in done.results:
         for kind in ("svg", "call"):

@@ -109,7 +109,8 @@ class Child:
         """Starts a process that has the submission, where there is none. Raises `Failed` when its file can't be loaded."""
         if self._process is None:
             self._process = _Process(self._jail, self._cell, self._modules)
-            self._received(LOADING, START, LOAD)
+            left = max(0.1, round(BUDGET * BY_THE_CLOCK - self._waited, 1)) if self._began else START
+            self._received(LOADING, min(START, left), LOAD)
 
     def close(self) -> None:
         """Ends the process and all that it started."""

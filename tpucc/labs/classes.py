@@ -131,7 +131,7 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
         return Row(path.name, _ungraded("it is a link; a submission is made of regular files"))
     file, found = _file(path, into), digest(path)
     file.unlink(missing_ok=True)
-    words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}"]
+    words = [sys.executable, "-P", "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}"]
     words += [f"--json={file.absolute()}", "--details", *(["--trust"] if trust else [])]
     words += ["--", str(path.absolute())]  # a name may look like an option
     problem = (
