@@ -28,7 +28,7 @@ from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tpucc.cli import lab_command
 from tpucc.diagnostics import UsageError
-from tpucc.labs import child, classes, find, jails, labs
+from tpucc.labs import child, find, jails, labs, workers
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.given import packed_call
@@ -393,6 +393,30 @@ def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest
     assert told["leaderboard"][0]["name"] == LAB.ranks
 
 
+def test_a_worker_without_a_jail_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table says so, nothing is executed, and a second run grades."""
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "anna.py").write_text("def allocate(:")
+    with monkeypatch.context() as patch:
+        patch.setattr("tpucc.labs.grading.probed", lambda jail, cell: Finding(jail, False, "not here"))
+        patch.setattr(workers, "_run", None)
+        (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", None)
+    assert re.fullmatch(r"E0552 on .*: this machine can't keep the tests secret: .*; user: not here", row.problem)
+    assert f',"{row.problem}",' in as_csv([row])
+    monkeypatch.setattr(workers, "_run", run_here)
+    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    assert "SyntaxError" in row.problem
+    assert len(row.results["tests"]) == 9
+
+
+@pytest.mark.parametrize("more", [("--all", "--jobs", "2"), ()])
+def test_a_cluster_grades_classes_with_the_workers_that_it_has(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("lab", "grade", tmp_path, "--lab", "5", "--scheduler", "tcp://h:1", *more) == 2
+    assert "--scheduler grades a class (--all) on the workers that a cluster has" in capsys.readouterr().err
+
+
 def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path, details: seen.append(len(grade.results)))
@@ -418,9 +442,9 @@ def course(tmp_path: Path) -> Path:
 
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""
-    monkeypatch.setattr(classes, "_run", run_here)
+    monkeypatch.setattr(workers, "_run", run_here)
     into = tmp_path / "results"
-    rows = grade_all(LAB, course, AS_WRITTEN, 3, into, 1, trust=True)
+    rows = grade_all(LAB, course, AS_WRITTEN, 3, into, NONE)
     assert (
         [path.name for path in submissions(course, LAB)]
         == [row.name for row in rows]
@@ -448,14 +472,14 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert earlier_seed(into, LAB, AS_WRITTEN) == 3
     assert earlier_seed(into, LAB, Term("spring")) is None
     graded: list[str] = []
-    monkeypatch.setattr(classes, "_grade", lambda lab, path, *_: graded.append(path.name) or Row(path.name, {}))
+    monkeypatch.setattr(workers, "_graded", lambda _, contents: graded.append(Path(contents.origin).name) or workers.ungraded(""))
     (course / "syntax.py").write_text("def allocate(lives, rows): return []")
     (course / "anna" / "notes.md").write_text("graded again, with the same hash")
     assert len({row.results["extra_data"]["digest"] for row in rows if row.results["tests"]}) == 5
-    again = grade_all(LAB, course, AS_WRITTEN, 3, into, 1, trust=True)
+    again = grade_all(LAB, course, AS_WRITTEN, 3, into, NONE)
     assert graded == ["anna", "syntax.py"]
     assert [row.results for row in again if row.name not in graded] == [row.results for row in rows if row.name not in graded]
-    grade_all(LAB, course, AS_WRITTEN, 4, into, 1, trust=True)
+    grade_all(LAB, course, AS_WRITTEN, 4, into, NONE)
     assert len(graded) == 2 + len(rows)
 
 
@@ -476,8 +500,8 @@ def test_a_folder_whose_name_is_none_for_a_submission_is_named(tmp_path: Path, c
 
 
 def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder may be called as an option is, have a name that no file's ending fits behind, be no text, or lead elsewhere. Nothing in the
-    folder from which a class is graded is imported."""
+    """A folder may be called as an option is, have a name that no file's ending fits behind, be no text, or lead elsewhere. Two processes
+    grade as this one does, and nothing in the folder from which a class is graded is imported."""
     folder, into = tmp_path / "class", tmp_path / "results"
     wrong = "def allocate(lives, rows):\n    return 0\n"
     for name in ("--trust", "a" * 252):
@@ -489,12 +513,15 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
         odd.write_text(wrong)
     (folder / "string.py").write_text("raise SystemExit('imported by the grader')")  # a module of Python's own is called so
     monkeypatch.chdir(folder)
-    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, 2, trust=True)}
+    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, NONE, 2)}
     assert rows["linked"].problem.startswith("it is a link")
     for name in ("--trust", "a" * 252, *([odd.name] if sys.platform == "linux" else [])):
         assert rows[name].results["extra_data"]["complete"]
         assert len(rows[name].results["tests"]) == 9
-    as_csv(list(rows.values())).encode()
+    monkeypatch.setattr(workers, "_run", run_here)
+    alone = grade_all(LAB, folder, AS_WRITTEN, 3, tmp_path / "alone", NONE)
+    assert as_csv(list(rows.values())).encode() == as_csv(alone).encode()
+    assert [path.read_bytes() for path in sorted(into.iterdir())] == [path.read_bytes() for path in sorted((tmp_path / "alone").iterdir())]
 
 
 @pytest.mark.parametrize(
@@ -510,7 +537,7 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
 def test_a_file_of_another_kind_is_that_submissions_own_error(
     kind: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(classes, "_run", run_here)
+    monkeypatch.setattr(workers, "_run", run_here)
     odd, good = tmp_path / "class" / "odd", tmp_path / "class" / "good"
     for folder in (odd, good):
         folder.mkdir(parents=True)
@@ -522,7 +549,7 @@ def test_a_file_of_another_kind_is_that_submissions_own_error(
         "large": lambda path: path.write_text("#" * 5000),
     }
     make[kind](odd / "lab.toml")
-    rows = {row.name: row for row in grade_all(LAB, odd.parent, AS_WRITTEN, 3, tmp_path / "results", 1, trust=True)}
+    rows = {row.name: row for row in grade_all(LAB, odd.parent, AS_WRITTEN, 3, tmp_path / "results", NONE)}
     assert rows["odd"].problem == problem
     assert len(rows["odd"].results["tests"]) == len(rows["good"].results["tests"]) == 9
     assert rows["good"].results["tests"][0]["output"].startswith("returned")
@@ -700,7 +727,7 @@ def test_folders_too_deep_are_that_submissions_own_error(tmp_path: Path) -> None
     problem = "a submission's folders are at most 20 deep"
     done = check(LAB, tmp_path / "class" / "odd")
     assert (done.problem, done.score, len(done.results)) == (problem, 0, len(LAB.public(AS_WRITTEN)))
-    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", 1, trust=True)
+    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
     assert row.problem == problem
 
 

@@ -20,12 +20,13 @@ from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, jails, labs
+from tpucc.labs import cells, child, classes, find, grading, jails, labs, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab
+from tpucc.labs.one import grade_one
 from tpucc.labs.submissions import submitted
 
 FOLDER = Path(__file__).parent / "exploits"
@@ -54,12 +55,11 @@ def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB) -> float:
         return sum(run(test, submission).score for test in (*lab.public(AS_WRITTEN), *lab.hidden(AS_WRITTEN, SEED)))
 
 
-def run_here(words: list[str], told: dict[str, str]) -> str:
+def run_here(asked: bytes) -> tuple[bytes, str]:
     """A class's grader in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in told.items():
-            patch.setenv(name, value)
-        return str(main(words[3:]))
+    lines: list[bytes] = []
+    grade_one(asked, lines.append)
+    return b"".join(lines), ""
 
 
 def written_as(mark: str, path: Path) -> str:
@@ -121,7 +121,7 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
         monkeypatch.setattr(child, "PATIENCE", 1)
         monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
         monkeypatch.setattr(lab_command, "isolated", lambda: jail)
-        monkeypatch.setattr(classes, "_run", run_here)
+        monkeypatch.setattr(workers, "_run", run_here)
     folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
     for name, source in TEN.items():
@@ -271,19 +271,18 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
 
 def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every user of a machine can list commands."""
-    asked: list[tuple[list[str], dict[str, str]]] = []
+    asked: list[list[str]] = []
 
-    def noted(words: list[str], told: dict[str, str]) -> str:
-        asked.append((words, told))
-        return ""
+    def noted(words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(words)
+        return subprocess.CompletedProcess(words, 1, b"", b"nothing")
 
-    monkeypatch.setattr(classes, "_run", noted)
+    monkeypatch.setattr(workers.subprocess, "run", noted)
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
-    classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", 1, trust=True)
-    ((words, told),) = asked
-    assert "987654321" not in " ".join(words)
-    assert told == {"TPUCC_SEED": "987654321"}
+    (row,) = classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", jails.NONE)
+    assert asked == [[sys.executable, "-m", "tpucc.labs.one"]]
+    assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
 
 

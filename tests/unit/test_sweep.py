@@ -157,7 +157,7 @@ def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path, monk
     assert rest.startswith(b"".join([lines[0], lines[5], lines[2], lines[5]]))
     assert len(rest.splitlines()) == len(lines) + 1, "the one that was there twice; the torn line is gone, nothing else is computed again"
     assert Path("two.html").read_bytes() == Path("one.html").read_bytes()
-    monkeypatch.setattr("tpucc.sweeps.points.measured", None)
+    monkeypatch.setattr("tpucc.sweeps.measuring.measured", None)
     assert table_bytes("--jobs", "1", output="rest.csv") == one, "all are done: nothing is computed"
 
 
@@ -170,7 +170,7 @@ def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str
         return measured(compiler, plan, point)
 
     with monkeypatch.context() as patched:
-        patched.setattr("tpucc.sweeps.points.measured", interrupted)
+        patched.setattr("tpucc.sweeps.measuring.measured", interrupted)
         assert run("sweep", "small.tpu", *AXES, "-o", "two.csv", "--jobs", "1") == 130
     assert "note: 11 of 12 points are done; the same command goes on from there" in capsys.readouterr().err
     assert not Path("two.csv").exists()
@@ -359,4 +359,4 @@ def test_a_cluster_needs_an_extra(small: Path, capsys: pytest.CaptureFixture[str
     assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
     told = capsys.readouterr().err
     assert "error E0562: --scheduler needs a package that isn't installed: distributed" in told
-    assert "help: python -m pip install 'tpucc[dask]' installs it; without --scheduler this machine computes the points" in told
+    assert "help: python -m pip install 'tpucc[dask]' installs it; without --scheduler this machine does the work" in told

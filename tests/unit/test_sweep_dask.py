@@ -14,8 +14,9 @@ import pytest
 import tpucc
 from tests.support.command_line import run
 from tpucc.sweeps.axes import axis_of_text
-from tpucc.sweeps.cluster import compute
+from tpucc.sweeps.measuring import Measuring
 from tpucc.sweeps.plan import Plan
+from tpucc.tasks.cluster import compute
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; it comes with the extra: pip install -e '.[dev,dask]'")
 
@@ -40,14 +41,16 @@ def test_a_worker_is_killed_in_the_middle(small: Path) -> None:
 
 def test_a_worker_that_sees_other_files_is_refused(small: Path) -> None:
     plan = Plan((str(small),), (axis_of_text("set", "mxu", "16,32"),), {})
-    identity = plan.identity
+    work = pickle.dumps(Measuring(plan, plan.identity))
     small.write_text(small.read_text() + "# more\n")
     with pytest.raises(tpucc.UsageError, match="a worker sees other files") as caught:
-        compute(pickle.loads(pickle.dumps(plan)), identity, [0])
+        compute(tpucc.__version__, work, [(0, 0)])
     assert pickle.loads(pickle.dumps(caught.value)).diagnostics == caught.value.diagnostics
+    with pytest.raises(tpucc.UsageError, match="a worker has another version of tpucc"):
+        compute("0", work, [(0, 0)])
 
 
 def test_a_scheduler_that_does_not_answer(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpucc.sweeps.cluster.PATIENCE", 1)
+    monkeypatch.setattr("tpucc.tasks.cluster.PATIENCE", 1)
     assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
     assert "error E0562: no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -16,8 +18,8 @@ from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.given import packed_call
-from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
-from tpucc.labs.jails import NONE, Finding, Jail
+from tpucc.labs.grading import Grade, Result, check, grade, isolated, random_seed
+from tpucc.labs.jails import NONE, Jail
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
 from tpucc.labs.start import place, start
@@ -149,8 +151,9 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
 @click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
 @click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
 @click.option("-o", "--output", type=FILE, metavar="GRADES.csv", help="With --all: the table.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="With --all: how many at a time (default: as many as cores).")
 @click.option(
-    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="With --all: how many at a time (default: as many as cores)."
+    "--scheduler", metavar="ADDRESS", help="With --all: grade on the Dask cluster of this scheduler, yours alone, as in tcp://HOST:8786."
 )
 def grade_lab(
     path: Path,
@@ -162,14 +165,18 @@ def grade_lab(
     only: tuple[str, ...],
     trust: bool,
     whole_class: bool,
+    jobs: int | None,
+    scheduler: str | None,
     **table: Any,
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     lab, variant = _asked_by_grader(path, which, term)
     if whole_class and (json_file is not None or only):
         raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
+    if scheduler is not None and (not whole_class or jobs is not None):
+        raise click.UsageError("--scheduler grades a class (--all) on the workers that a cluster has; --jobs is of this machine")
     try:
-        jail = NONE if trust or not lab.functions else isolated()
+        jail = NONE if trust or not lab.functions else None if scheduler is not None else isolated()
     except UsageError as error:
         if json_file is not None:
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
@@ -178,12 +185,16 @@ def grade_lab(
         _warn_of_small(seed)
         table["into"] = table["into"] or path.with_name(f"{path.name}-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
-        _require_closed(jail, path, table["into"])
+        if jail is not None:
+            _require_closed(jail, path, table["into"])
     seed = random_seed() if seed is None else seed
     click.echo(_heading(lab, variant))
-    click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
+    isolation = "not needed, as nothing of the submission is executed" if not lab.functions else jail.name if jail else "each worker's own"
+    click.echo(f"isolation: {isolation}; --seed {seed}")
     if whole_class:
-        return _class(lab, path, variant, seed, trust, **table)
+        graders = partial(grade_all, jail=jail, jobs=jobs or os.cpu_count() or 1, scheduler=scheduler)
+        return _class(lab, path, variant, seed, graders, **table)
+    assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
@@ -206,14 +217,14 @@ def _heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
-def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path | None, jobs: int) -> int:
+def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], into: Path, output: Path | None) -> int:
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
         click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
     if beside := [path for path in beside if path not in named]:
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
         click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
-    rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
+    rows = graders(lab, folder, term, seed, into, told=lambda row: click.echo(_row(row)))
     output = output or into.with_name(f"{into.name}.csv")
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
@@ -258,19 +269,6 @@ def lab_board(folder: Path, output: Path | None) -> None:
         click.echo("\n".join(f"  {said}" for said in (*found.left_out[:LEFT_OUT], *more)), err=True)
     if output is not None:
         write_file(output, as_page(found).encode())
-
-
-def isolated() -> Jail:
-    """The best jail that works here. Raises `UsageError` E0552 where there is none."""
-    jail, findings = strongest()
-    if not jail.keeps_secrets:
-        help = ("tpucc doctor says what this machine could have", "--trust grades without isolation: only what you have read")
-        raise UsageError(Diagnostic("E0552", f"this machine can't keep the tests secret: {_reasons(findings)}", help=help))
-    return jail
-
-
-def _reasons(findings: list[Finding]) -> str:
-    return "; ".join(f"{found.jail.name}: {found.reason}" for found in findings)
 
 
 def _asked(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:

@@ -6,18 +6,20 @@ import csv
 import io
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
+from tpucc.labs.grading import contents_of
+from tpucc.labs.jails import Jail
 from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.submissions import digest, submissions
+from tpucc.labs.workers import Grading, ungraded
+from tpucc.tasks.work import computed
 from tpucc.values import dataclass
 
 SEED = "TPUCC_SEED"
@@ -26,8 +28,6 @@ LONGEST_NAME = 200
 """Bytes of a submission's name, above which its results get another."""
 WHY = 200
 """Characters of a reason in the table."""
-LONGEST = 600
-"""Seconds after which one submission's grader is ended; it has a limit of its own for every call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,50 @@ class Row:
 
 
 def grade_all(
-    lab: Lab, folder: Path, term: Term, seed: int, into: Path, jobs: int, trust: bool, told: Callable[[Row], None] = lambda _: None
+    lab: Lab,
+    folder: Path,
+    term: Term,
+    seed: int,
+    into: Path,
+    jail: Jail | None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    told: Callable[[Row], None] = lambda _: None,
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
-    run goes on: only what is new, changed, or was graded by another seed is graded."""
-    into.mkdir(mode=0o700, parents=True, exist_ok=True)
+    run goes on: only what is new, changed, or was graded by another seed is graded.
 
-    def graded(path: Path) -> Row:
+    `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
+    """
+    into.mkdir(mode=0o700, parents=True, exist_ok=True)
+    paths, key, rows, digests = submissions(folder, lab), _key(lab, term, seed), dict[int, Row](), dict[int, str]()
+
+    def done(number: int, row: Row) -> None:
+        rows[number] = row
+        told(row)
+
+    for number, path in enumerate(paths):
         try:
             with failing("file", path.name):
-                row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+                if path.is_symlink():
+                    raise Failed("file", "it is a link; a submission is made of regular files")
+                digests[number] = digest(path)
         except Failed as failure:  # whatever a submission is, the others go on
-            row = Row(path.name, _ungraded(failure.words))
-        told(row)
-        return row
-
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        return list(pool.map(graded, submissions(folder, lab)))
+            done(number, Row(path.name, ungraded(failure.words)))
+        else:
+            if kept := _kept(path, into, {**key, "files": digests[number]}):
+                done(number, kept)
+    missing = [[number] for number in range(len(paths)) if number not in rows]
+    work = Grading(lab.number, term, seed, jail)
+    with closing(
+        computed(work, missing, lambda number: contents_of(lab, paths[number], term), min(jobs, len(missing)), scheduler)
+    ) as found:
+        for number, results in found:
+            path = paths[number]
+            results["extra_data"] = {**results["extra_data"], "files": digests[number], **key}
+            write_file(_file(path, into), (json.dumps(results, indent=1) + "\n").encode())
+            done(number, Row(path.name, results))
+    return [rows[number] for number in range(len(paths))]
 
 
 def earlier_seed(into: Path, lab: Lab, term: Term) -> int | None:
@@ -108,7 +135,7 @@ def _kept(path: Path, into: Path, key: dict[str, Any]) -> Row | None:
         more = told["extra_data"]
     except Exception:
         return None
-    same = more.get("complete") and more.get("files") == digest(path) and all(more.get(name) == value for name, value in key.items())
+    same = more.get("complete") and all(more.get(name) == value for name, value in key.items())
     return Row(path.name, told) if same else None
 
 
@@ -118,47 +145,6 @@ def _file(path: Path, into: Path) -> Path:
     if not name.isprintable() or len(os.fsencode(name)) > LONGEST_NAME:
         name = f"{printable(name)[:40]}-{sha256(os.fsencode(name)).hexdigest()[:16]}"
     return into / f"{name}.json"
-
-
-def _ungraded(problem: str) -> dict[str, Any]:
-    """The results of a submission that wasn't graded."""
-    return {"score": 0, "max_score": 100, "output": problem, "tests": [], "extra_data": {}}
-
-
-def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool) -> Row:
-    """One submission, graded by a process of its own: whatever happens there, the others go on."""
-    if path.is_symlink():
-        return Row(path.name, _ungraded("it is a link; a submission is made of regular files"))
-    file, found = _file(path, into), digest(path)
-    file.unlink(missing_ok=True)
-    words = [sys.executable, "-P", "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}"]
-    words += [f"--json={file.absolute()}", "--details", *(["--trust"] if trust else [])]
-    words += ["--", str(path.absolute())]  # a name may look like an option
-    problem = (
-        _run(words, {SEED: str(seed)}).replace(f"{path.absolute().parent}{os.sep}", "").replace(f"{file.absolute().parent}{os.sep}", "")
-    )
-    try:
-        told = json.loads(read_file(file))
-    except Exception:
-        told = _ungraded(problem or "the grader ended without results")
-    told["extra_data"] = {**told["extra_data"], "files": found, **_key(lab, term, seed)}
-    write_file(file, (json.dumps(told, indent=1) + "\n").encode())
-    return Row(path.name, told)
-
-
-def _run(words: Sequence[str], told: Mapping[str, str]) -> str:
-    """Runs a grader, with `told` in its environment; returns what it says on standard error."""
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env={**_environment(), **told})
-    except subprocess.TimeoutExpired:
-        return f"the grader took longer than {LONGEST} s"
-    return done.stderr.decode("utf-8", "replace").strip()
-
-
-def _environment() -> dict[str, str]:
-    """This process's, with the tpucc that runs now."""
-    package = str(Path(__file__).resolve().parents[2])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))}
 
 
 def as_csv(rows: Sequence[Row]) -> str:

@@ -92,26 +92,63 @@ class Grade:
         return {name: value for result in counted for name, value in (result.outcome.measures or {}).items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A submission as it was read. A grader needs nothing else of it, so that it may be on another machine."""
+
+    origin: str
+    """The path, as it was given."""
+    files: Mapping[str, bytes]
+    main: str
+    """The name of the file that a lab of functions loads; empty where there is none."""
+    note: str
+    """What the submission's own `lab.toml` says, where that is another lab or term."""
+    date: str
+    """When its newest file was written (UTC)."""
+    problem: str
+    """Why its files can't be read; else empty."""
+
+
+def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
+    """Reads a submission. What can't be read is its problem, and no exception."""
+    when, problem, files = "", "", dict[str, bytes]()
+    try:
+        with failing("file", path.name):
+            when = date(path)
+            files = submitted(path)
+    except Failed as failure:
+        problem = failure.words
+    main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
+    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem)
+
+
 Watch = Callable[[Grade], None]
 """Called after every test with the grade so far."""
 
 
 def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
     """The public tests on one's own submission, without isolation, or those that `only` names. Raises `UsageError` for a name of none."""
-    return _whole(Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only)), origin=str(path)), path, NONE, watch)
+    return _whole(Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only))), contents_of(lab, path, term), NONE, watch)
 
 
 def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
     """The public and the hidden tests on a submission in a jail, or those that `only` names."""
+    return grade_contents(lab, contents_of(lab, path, term), term, seed, jail, only, watch)
+
+
+def grade_contents(
+    lab: Lab, contents: Contents, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None
+) -> Grade:
+    """The same of a submission that is read already."""
     tests = chosen((*lab.public(term), *lab.hidden(term, seed)), only)
-    return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed, origin=str(path)), path, jail, watch)
+    return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch)
 
 
-def _whole(grade: Grade, path: Path, jail: Jail, watch: Watch | None) -> Grade:
+def _whole(grade: Grade, contents: Contents, jail: Jail, watch: Watch | None) -> Grade:
     """The grade with the results of its tests. A lab without functions needs no workshop."""
-    grade = replace(grade, note=disagreement(path, grade.lab, grade.term))
+    grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date)
     with workshop(grade.lab.modules) if grade.lab.functions else nullcontext() as shared:
-        return _graded(grade.lab, path, grade, shared, jail, watch)
+        return _graded(contents, grade, shared, jail, watch)
 
 
 def chosen(tests: Sequence[Test], only: Sequence[str]) -> Sequence[Test]:
@@ -147,6 +184,16 @@ def strongest() -> tuple[Jail, list[Finding]]:
     return NONE, findings
 
 
+def isolated() -> Jail:
+    """The best jail that works here. Raises `UsageError` E0552 where there is none."""
+    jail, findings = strongest()
+    if not jail.keeps_secrets:
+        reasons = "; ".join(f"{found.jail.name}: {found.reason}" for found in findings)
+        help = ("tpucc doctor says what this machine could have", "--trust grades without isolation: only what you have read")
+        raise UsageError(Diagnostic("E0552", f"this machine can't keep the tests secret: {reasons}", help=help))
+    return jail
+
+
 @dataclass(frozen=True)
 class Texts:
     """A submission of a lab without functions: files that nothing executes."""
@@ -171,18 +218,15 @@ class Texts:
             raise Failed("file", f"{name} is no text in UTF-8") from None
 
 
-def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
-    try:
-        with failing("file", path.name):
-            grade = replace(grade, date=date(path))
-            files = submitted(path)
-        main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
-        grade = replace(grade, digest=digest_of_graded(files, lab, lab.files(grade.term), main))
-        if lab.functions and main not in files:
-            there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
-            raise Failed("file", f"the submission has no {lab.file}" + (f"; it has {printable(there)}" if there else ""))
-    except Failed as failure:
-        return _without_tests(grade, failure, watch)
+def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
+    lab, files, main = grade.lab, contents.files, contents.main
+    if contents.problem:
+        return _without_tests(grade, Failed("file", contents.problem), watch)
+    grade = replace(grade, digest=digest_of_graded(files, lab, lab.files(grade.term), main))
+    if lab.functions and main not in files:
+        there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
+        words = f"the submission has no {lab.file}" + (f"; it has {printable(there)}" if there else "")
+        return _without_tests(grade, Failed("file", words), watch)
     if grade.seed is not None:
         grade = replace(grade, like=likeness(lab, files))
     if shared is None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
 from tpucc.diagnostics import counted
 from tpucc.sweeps.journal import Journal
+from tpucc.sweeps.measuring import Measuring
 from tpucc.sweeps.plan import Plan
-from tpucc.sweeps.processes import Found, computed_by_processes
-from tpucc.sweeps.rows import measured, whole
-from tpucc.sweeps.shared import Compiler
+from tpucc.sweeps.rows import whole
+from tpucc.tasks.work import computed
 
 LONGEST = 32
 """Points that a process gets at a time, at most."""
@@ -59,26 +59,14 @@ def run(
     done = plan.count - len(missing)
     told(done)
     jobs = jobs or max(1, min(os.cpu_count() or 1, len(missing) // WORTHWHILE))
-    with closing(_computed(plan, missing, jobs, scheduler)) as found:
+    chunks = list(_chunks(missing, jobs if scheduler is None else WORKERS))
+    work = Measuring(plan, None if scheduler is None else plan.identity)
+    with closing(computed(work, chunks, lambda point: point, jobs, scheduler)) as found:
         for point, row in found:
             journal.add(point, row)
             done += 1
             told(done)
     return Points(plan, journal)
-
-
-def _computed(plan: Plan, points: Sequence[int], jobs: int, scheduler: str | None) -> Generator[Found, None, None]:
-    if not points:
-        return
-    if scheduler is not None:
-        from tpucc.sweeps.cluster import computed_on_cluster  # needs an extra
-
-        yield from computed_on_cluster(plan, list(_chunks(points, WORKERS)), scheduler)
-    elif jobs > 1:
-        yield from computed_by_processes(plan, list(_chunks(points, jobs)), jobs)
-    else:
-        compiler = Compiler()
-        yield from ((point, measured(compiler, plan, point)) for point in points)
 
 
 def _chunks(points: Sequence[int], jobs: int) -> Iterator[Sequence[int]]:

@@ -1,4 +1,4 @@
-"""Points computed by processes of this machine, each of which gets some at a time."""
+"""Tasks computed by processes of this machine, each of which gets some at a time."""
 
 from __future__ import annotations
 
@@ -13,41 +13,40 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import Generic
 
-from tpucc.sweeps.plan import Plan
-from tpucc.sweeps.rows import Row, failed
+from tpucc.tasks.work import Given, Result, Work
 
-Found = tuple[int, Row]
 TRIES = 2
-"""How many processes may end while they compute one point."""
+"""How many processes may end while they compute one task."""
 
 
-def computed_by_processes(plan: Plan, chunks: Sequence[Sequence[int]], jobs: int) -> Iterator[Found]:
-    """The points of all chunks with their rows, as they are done. A process that ends early is replaced; the point that it was at is tried
-    once more, and then has the end as its error."""
-    work = _Work(plan, deque(list(chunk) for chunk in chunks))
-    threads = [Thread(target=work.follow, daemon=True) for _ in range(jobs)]
+def computed_by_processes(work: Work[Result], chunks: Sequence[Sequence[int]], given: Given, jobs: int) -> Iterator[tuple[int, Result]]:
+    """The tasks of all chunks with their results, as they are done. A process that ends early is replaced; the task that it was at is tried
+    once more, and is lost then."""
+    pool = _Pool(work, deque(list(chunk) for chunk in chunks), given)
+    threads = [Thread(target=pool.follow, daemon=True) for _ in range(jobs)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(sum(map(len, chunks))):
-            found = work.found.get()
+            found = pool.found.get()
             if isinstance(found, BaseException):
                 raise found
             yield found
     finally:
-        work.end()
+        pool.end()
 
 
-class _Work:
+class _Pool(Generic[Result]):
     """What is to be done, and the processes that do it."""
 
-    def __init__(self, plan: Plan, chunks: deque[list[int]]) -> None:
-        self.found = SimpleQueue[Found | BaseException]()
-        self._plan = pickle.dumps(plan)
+    def __init__(self, work: Work[Result], chunks: deque[list[int]], given: Given) -> None:
+        self.found = SimpleQueue[tuple[int, Result] | BaseException]()
+        self._work, self._given = work, given
         self._chunks = chunks
         self._ended = Counter[int]()
-        """Processes that ended at a point."""
+        """Processes that ended at a task."""
         self._running = list[subprocess.Popen[bytes]]()
         self._lock = Lock()
         self._over = False
@@ -70,8 +69,8 @@ class _Work:
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._lock:
-            words = [sys.executable, "-m", "tpucc.sweeps.worker"]
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
+            words = [sys.executable, "-P", "-m", "tpucc.tasks.worker"]
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
             self._running.append(process)
         return process
 
@@ -80,10 +79,11 @@ class _Work:
         assert process.stdin is not None
         assert process.stdout is not None
         with process, suppress(BrokenPipeError):
-            process.stdin.write(self._plan)
+            pickle.dump(self._work, process.stdin)
             while chunk := self._next():
+                tasks = pickle.dumps([(number, self._given(number)) for number in chunk])
                 try:
-                    process.stdin.write(pickle.dumps(chunk))
+                    process.stdin.write(tasks)
                     process.stdin.flush()
                     while (found := pickle.load(process.stdout)) is not None:
                         chunk.remove(found[0])
@@ -99,12 +99,12 @@ class _Work:
         return None
 
     def _lost(self, chunk: list[int], status: int) -> None:
-        """A process has ended at the first point of what it had left."""
+        """A process has ended at the first task of what it had left."""
         if self._over or not chunk:
             return
         self._ended[chunk[0]] += 1
         if self._ended[chunk[0]] >= TRIES:
-            self.found.put((chunk.pop(0), failed("E0613", f"the process that computed it ended: {_ending(status)}")))
+            self.found.put((chunk.pop(0), self._work.lost(f"the process that computed it ended: {_ending(status)}")))
         if chunk:
             self._chunks.appendleft(chunk)
 
@@ -113,7 +113,7 @@ def _ending(status: int) -> str:
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This process's, with the tpucc that runs now. Each process has one thread for products: there are as many as processors."""
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))

@@ -1,7 +1,7 @@
-"""A process that computes points: `python -m tpucc.sweeps.worker`, which `processes.py` starts.
+"""A process that computes tasks: `python -m tpucc.tasks.worker`, which `processes.py` starts.
 
-It reads a pickled plan from standard input, then lists of points, and answers each point with a pickled pair of it and its row, and each
-list with None. It ends where its input does, or where nobody reads its answers.
+It reads pickled work from standard input, then lists of tasks, and answers each task with a pickled pair of its number and its result, and
+each list with None. It ends where its input does, or where nobody reads its answers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Iterator
-
-from tpucc.sweeps.processes import Found
-from tpucc.sweeps.rows import measured
-from tpucc.sweeps.shared import Compiler
+from typing import Any
 
 
 def main() -> None:
@@ -28,14 +25,14 @@ def main() -> None:
         os._exit(1)  # the command was killed
 
 
-def _answers() -> Iterator[Found | None]:
-    plan, compiler = pickle.load(sys.stdin.buffer), Compiler()
-    for points in _lists():
-        yield from ((point, measured(compiler, plan, point)) for point in points)
+def _answers() -> Iterator[tuple[int, Any] | None]:
+    compute = pickle.load(sys.stdin.buffer).begun()
+    for tasks in _lists():
+        yield from ((number, compute(given)) for number, given in tasks)
         yield None
 
 
-def _lists() -> Iterator[list[int]]:
+def _lists() -> Iterator[list[tuple[int, Any]]]:
     while True:
         try:
             yield pickle.load(sys.stdin.buffer)

@@ -1,0 +1,72 @@
+"""What workers do of a class: they grade its submissions, each by a process of its own, so that whatever happens there the others go on."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from platform import node
+from typing import Any
+
+from tpucc.diagnostics import Error
+from tpucc.labs.grading import Contents, isolated
+from tpucc.labs.jails import Jail
+from tpucc.labs.lab import Term
+from tpucc.tasks.processes import environment
+from tpucc.values import dataclass
+
+LONGEST = 600
+"""Seconds after which one submission's grader is ended; it has a limit of its own for every call."""
+Results = dict[str, Any]
+"""What `results.json` has of a submission."""
+
+
+@dataclass(frozen=True)
+class Grading:
+    """The results of submissions. A worker on another machine finds a jail of its own: `jail` is None then."""
+
+    lab: int
+    term: Term
+    seed: int
+    jail: Jail | None
+
+    def begun(self) -> Callable[[Contents], Results]:
+        """The results of a submission. Without a jail on this machine each is refused, and not graded."""
+        try:
+            return partial(_graded, self if self.jail is not None else replace(self, jail=isolated()))
+        except Error as error:
+            said = error.diagnostics[0]
+            return partial(_refused, f"{said.code} on {node()}: {said.message}")
+
+    def lost(self, how: str) -> Results:
+        return ungraded(how)
+
+
+def ungraded(problem: str) -> Results:
+    """The results of a submission that wasn't graded."""
+    return {"score": 0, "max_score": 100, "output": problem, "tests": [], "extra_data": {}}
+
+
+def _refused(problem: str, _: Contents) -> Results:
+    return ungraded(problem)
+
+
+def _graded(grading: Grading, contents: Contents) -> Results:
+    """The last results of a submission's grader, in bounds of time."""
+    lines, problem = _run(pickle.dumps((grading, contents)))
+    whole = lines.split(b"\n")[:-1]
+    return dict(json.loads(whole[-1])) if whole else ungraded(problem or "the grader ended without results")
+
+
+def _run(asked: bytes) -> tuple[bytes, str]:
+    """Runs a grader; returns the lines of its results, and what else it says."""
+    words = [sys.executable, "-P", "-m", "tpucc.labs.one"]
+    try:
+        done = subprocess.run(words, input=asked, capture_output=True, timeout=LONGEST, check=False, env=environment())
+    except subprocess.TimeoutExpired as late:
+        return late.stdout or b"", f"the grader took longer than {LONGEST} s"
+    return done.stdout, done.stderr.decode("utf-8", "replace").strip()
