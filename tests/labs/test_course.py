@@ -215,8 +215,8 @@ def test_an_exception_is_shown_once_and_later_tests_name_the_first(tmp_path: Pat
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for more in ((), ("--lab", "5")):
-        assert run("lab", "check", tmp_path / "nosuch", *more) == 2
+    for command, *more in (("check",), ("check", "--lab", "5"), ("grade", "--lab", "5"), ("grade", "--all", "--lab", "5")):
+        assert run("lab", command, tmp_path / "nosuch", *more) == 2
         assert f"error E0551: there is no folder {tmp_path / 'nosuch'}\n" in capsys.readouterr().err
 
 
@@ -277,6 +277,41 @@ def test_students_read_nothing_that_their_code_says_in_a_hidden_test(tmp_path: P
     for_instructors = [test for test in told[True]["tests"] if test["name"].startswith("hidden")]
     assert all("MARK [" in test["output"] and test["visibility"] == "hidden" for test in for_instructors)
     assert all("printed:\n  MARK [" in test["output"] for test in (*public, *for_instructors))
+
+
+@pytest.mark.parametrize(("answer", "said"), [("np.zeros(len(lives.rows), int)", ""), ("'rows'", ": an answer has the wrong form")])
+def test_only_a_wrong_form_is_said_to_be_one(answer: str, said: str) -> None:
+    """Buffers that share rows are a wrong answer of the right form."""
+    test = next(test for test in LAB.hidden(AS_WRITTEN, 1) if test.name == "hidden: another program")
+    result = graded(test, Here({LAB.file: f"import numpy as np\ndef allocate(lives, rows):\n    return {answer}\n"}))
+    assert as_json(Grade(LAB, AS_WRITTEN, "none", (result,), (test,), seed=1))["tests"][0]["output"] == f"no points{said}"
+
+
+def test_check_says_when_much_of_the_budget_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / LAB.file).write_text(solution())
+    for spent, told in ((19.0, False), (40.2, True)):
+        monkeypatch.setattr(child.Child, "spent", spent)
+        run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers")
+        said = "the calls took 40 of 60 s of processor time; grade makes about twice as many"
+        assert (said in capsys.readouterr().out) is told
+
+
+def test_a_class_hears_of_files_of_another_term_and_of_what_has_no_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Terms that differ in case only are one."""
+    for name, term in (("anna", "2027-SPRING"), ("ben", "fall")):
+        (tmp_path / "class" / name).mkdir(parents=True)
+        (tmp_path / "class" / name / "lab.toml").write_text(f'lab = 5\nterm = "{term}"\n')
+    tests = [{"name": said, "score": 0, "output": said, "status": "failed"} for said in ("f.py:2: takes long", "not asked")]
+    late = {"score": 0, "output": "", "tests": tests}
+    monkeypatch.setattr(classes, "_grade", lambda lab, path, *_: Row(path.name, late))
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--term", "2027-Spring", "--trust", "--jobs", "1") == 0
+    said = capsys.readouterr()
+    assert said.err == "warning: lab.toml doesn't say lab 5, term 2027-spring: ben\n"
+    assert "     0  anna  f.py:2: takes long\n" in said.out
 
 
 def test_what_is_printed_stands_with_the_test_that_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -568,6 +603,8 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "none.json").write_text('{"extra_data": {"lab": 5}}')
+    lost = '[{"name": "memory", "score": 0}, {"name": "hidden: memory", "score": 0, "visibility": "hidden"}]'
+    (tmp_path / "hidden.json").write_text(f'{{"output": "n", "tests": {lost}, "extra_data": {{"lab": 5, "measures": {{}}, "note": "n"}}}}')
     (tmp_path / "problem.json").write_text('{"output": "no file\\nb", "extra_data": {"lab": 5}}')
     (tmp_path / "truth.json").write_text('{"extra_data": {"lab": true}}')
     found = board(tmp_path)
@@ -576,10 +613,11 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     reasons = dict(said.split(".json: ") for said in found.left_out)
     assert reasons["bad"] in (
         "its measures are no numbers",
-        f"it has no {LAB.ranks}: a hidden test was not passed or not run, or --details not given",
+        f"it has no {LAB.ranks}: the test that measures it was not run",
     )
     assert reasons["deep"] == "it is no JSON"
-    assert reasons["none"].startswith(f"it has no {LAB.ranks}")
+    assert reasons["none"] == f"it has no {LAB.ranks}: --details was not given to grade"
+    assert reasons["hidden"] == f"it has no {LAB.ranks}: no points for hidden: memory"
     assert reasons["problem"] == f"it has no {LAB.ranks}: no file"
     assert reasons["truth"] == "it is of no lab"
     assert reasons["folder"].startswith("it is no regular file")

@@ -425,7 +425,7 @@ def test_a_call_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monk
         monkeypatch.setattr(child, "BUDGET", budget)
         slow = f"import time\ndef f(): {body}".encode()
         with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
-            with pytest.raises(Failed, match=rf"f: takes longer than {limit}, and was stopped there"):
+            with pytest.raises(Failed, match=rf"f: was stopped there: the {limit} of all calls together are used up"):
                 submission.call("f")
             with pytest.raises(Failed, match=rf"all calls together have {budget} s of processor time"):
                 submission.call("f")

@@ -16,15 +16,16 @@ from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
+from tpucc.labs.child import BUDGET
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, grade, isolated, random_seed
 from tpucc.labs.jails import NONE, Jail
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
-from tpucc.labs.start import place, start
+from tpucc.labs.start import disagreement, place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
-from tpucc.labs.submissions import others
+from tpucc.labs.submissions import others, submissions
 
 LONGEST_TERM = 40
 """Characters of a term's name."""
@@ -37,11 +38,11 @@ RAISED = "it raised an exception"
 
 
 def _term_name(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
-    """A term's name, which may be any word that reads the same to everybody. Raises `UsageError` E0550."""
+    """A term's name without its case, which may be any word that reads the same to everybody. Raises `UsageError` E0550."""
     if given and (given != given.strip() or len(given) > LONGEST_TERM or not re.fullmatch(r"[\w .+-]+", given, re.ASCII)):
         help = (f"letters, digits, spaces and . _ + -, at most {LONGEST_TERM} of them, as in 2027-spring",)
         raise UsageError(Diagnostic("E0550", f"{given!r} can't be a term's name", help=help))
-    return given
+    return given and given.casefold()
 
 
 term_option = click.option(
@@ -103,6 +104,8 @@ def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, 
     folder = path if path.is_dir() else path.parent
     _pictures(done, folder)
     status = _end(done)
+    if done.spent > BUDGET / 3:
+        click.echo(f"the calls took {done.spent:.0f} of {BUDGET:g} s of processor time; grade makes about twice as many")
     hidden = sum(test.points for test in lab.hidden(variant, 0))
     click.echo(f"hidden tests, which `tpucc lab grade` runs, have the other {hidden:g}" if not only else "")
     return status
@@ -224,6 +227,9 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[...,
     if beside := [path for path in beside if path not in named]:
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
         click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
+    if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, term)]:
+        whose = ", ".join(printable(path.name) for path in named)
+        click.echo(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}", err=True)
     rows = graders(lab, folder, term, seed, into, told=lambda row: click.echo(_row(row)))
     output = output or into.with_name(f"{into.name}.csv")
     write_file(output, as_csv(rows).encode())
@@ -232,8 +238,11 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[...,
 
 
 def _row(row: Row) -> str:
-    problem = f"  {printable(first_line(row.problem))}" if row.problem else ""
-    return f"{row.results.get('score', 0):>6g}  {printable(row.name)}{problem}"
+    """The points, the name, and of a submission without points the first reason."""
+    score = row.results.get("score", 0)
+    lost = (str(test["output"]) for test in row.results.get("tests", ()) if not score and test["status"] != "passed")
+    problem = first_line(row.problem or next(lost, ""))
+    return f"{score:>6g}  {printable(row.name)}{f'  {printable(problem)}' if problem else ''}"
 
 
 @command.command("pack")
@@ -273,17 +282,23 @@ def lab_board(folder: Path, output: Path | None) -> None:
 
 def _asked(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
     """The lab and the term of the command line, or else of the folder. Raises `UsageError` E0551 for a folder that isn't there."""
-    if not path.exists():
-        raise UsageError(Diagnostic("E0551", f"there is no folder {printable(str(path))}", help=("tpucc lab start N FOLDER begins a lab",)))
+    _require_there(path)
     if which is not None:
         return find(which), Term(term or "")
     found = place(path)
     return found.lab, found.term if term is None else Term(term)
 
 
+def _require_there(path: Path) -> None:
+    """Raises `UsageError` E0551 for a folder or a file that isn't there."""
+    if not path.exists():
+        raise UsageError(Diagnostic("E0551", f"there is no folder {printable(str(path))}", help=("tpucc lab start N FOLDER begins a lab",)))
+
+
 def _asked_by_grader(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
     """The lab and the term that a submission is graded for. The term is the command line's: the submission's file is the student's. Raises
     `UsageError` E0551 where neither lab nor term is given, and the file says a term."""
+    _require_there(path)
     if which is not None:
         return find(which), Term(term or "")
     found = place(path)

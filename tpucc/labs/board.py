@@ -87,9 +87,20 @@ def _entry(name: str, found: dict[str, Any], lab: Lab) -> Entry | str:
     if any(map(math.isnan, measures.values())):
         return "its measures are no numbers"
     if lab.ranks not in measures:
-        why = str(found.get("output") or "a hidden test was not passed or not run, or --details not given")
-        return f"it has no {lab.ranks}: {printable(first_line(why))}"
+        return f"it has no {lab.ranks}: {printable(first_line(_unranked(found)))}"
     return Entry(printable(name), measures, *(printable(str(more.get(key, "")))[:most] for key, most in (("digest", 16), ("date", 19))))
+
+
+def _unranked(found: dict[str, Any]) -> str:
+    """Why results have no measure that ranks."""
+    more, tests = found["extra_data"], found.get("tests")
+    if problem := str(found.get("output") or "").removesuffix(str(more.get("note") or "")).strip():
+        return problem
+    if "measures" not in more:
+        return "--details was not given to grade"
+    rows = [row for row in tests if isinstance(row, dict)] if isinstance(tests, list) else []
+    lost = [str(row.get("name")) for row in rows if row.get("visibility") == "hidden" and not row.get("score")]
+    return f"no points for {lost[0]}" if lost else "the test that measures it was not run"
 
 
 def as_text(board: Board) -> str:

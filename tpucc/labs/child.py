@@ -38,6 +38,8 @@ PATIENCE = 3
 BUDGET = 60.0
 """Seconds of processor time of a submission in all: of its calls, and of loading it again after those that end. Tests need a few. By the
 clock, the grader waits `BY_THE_CLOCK` times as long for all of it."""
+ROUNDED = 0.1
+"""Seconds to which the rest of the budget is rounded."""
 LOAD = "loading the file"
 PRINTED = 10_000
 """Characters that are kept of what a submission prints during one test."""
@@ -71,6 +73,11 @@ class Child:
         more = self._lost + max(0, len(text) - PRINTED)
         self._printed, self._lost = "", 0
         return text[:PRINTED] + (f"\n… {more:,} more characters are not kept\n" if more else "")
+
+    @property
+    def spent(self) -> float:
+        """Seconds of processor time that all calls have taken."""
+        return self._spent
 
     def _keep(self) -> None:
         """Takes what the process has printed."""
@@ -151,7 +158,11 @@ class Child:
         if failure.kind == "time":
             self._late += PATIENCE if doing == LOAD else 1  # what doesn't load the first time isn't loaded again
             limit = f"{seconds:g} s of processor time" if message == "processor" else f"{clock:g} s by the clock"
+            used_up = self._spent > BUDGET - ROUNDED if message == "processor" else self._waited > BUDGET * BY_THE_CLOCK - ROUNDED
+            most = f"{BUDGET:g} s of processor time" if message == "processor" else f"{BUDGET * BY_THE_CLOCK:g} s by the clock"
             message = f"takes longer than {limit}{', and was stopped there' if failure.frames else ''}"
+            if used_up and doing != LOAD:
+                message = f"was stopped{' there' if failure.frames else ''}: the {most} of all calls together are used up"
         return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
 
     def _failure(self, answer: dict[str, Any]) -> Failed:

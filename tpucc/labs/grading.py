@@ -71,6 +71,8 @@ class Grade:
     """A hash of the files that are graded: equal submissions have equal ones, whatever lies beside them."""
     date: str = ""
     """When the submission's newest file was written (UTC)."""
+    spent: float = 0.0
+    """Seconds of processor time that its calls took, of `child.BUDGET`."""
 
     @property
     def score(self) -> float:
@@ -236,7 +238,8 @@ def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, w
             child.load()
         except Failed as failure:
             return _without_tests(replace(grade, printed=child.printed()), failure, watch)
-        return _run_all(grade, child, watch)
+        done = _run_all(grade, child, watch)
+        return replace(done, spent=child.spent)
 
 
 def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
@@ -312,7 +315,13 @@ def _trouble(failure: Failed) -> str:
     return _TROUBLES.get(failure.kind, "it raised an exception")
 
 
-_TROUBLES = {"time": "a call took too long", "ended": "its process ended", "result": "an answer has the wrong form", "file": "no such file"}
+_TROUBLES = {
+    "time": "a call took too long",
+    "ended": "its process ended",
+    "result": "an answer has the wrong form",
+    "wrong": "",
+    "file": "no such file",
+}
 
 
 def random_seed() -> int:

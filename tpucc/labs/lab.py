@@ -47,8 +47,9 @@ class Failed(Exception):
     one where it happened, and `left_out` says how many in their middle are not among them.
     """
 
-    OWN = ("time", "ended", "result", "file")
-    """Kinds that are no exceptions: it took too long, its process ended, it returned something else, a file is wrong."""
+    OWN = ("time", "ended", "result", "wrong", "file")
+    """Kinds that are no exceptions: it took too long, its process ended, what it returned has another form than was asked for or is wrong, a
+    file can't be read."""
 
     def __init__(self, kind: str, message: str, frames: Sequence[Frame] = (), left_out: int = 0) -> None:
         super().__init__(message)

@@ -65,7 +65,7 @@ def place(path: Path) -> Place:
     try:
         require_own(file)
         said = tomllib.loads(read_file(file, most=MOST_OF_FILE).decode())
-        return Place(find(str(said["lab"])), Term(str(said.get("term", ""))))
+        return Place(find(str(said["lab"])), Term(str(said.get("term", "")).casefold()))
     except Failed as failure:
         raise UsageError(Diagnostic("E0551", failure.message, help=("lab = 5",))) from None
     except KeyError:

@@ -289,7 +289,7 @@ def _stage(submission: Submission, rules: Rules, lives: Lives, rows: int) -> Int
     """The submission as the compiler's stage. A `TooLarge` loses the test: the compiler would go on without an allocator, and spill."""
     starts = ask(submission, lives, rows, rules)
     if problem := wrong(lives, starts, rows, rules):
-        raise Failed("result", problem)
+        raise Failed("wrong", problem)
     return starts
 
 

@@ -180,7 +180,7 @@ def _read(rule: Rule, number: int, text: str) -> tuple[Plain, bool]:
     violations = verify(program)
     for violation in violations:
         if violation.code not in rule.codes:
-            raise Failed("result", f"program {number} breaks another rule, {violation.code}: {violation.message}")
+            raise Failed("wrong", f"program {number} breaks another rule, {violation.code}: {violation.message}")
     return plain(program), bool(violations)
 
 

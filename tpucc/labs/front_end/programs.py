@@ -54,7 +54,7 @@ def operator(rules: Rules, submission: Submission) -> OpDef[Any]:
         try:
             type_ = infer(given, [f32(*array.shape) for array in arrays])
         except RuleError as error:
-            raise Failed("result", f"the rule refuses what it has accepted: {error.message}") from None
+            raise Failed("wrong", f"the rule refuses what it has accepted: {error.message}") from None
         return array_of(submission.call("value", _plain(given), list(arrays)), type_)
 
     return OpDef(

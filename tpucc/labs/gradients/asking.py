@@ -69,10 +69,10 @@ def _read(text: object, name: str, type_: TensorType, inputs: Mapping[str, Tenso
         verify_stage(graph)
     except Error as error:
         first = error.diagnostics[0]
-        raise Failed("result", f"{name} is computed by nodes that are not valid: {first.code}: {first.message}") from None
+        raise Failed("wrong", f"{name} is computed by nodes that are not valid: {first.code}: {first.message}") from None
     found = graph[graph.outputs[0].node].type
     if found != type_:
-        raise Failed("result", f"{name} is {found}, and a gradient has its operand's shape: {type_}")
+        raise Failed("wrong", f"{name} is {found}, and a gradient has its operand's shape: {type_}")
     return graph
 
 

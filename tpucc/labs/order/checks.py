@@ -39,10 +39,10 @@ def read_order(found: Plain, count: int) -> Int64:
     order = integers(found, (count,), f"{count:,} integers")
     outside = np.flatnonzero((order < 0) | (order >= count))
     if len(outside):
-        raise Failed("result", f"returned instruction {order[outside[0]]}; there are 0 to {count - 1:,}")
+        raise Failed("wrong", f"returned instruction {order[outside[0]]}; there are 0 to {count - 1:,}")
     missing = np.flatnonzero(np.bincount(order.astype(np.int64), minlength=count) == 0)
     if len(missing):
-        raise Failed("result", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
+        raise Failed("wrong", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
     return order.astype(np.int64)
 
 
@@ -56,7 +56,7 @@ def scheduled(tiles: TileProgram, order: Int64) -> Program:
     try:
         return schedule(in_order(tiles, order))
     except Error as error:
-        raise Failed("result", "; ".join(found.message for found in error.diagnostics)) from None
+        raise Failed("wrong", "; ".join(found.message for found in error.diagnostics)) from None
 
 
 def wrong(tiles: TileProgram, order: Int64, rules: Rules) -> str:

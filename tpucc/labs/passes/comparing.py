@@ -112,11 +112,11 @@ def ask(function: str, graph: Graph, submission: Submission) -> Graph:
         verify_stage(made)
     except Error as error:
         first = error.diagnostics[0]
-        raise Failed("result", f"made a graph that is not valid: {first.code}: {first.message}") from None
+        raise Failed("wrong", f"made a graph that is not valid: {first.code}: {first.message}") from None
     if made.inputs != graph.inputs:
-        raise Failed("result", "changed the inputs of the model")
+        raise Failed("wrong", "changed the inputs of the model")
     if [output.name for output in made.outputs] != [output.name for output in graph.outputs]:
-        raise Failed("result", "changed the outputs of the model")
+        raise Failed("wrong", "changed the outputs of the model")
     return made
 
 

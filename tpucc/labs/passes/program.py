@@ -28,7 +28,7 @@ class Asked:
     def run(self, graph: Graph, context: Context) -> Graph:
         made = ask(self.function, graph, self.submission)
         if problem := different(graph, made, wanted(self.function, graph, self.rules)):
-            raise Failed("result", f"{problem}\nin the graph\n{listing(graph)}")
+            raise Failed("wrong", f"{problem}\nin the graph\n{listing(graph)}")
         return made
 
 

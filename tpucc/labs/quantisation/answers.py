@@ -47,7 +47,7 @@ def asked(
         words = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
         given = f"{words[0]} {values[place]!s}, {words[1]} {by!s}, zero point {zero}"
         given += _tie(function, values[place], by)
-        raise Failed("result", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
+        raise Failed("wrong", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
     return expected
 
 
@@ -69,19 +69,19 @@ def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tup
     found_scales = _floats(answer[1], weights.shape[1:])
     if known is None:
         if not (found_scales >= SMALLEST).all():
-            raise Failed("result", f"quantise_weights returned a scale below {SMALLEST:.4g}, the smallest normal float32")
+            raise Failed("wrong", f"quantise_weights returned a scale below {SMALLEST:.4g}, the smallest normal float32")
         own = integers(answer[0], weights.shape, "quantise_weights")
         return np.clip(own, -rules.high, rules.high), found_scales.astype(np.float32)
     expected, scales = known[0], known[1].astype(np.float32)
     if (found_scales != scales).any():
         n = int(np.argmax(found_scales != scales))
         largest = np.abs(weights[:, n]).max()
-        raise Failed("result", f"scale of column {n}, whose largest magnitude is {largest}: expected {scales[n]}, found {found_scales[n]}")
+        raise Failed("wrong", f"scale of column {n}, whose largest magnitude is {largest}: expected {scales[n]}, found {found_scales[n]}")
     found = integers(answer[0], weights.shape, "quantise_weights")
     if (found != expected).any():
         place = place_of_largest(found != expected)
         given = f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}"
-        raise Failed("result", f"{given}: expected {expected[place]}, found {found[place]}")
+        raise Failed("wrong", f"{given}: expected {expected[place]}, found {found[place]}")
     return expected, scales
 
 
@@ -91,11 +91,11 @@ def pair(answer: Plain, rules: Rules) -> tuple[float, int]:
         raise Failed("result", "returned no pair (scale, zero_point)")
     scale, zero = float(_floats(answer[0], ())), int(integers(answer[1], (), "the zero point"))
     if not SMALLEST <= scale <= np.finfo(np.float32).max:
-        raise Failed("result", f"returned the scale {scale:g}; a scale is a normal float32, from {SMALLEST:.4g}")
+        raise Failed("wrong", f"returned the scale {scale:g}; a scale is a normal float32, from {SMALLEST:.4g}")
     if not rules.low <= zero <= rules.high:
-        raise Failed("result", f"returned the zero point {zero}; integers are {rules.low} to {rules.high}")
+        raise Failed("wrong", f"returned the zero point {zero}; integers are {rules.low} to {rules.high}")
     if rules.symmetric and zero != 0:
-        raise Failed("result", f"returned the zero point {zero}; ranges are symmetric, so that it is 0")
+        raise Failed("wrong", f"returned the zero point {zero}; ranges are symmetric, so that it is 0")
     return float(np.float32(scale)), zero
 
 

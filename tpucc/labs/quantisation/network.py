@@ -79,7 +79,7 @@ def run(rules: Rules, net: Network, samples: tuple[Float32, ...], submission: Su
             message = (
                 f"the scales {scale:g} of {TENSORS[n]} and {result_scale:g} of {TENSORS[n + 1]} are so far apart that no float32 multiplies"
             )
-            raise Failed("result", message)
+            raise Failed("wrong", message)
         values = asked(rules, "requantise", submission, sums, multiplier, result_zero)
         if n < len(others) - 1:
             values = np.maximum(values, result_zero)  # ReLU

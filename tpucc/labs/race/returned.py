@@ -33,9 +33,9 @@ def returned_graph(found: Plain, given: Graph) -> Graph:
     try:
         made = parse_graph(found, "rewrite", ATTRIBUTES)
     except ProgramError as error:
-        raise Failed("result", f"rewrite made a graph that is not valid: {error.diagnostics[0].message}") from None
+        raise Failed("wrong", f"rewrite made a graph that is not valid: {error.diagnostics[0].message}") from None
     if (problem := next(_problems(made, given), "")) != "":
-        raise Failed("result", f"rewrite {problem}")
+        raise Failed("wrong", f"rewrite {problem}")
     return replace(made, name=given.name, source=given.source, notes=())
 
 

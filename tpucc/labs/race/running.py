@@ -128,7 +128,7 @@ def _failure(error: tpucc.Error) -> Failed:
         cause = cause.__cause__ or cause.__context__
     found = error.diagnostics[1:] or error.diagnostics
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return Failed("result", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)
+    return Failed("wrong", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)
 
 
 def compiled(network: Network, target: Target, stages: tpucc.Stages = PLAIN, passes: tuple[Rewrite, ...] = ()) -> Executable:

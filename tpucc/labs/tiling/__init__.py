@@ -48,7 +48,7 @@ class Stage:
             text = f"`{lines[first.span.line - 1].strip()[:WIDEST]}`: " if first.span else ""
             raise Failed("result", f"{text}{first.code}: {first.message}\n{described(layer)}") from None
         if sum(product.groups) > MOST_ROWS:
-            raise Failed("result", f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
+            raise Failed("wrong", f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
         self.written.append((layer, lines, product))
         return lines
 

@@ -242,7 +242,7 @@ def program(batch: int, given: Setting, submission: Submission) -> Outcome:
 def _stage(submission: Submission, given: Setting, listing: Listing) -> Sequence[Wait]:
     waits = ask(submission, listing, given)
     if problem := unordered(listing, waits, given.target, given.rules.page):
-        raise Failed("result", problem)
+        raise Failed("wrong", problem)
     return waits
 
 
