@@ -218,7 +218,8 @@ def test_a_program_that_is_not_there_is_not_available(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("wanted", ["/nowhere/dot", "builtin"])
 def test_a_layouter_of_this_process_comes_first(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
     """Its layout is the picture's. What it raises is a reason to go on, and `builtin` means what it says."""
-    [names, size] = [f"n{index}" for index in range(len(DIAGRAMS["short"].boxes))], len(DIAGRAMS["short"].edges)
+    short = diagram_of("short")
+    [names, size] = [f"n{index}" for index in range(len(short.boxes))], len(short.edges)
     objects = [{"name": name, "pos": f"{100 * place},{50 * place}"} for place, name in enumerate(names)]
     edges = [{"id": f"graph-e{index}", "pos": "0,0 1,1 2,2 3,3", "lp": "5,5"} for index in range(size)]
     asked: list[str] = []
@@ -234,7 +235,7 @@ def test_a_layouter_of_this_process_comes_first(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda _: None)
     monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
     use("ours", layouter)
-    good, bad = render_all([DIAGRAMS["short"], DIAGRAMS["branching"]])
+    good, bad = render_all([short, diagram_of("branching")])
     if wanted == "builtin":
         assert (good.renderer, asked) == (BUILT_IN, [])
         return
@@ -245,11 +246,11 @@ def test_a_layouter_of_this_process_comes_first(monkeypatch: pytest.MonkeyPatch,
 def test_the_layout_does_not_depend_on_fonts() -> None:
     """So that Graphviz lays a diagram out in the same way on every machine, and in a browser."""
     pytest.importorskip("pygraphviz")
-    sources = [dot_source(diagram) for diagram in DIAGRAMS.values()]
+    sources = [dot_source(diagram_of(name)) for name in DIAGRAMS]
     others = [source.replace("Helvetica,Arial,sans-serif", "Courier").replace("fontsize=1", "fontsize=4") for source in sources]
     assert all(source != other for source, other in zip(sources, others, strict=True))
     answer = subprocess.run([sys.executable, "-c", WORKER], input=json.dumps(sources + others), capture_output=True, text=True, check=True)
-    layouts = read_layouts(answer.stdout, [*DIAGRAMS.values()] * 2)
+    layouts = read_layouts(answer.stdout, [*map(diagram_of, DIAGRAMS)] * 2)
     assert layouts[: len(sources)] == layouts[len(sources) :]
 
 

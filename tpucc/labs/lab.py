@@ -48,7 +48,7 @@ class Failed(Exception):
     """
 
     OWN = ("time", "ended", "result", "wrong", "file")
-    """Kinds that are no exceptions: it took too long, its process ended, what it returned has another form than was asked for or is wrong, a
+    """Kinds that are no exceptions: it took too long, its process ended, what it returned has another form than was asked for, it is wrong, a
     file can't be read."""
 
     def __init__(self, kind: str, message: str, frames: Sequence[Frame] = (), left_out: int = 0) -> None:
