@@ -70,6 +70,7 @@ def test_a_picture_counts_the_rows_that_the_test_counts(second: int, host: int, 
     assert ">alive 8<" in drawn
     assert drawn.count("share rows") == shared
     assert drawn.count(">host<") == bool(host)
+    assert (f"peak and alive leave out the lowest {host} rows" in drawn) is bool(host)
 
 
 def test_terms_give_the_host_rows_below_or_above() -> None:

@@ -20,7 +20,7 @@ from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, fifo, hazards, verify
 from tpucc.labs import find
-from tpucc.labs.break_it import rule_of
+from tpucc.labs.break_it import rule_of, truth
 from tpucc.labs.break_it.faulty import DETECTORS
 from tpucc.labs.break_it.mutants import MODEL, compiled, mutants, short
 from tpucc.labs.break_it.plain import line, plain
@@ -137,3 +137,9 @@ def test_the_handouts_example_breaks_what_it_says() -> None:
 def test_hidden_programs_are_the_seeds() -> None:
     rule = RULES["race"]
     assert short(rule, Random(SEED), 5, 5) == short(rule, Random(SEED), 5, 5) != short(rule, Random(SEED + 1), 5, 5)
+
+
+def test_a_tile_without_room_is_told_by_how_many_wait() -> None:
+    """Not by a number, which would read as a tile's name."""
+    asks = {"tile": 4, "switch": False}
+    assert truth.fifo({"instructions": [asks, asks, asks], "fifo": 2}) == {2: "it asks for a tile while 2 wait, and the FIFO holds 2"}

@@ -105,6 +105,17 @@ def test_a_students_file_decides_nothing(tmp_path: Path, capsys: pytest.CaptureF
     assert "can't be read" in json.loads(results.read_text())["output"]
 
 
+def test_two_terms_are_compared_for_every_lab(capsys: pytest.CaptureFixture[str]) -> None:
+    """What differs by the terms' names only is the same."""
+    assert run("lab", "list", "--terms", "2026-autumn", "2027-Spring") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(labs())
+    assert said[3] == " 3  quantisation    the same in both terms"
+    assert said[5] == " 5  allocation      differs in handout.md, allocation.py"
+    assert run("lab", "list", "--terms", "a", "A") == 0
+    assert capsys.readouterr().out.count("the same in both terms") == len(labs())
+
+
 def test_a_hidden_test_is_repeated_with_the_graders_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "lab.toml").write_text('lab = 5\nterm = "fall"\n')
     (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    return 0\n")

@@ -423,3 +423,8 @@ def test_module_is_the_command_line() -> None:
 def test_a_code_may_be_typed_in_short(typed: str, found: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", typed) == 0
     assert capsys.readouterr().out.startswith(f"# {found}: ")
+
+
+def test_an_unknown_code_gets_the_nearest_of_its_own_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "V0205") == 2
+    assert "did you mean V0204?" in capsys.readouterr().err

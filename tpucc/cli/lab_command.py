@@ -23,7 +23,7 @@ from tpucc.labs.grading import Grade, Result, check, grade, isolated, random_see
 from tpucc.labs.jails import NONE, Jail
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
-from tpucc.labs.start import disagreement, place, start
+from tpucc.labs.start import differing, disagreement, place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import others, submissions
 
@@ -31,24 +31,26 @@ LONGEST_TERM = 40
 """Characters of a term's name."""
 LEFT_OUT = 5
 """Files without a place on the board that are named."""
+NAMED = 3
+"""Files that differ between two terms that are named."""
 SMALL_SEED = 2**32
 """Seeds below can all be tried in little time."""
 RAISED = "it raised an exception"
 """The trouble of a test that an exception ended."""
 
 
-def _term_name(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+def _term_name(given: str) -> str:
     """A term's name without its case, which may be any word that reads the same to everybody. Raises `UsageError` E0550."""
     if given and (given != given.strip() or len(given) > LONGEST_TERM or not re.fullmatch(r"[\w .+-]+", given, re.ASCII)):
         help = (f"letters, digits, spaces and . _ + -, at most {LONGEST_TERM} of them, as in 2027-spring",)
         raise UsageError(Diagnostic("E0550", f"{given!r} can't be a term's name", help=help))
-    return given and given.casefold()
+    return given.casefold()
 
 
 term_option = click.option(
     "--term",
     metavar="NAME",
-    callback=_term_name,
+    callback=lambda context, option, given: given and _term_name(given),
     help="The term: its labs have their own numbers and rules. Each name is one.",
 )
 lab_option = click.option("--lab", "which", metavar="N", help="The lab, where the folder doesn't say it.")
@@ -65,10 +67,21 @@ def command() -> None:
 
 
 @command.command("list")
-def list_labs() -> None:
+@click.option("--terms", nargs=2, metavar="A B", help="Which files of each lab differ between two terms, instead.")
+def list_labs(terms: tuple[str, str] | None) -> None:
     """The labs, and the file that each asks for."""
+    if terms is not None:
+        one, other = (Term(_term_name(name)) for name in terms)
+        for lab in labs():
+            click.echo(f"{lab.number:>2}  {lab.name:<14}  {_differing(differing(lab, (one, other)))}")
+        return
     for lab in labs():
         click.echo(f"{lab.number:>2}  {lab.name:<14}  {lab.title}; you write {_asked_for(lab)}")
+
+
+def _differing(names: tuple[str, ...]) -> str:
+    more = f" and {counted(len(names) - NAMED, 'more file')}" if len(names) > NAMED else ""
+    return f"differs in {', '.join(names[:NAMED])}{more}" if names else "the same in both terms"
 
 
 def _asked_for(lab: Lab) -> str:

@@ -48,8 +48,8 @@ class Failed(Exception):
     """
 
     OWN = ("time", "ended", "result", "wrong", "file")
-    """Kinds that are no exceptions: it took too long, its process ended, what it returned has another form than was asked for, it is wrong, a
-    file can't be read."""
+    """Kinds that are no exceptions: it took too long, its process ended, its result has another form than was asked for or a wrong
+    value, a file is wrong."""
 
     def __init__(self, kind: str, message: str, frames: Sequence[Frame] = (), left_out: int = 0) -> None:
         super().__init__(message)

@@ -56,6 +56,15 @@ def starting_files(lab: Lab, term: Term) -> dict[str, str]:
     }
 
 
+def differing(lab: Lab, terms: tuple[Term, Term]) -> tuple[str, ...]:
+    """The files that a student begins with whose texts differ between two terms by more than the terms' names."""
+    one, other = (
+        {name: text.replace(term.option, "").replace(str(term), "") for name, text in starting_files(lab, term).items() if name != FILE}
+        for term in terms
+    )
+    return tuple(name for name in one if one[name] != other[name])
+
+
 def place(path: Path) -> Place:
     """The lab and the term of a folder that `start` wrote, or of a file in one. Raises `UsageError` E0551 where that isn't known."""
     file = (path if path.is_dir() else path.parent) / FILE

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
@@ -25,7 +26,8 @@ def lives_svg(lives: Lives, starts: Int64, words: str, host: int = 0) -> str:
 
     The first `host` rows are the host's, and don't count. Where two buffers have the same rows at the same time, both are marked.
     """
-    head = heading("Where buffers live", words, ())
+    words += f"; peak and alive leave out the lowest {counted(host, 'row')}, the host's" if host else ""
+    head = heading("Where buffers live", words, (), most=WIDTH - 2 * EDGE)
     end, peak = int(lives.last.max(initial=0)) + 1, max(1, lives.peak(starts))
     alive = int(largest_live_sum(lives.first, lives.last, lives.rows))
     top = EDGE + head.height + 20

@@ -59,7 +59,7 @@ def fifo(program: Plain) -> Faults:
         if each["tile"] is not None:
             waiting += 1
             if waiting > program["fifo"]:
-                found[number] = f"it asks for tile {waiting} ahead of its use, and the FIFO holds {program['fifo']}"
+                found[number] = f"it asks for a tile while {waiting - 1} wait, and the FIFO holds {program['fifo']}"
         if each["switch"]:
             if waiting == 0:
                 found[number] = "it switches, and the FIFO is empty"
