@@ -189,7 +189,7 @@ def where():
     except OSError:
         network = False
     processes = [name for name in os.listdir("/proc") if name.isdigit()]
-    return [os.getuid(), len(processes), network, sorted(os.environ), os.access(PATH, os.R_OK), os.access(__file__, os.W_OK)]
+    return [os.getuid(), len(processes), network, sorted(os.environ), os.access(PATH, os.R_OK), os.access(__file__, os.W_OK), os.listdir("/usr")]
 def keeps():
     global count
     count = globals().get("count", 0) + 1
@@ -208,7 +208,7 @@ def test_what_a_child_sees(kind: Jail, shared: Path) -> None:
         if not found.works:
             pytest.skip(f"{kind.name}: {found.reason}")
         with Child(kind, made, ()) as submission:
-            user, processes, network, names, secret, writable = submission.call("where")
+            user, processes, network, names, secret, writable, listed = submission.call("where")
     assert user != 0
     assert not secret
     assert not writable
@@ -216,6 +216,7 @@ def test_what_a_child_sees(kind: Jail, shared: Path) -> None:
     if kind.name != "user":
         assert processes <= 3
         assert not network
+        assert set(listed) <= {"bin", "lib", "lib64", "local"}, "courses may lie below /usr"
 
 
 def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> None:
@@ -266,7 +267,22 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
     assert not jails.OtherUser().reaches(folder)
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: True)
     with pytest.raises(UsageError, match="submissions could read"):
-        lab_command._require_closed(jails.OtherUser(), folder)
+        lab_command._require_closed(jails.OtherUser(), [folder])
+
+
+@posix
+@pytest.mark.parametrize("kind", JAILS[:2], ids=lambda kind: kind.name)
+def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the system, jails show programs and libraries: what lies there is refused, and the grader's own checkout covered."""
+    for folder in ("bin", "lib/class", "lib/checkout/tpucc", "src/class"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "lib/checkout/pyproject.toml").touch()
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    monkeypatch.setattr(jails, "grader_folder", lambda: tmp_path / "lib/checkout/tpucc")
+    assert str(tmp_path / "lib/checkout") in jails.hidden()
+    with pytest.raises(UsageError, match=f"with the isolation {kind.name}, submissions could read .*/lib/class"):
+        lab_command._require_closed(kind, [], [tmp_path / "src" / "class", tmp_path / "lib" / "class" / "new"])
+    lab_command._require_closed(kind, [tmp_path / "src" / "class", tmp_path / "lib" / "checkout" / "class"])
 
 
 def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

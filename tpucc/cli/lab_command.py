@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -178,7 +179,8 @@ def grade_lab(
         _warn_of_small(seed)
         table["into"] = table["into"] or path.with_name(f"{path.name}-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
-        _require_closed(jail, path, table["into"])
+        table["output"] = table["output"] or table["into"].with_name(f"{table['into'].name}.csv")
+    _require_closed(jail, [path, table["into"]] if whole_class else [], [path.absolute().parent, json_file, table["output"], Path()])
     seed = random_seed() if seed is None else seed
     click.echo(_heading(lab, variant))
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
@@ -187,13 +189,15 @@ def grade_lab(
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
-def _require_closed(jail: Jail, *folders: Path) -> None:
-    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results."""
-    for folder in folders:
-        if folder.is_dir() and jail.reaches(folder):
-            shown = printable(str(folder))
+def _require_closed(jail: Jail, folders: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
+    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results. A jail of file modes shows
+    the whole system, and there only the `folders` of a class are asked for; the `others` may lie where jails show the interpreter."""
+    asked = [*folders, *(place for place in others if place is not None and jail.name != "user")]
+    for place in asked:
+        if (jail.name != "user" or place.is_dir()) and jail.reaches(place):
+            shown = printable(str(place.absolute()))
             message = f"with the isolation {jail.name}, submissions could read {shown}"
-            raise UsageError(Diagnostic("E0552", message, help=(f"close it to others: chmod go-rwx {quote(shown)}",)))
+            raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
 
 
 def _warn_of_small(seed: int | None) -> None:
@@ -206,7 +210,7 @@ def _heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
-def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path | None, jobs: int) -> int:
+def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path, jobs: int) -> int:
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
         click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
@@ -214,7 +218,6 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Pat
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
         click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
     rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
-    output = output or into.with_name(f"{into.name}.csv")
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0
