@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, nullcontext
+from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED
@@ -20,7 +22,7 @@ from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, jails, labs
+from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -414,6 +416,25 @@ def forge(kind):
 def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> None:
     with cell(shared, {"f.py": FORGED.encode()}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed):
         submission.call("forge", kind, seconds=5)
+
+
+VALUES = [None, True, -1, 200, 70_000, 2**40, -200, -70_000, -(2**40), 0.5, "", "x" * 40, "x" * 300, "x" * 70_000, b"", b"x" * 300, b"x" * 70_000]
+VALUES += [msgspec.msgpack.Ext(1, b"x" * size) for size in (1, 2, 4, 8, 16, 17, 300, 70_000)]
+
+
+def test_the_values_of_an_answer_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is measured wrong hides the list behind it. The most that a submission's own result has is sent in fewer."""
+    for value in VALUES:
+        for size in (3, 300, 70_000):
+            monkeypatch.setattr(messages, "VALUES", size + 6)
+            answer = [{"value": value}, [None] * size]
+            assert messages.fits(msgspec.msgpack.encode([answer, 1])) is False
+            assert messages.fits(msgspec.msgpack.encode(answer)) is True
+    monkeypatch.undo()
+    assert messages.fits(b"\x81\xa5value\xdd\xff\xff\xff\xff") is False
+    assert messages.fits(msgspec.msgpack.encode({"value": guest._plain(dict.fromkeys(range(99_000), 0), count(1))})) is True
+    with pytest.raises(Failed, match="more than 800,000 values"):
+        messages.decoded(msgspec.msgpack.encode({"value": [[]] * 2**20}))
 
 
 def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
