@@ -652,6 +652,23 @@ def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeyp
         assert packed_call(again[0]) in map(packed_call, made)
 
 
+def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may be called anything; what isn't a name of Python's is imported by its text."""
+    made: list[tuple[object, ...]] = []
+    module = ModuleType("submission")
+    vars(module)["f"] = lambda *given: made.append(given)
+    monkeypatch.chdir(tmp_path)
+    Path("check").mkdir()
+    Path("check/one.call").write_bytes(packed_call((1, 2)))
+    test, outcome = Test("one", 5, lambda _: Outcome(0, "")), Outcome(0, "wrong", given="f(1, 2)", call=("f", (1, 2)))
+    for name in ("my-lab5", "class", "os import system;system('x');from x import y", "'+1#"):
+        monkeypatch.setitem(sys.modules, name, module)
+        grade = Grade(LAB, AS_WRITTEN, "none", (Result(test, outcome, 0),), (test,), origin=f"{name}.py")
+        (line,) = [line for line in report(grade.results[0], grade, whole=False).splitlines() if line.startswith("call: ")]
+        exec(line.removeprefix("call: ").strip(), {})
+    assert made == [(1, 2)] * 4
+
+
 def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a test that goes on after a wrong answer, the first wrong one; a second run takes the files of the first away."""
     (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))

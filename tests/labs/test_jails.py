@@ -191,7 +191,8 @@ def where():
     except OSError:
         network = False
     processes = [name for name in os.listdir("/proc") if name.isdigit()]
-    return [os.getuid(), len(processes), network, sorted(os.environ), os.access(PATH, os.R_OK), os.access(__file__, os.W_OK), os.listdir("/usr")]
+    open_to_us = [os.access(PATH, os.R_OK), os.access(__file__, os.W_OK)]
+    return [os.getuid(), len(processes), network, sorted(os.environ), *open_to_us, os.listdir("/usr")]
 def keeps():
     global count
     count = globals().get("count", 0) + 1
@@ -418,7 +419,8 @@ def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> N
         submission.call("forge", kind, seconds=5)
 
 
-VALUES = [None, True, -1, 200, 70_000, 2**40, -200, -70_000, -(2**40), 0.5, "", "x" * 40, "x" * 300, "x" * 70_000, b"", b"x" * 300, b"x" * 70_000]
+VALUES = [None, True, -1, 200, 70_000, 2**40, -200, -70_000, -(2**40), 0.5]
+VALUES += [kind * size for kind in ("x", b"x") for size in (0, 40, 300, 70_000)]
 VALUES += [msgspec.msgpack.Ext(1, b"x" * size) for size in (1, 2, 4, 8, 16, 17, 300, 70_000)]
 
 

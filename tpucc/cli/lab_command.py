@@ -192,10 +192,10 @@ def grade_lab(
 def _require_closed(jail: Jail, folders: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
     """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results. A jail of file modes shows
     the whole system, and there only the `folders` of a class are asked for; the `others` may lie where jails show the interpreter."""
-    asked = [*folders, *(place for place in others if place is not None and jail.name != "user")]
-    for place in asked:
-        if (jail.name != "user" or place.is_dir()) and jail.reaches(place):
-            shown = printable(str(place.absolute()))
+    asked = [*folders, *(other for other in others if other is not None and jail.name != "user")]
+    for each in asked:
+        if (jail.name != "user" or each.is_dir()) and jail.reaches(each):
+            shown = printable(str(each.absolute()))
             message = f"with the isolation {jail.name}, submissions could read {shown}"
             raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
 
