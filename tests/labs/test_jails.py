@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, nullcontext
 from itertools import count
@@ -247,6 +248,24 @@ def test_the_users_of_cells_differ(shared: Path) -> None:
     with cell(shared, {}, "") as one, cell(shared, {}, "") as two:
         assert one.user == two.user == -1 or one.user != two.user
     assert isinstance(one, Cell)
+
+
+@posix
+def test_graders_that_take_turns_alike_take_other_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jail ends all processes of its user. Where somebody else has made the folder of locks, nothing is graded."""
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    taken = []
+    with ExitStack() as graders:
+        for _ in range(3):
+            monkeypatch.setattr(cells, "_TURNS", iter(range(3995, 4005)))
+            taken.append(graders.enter_context(cells.user_number()))
+    assert taken == [jails.FIRST_USER + turn for turn in (3995, 3996, 3997)]
+    monkeypatch.setattr(cells, "_TURNS", iter(range(4000, 4005)))
+    with cells.user_number() as again:
+        assert again == jails.FIRST_USER
+    (tmp_path / "tpucc-users").chmod(0o777)
+    with pytest.raises(UsageError, match="isn't the grader's own"), cells.user_number():
+        pass
 
 
 @posix
