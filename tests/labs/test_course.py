@@ -701,18 +701,16 @@ def test_the_table_says_why_tests_lost_points() -> None:
 
 
 def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None:
-    """The lab's file, whatever it is called, and what it imports; of a lab of texts, the files that it asks for."""
-    puzzles, main = find("puzzles"), b"import numpy\nimport helper\nfrom parts.one import f\n"
-    files = {"allocation.py": main, "helper.py": b"import more", "more.py": b"", "parts/one.py": b"", "check/x.md": b""}
+    """The lab's file, whatever it is called, and all that it can read; of a lab of texts, the files that it asks for."""
+    puzzles, main = find("puzzles"), b'exec(open("hel" + "per.txt").read())'
+    files = {"allocation.py": main, "helper.txt": b"import more", "more.py": b"", "parts/one.py": b"", "check/x.md": b""}
 
     def hashed(files: dict[str, bytes], main: str = LAB.file) -> str:
         return digest_of_graded(files, LAB, (), main)
 
-    same = files | {"notes.md": b"mine", "lab.toml": b"lab = 5", "scratch.py": b"import allocation", "notes/helper.py": b""}
-    assert hashed(files) == hashed(same) != ""
-    assert len({hashed(files), *(hashed(files | {name: b"x = 1"}) for name in files if name.endswith(".py"))}) == 5
+    assert hashed(files) == hashed(files | {"notes.md": b"mine"}) != ""
+    assert len({hashed(files), *(hashed(files | {name: b"x = 1"}) for name in (*files, "scratch.py"))}) == 6
     assert hashed({"emil.py": main}, "emil.py") == hashed({LAB.file: main})
-    assert hashed({LAB.file: b"def ("}) == hashed({LAB.file: b"def (", "more.py": b""})
     assert hashed({"notes.md": b""}) == ""
     texts = {"puzzle01.asm": b"halt", "puzzle02.asm": b""}
     changed = texts | {"puzzle02.asm": b"halt"}
@@ -742,6 +740,23 @@ def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeyp
         setattr(sys.modules[Path(lab.file).stem], function, lambda *given, again=again: again.append(given))
         exec(line.removeprefix("call: ").strip())
         assert packed_call(again[0]) in map(packed_call, made)
+
+
+def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may be called anything; what isn't a name of Python's is imported by its text."""
+    made: list[tuple[object, ...]] = []
+    module = ModuleType("submission")
+    vars(module)["f"] = lambda *given: made.append(given)
+    monkeypatch.chdir(tmp_path)
+    Path("check").mkdir()
+    Path("check/one.call").write_bytes(packed_call((1, 2)))
+    test, outcome = Test("one", 5, lambda _: Outcome(0, "")), Outcome(0, "wrong", given="f(1, 2)", call=("f", (1, 2)))
+    for name in ("my-lab5", "class", "os import system;system('x');from x import y", "'+1#"):
+        monkeypatch.setitem(sys.modules, name, module)
+        grade = Grade(LAB, AS_WRITTEN, "none", (Result(test, outcome, 0),), (test,), origin=f"{name}.py")
+        (line,) = [line for line in report(grade.results[0], grade, whole=False).splitlines() if line.startswith("call: ")]
+        exec(line.removeprefix("call: ").strip(), {})
+    assert made == [(1, 2)] * 4
 
 
 def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

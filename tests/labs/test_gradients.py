@@ -98,6 +98,7 @@ DY = "dy = input : f32[2]"
         ((DY, "v = equal(dy, dy) : i32[2]"), "not plain"),
         ((DY, *(f"v{n} = add(dy, dy) : f32[2]" for n in range(40)), "v = add(dy, dy) : f32[2]"), "more than 40 operators"),
         (("nothing",), "not valid"),
+        (('v = constant(value=f32[16384, 16384] random(1, "k")) : f32[16384, 16384]',), "at most 100,000 elements in all"),
     ],
 )
 def test_what_a_rule_may_not_make(lines: tuple[str, ...], message: str) -> None:

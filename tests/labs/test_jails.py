@@ -9,10 +9,13 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, nullcontext
+from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED
@@ -20,7 +23,7 @@ from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, jails, labs, workers
+from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -189,7 +192,8 @@ def where():
     except OSError:
         network = False
     processes = [name for name in os.listdir("/proc") if name.isdigit()]
-    return [os.getuid(), len(processes), network, sorted(os.environ), os.access(PATH, os.R_OK), os.access(__file__, os.W_OK)]
+    open_to_us = [os.access(PATH, os.R_OK), os.access(__file__, os.W_OK)]
+    return [os.getuid(), len(processes), network, sorted(os.environ), *open_to_us, os.listdir("/usr")]
 def keeps():
     global count
     count = globals().get("count", 0) + 1
@@ -208,7 +212,7 @@ def test_what_a_child_sees(kind: Jail, shared: Path) -> None:
         if not found.works:
             pytest.skip(f"{kind.name}: {found.reason}")
         with Child(kind, made, ()) as submission:
-            user, processes, network, names, secret, writable = submission.call("where")
+            user, processes, network, names, secret, writable, listed = submission.call("where")
     assert user != 0
     assert not secret
     assert not writable
@@ -216,6 +220,7 @@ def test_what_a_child_sees(kind: Jail, shared: Path) -> None:
     if kind.name != "user":
         assert processes <= 3
         assert not network
+        assert set(listed) <= {"bin", "lib", "lib64", "local"}, "courses may lie below /usr"
 
 
 def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> None:
@@ -246,6 +251,24 @@ def test_the_users_of_cells_differ(shared: Path) -> None:
 
 
 @posix
+def test_graders_that_take_turns_alike_take_other_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jail ends all processes of its user. Where somebody else has made the folder of locks, nothing is graded."""
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    taken = []
+    with ExitStack() as graders:
+        for _ in range(3):
+            monkeypatch.setattr(cells, "_TURNS", iter(range(3995, 4005)))
+            taken.append(graders.enter_context(cells.user_number()))
+    assert taken == [jails.FIRST_USER + turn for turn in (3995, 3996, 3997)]
+    monkeypatch.setattr(cells, "_TURNS", iter(range(4000, 4005)))
+    with cells.user_number() as again:
+        assert again == jails.FIRST_USER
+    (tmp_path / "tpucc-users").chmod(0o777)
+    with pytest.raises(UsageError, match="isn't the grader's own"), cells.user_number():
+        pass
+
+
+@posix
 def test_no_child_can_read_or_list_the_cells_of_others(shared: Path) -> None:
     """A cell's group is its child's user, who owns nothing there."""
     with cell(shared, {"a/b.py": b""}, "a/b.py") as made:
@@ -266,7 +289,22 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
     assert not jails.OtherUser().reaches(folder)
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: True)
     with pytest.raises(UsageError, match="submissions could read"):
-        lab_command._require_closed(jails.OtherUser(), folder)
+        lab_command._require_closed(jails.OtherUser(), [folder])
+
+
+@posix
+@pytest.mark.parametrize("kind", JAILS[:2], ids=lambda kind: kind.name)
+def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the system, jails show programs and libraries: what lies there is refused, and the grader's own checkout covered."""
+    for folder in ("bin", "lib/class", "lib/checkout/tpucc", "src/class"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "lib/checkout/pyproject.toml").touch()
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    monkeypatch.setattr(jails, "grader_folder", lambda: tmp_path / "lib/checkout/tpucc")
+    assert str(tmp_path / "lib/checkout") in jails.hidden()
+    with pytest.raises(UsageError, match=f"with the isolation {kind.name}, submissions could read .*/lib/class"):
+        lab_command._require_closed(kind, [], [tmp_path / "src" / "class", tmp_path / "lib" / "class" / "new"])
+    lab_command._require_closed(kind, [tmp_path / "src" / "class", tmp_path / "lib" / "checkout" / "class"])
 
 
 def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +319,7 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
     (row,) = classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", jails.NONE)
-    assert asked == [[sys.executable, "-m", "tpucc.labs.one"]]
+    assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.one"]]
     assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
 
@@ -397,6 +435,26 @@ def forge(kind):
 def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> None:
     with cell(shared, {"f.py": FORGED.encode()}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed):
         submission.call("forge", kind, seconds=5)
+
+
+VALUES = [None, True, -1, 200, 70_000, 2**40, -200, -70_000, -(2**40), 0.5]
+VALUES += [kind * size for kind in ("x", b"x") for size in (0, 40, 300, 70_000)]
+VALUES += [msgspec.msgpack.Ext(1, b"x" * size) for size in (1, 2, 4, 8, 16, 17, 300, 70_000)]
+
+
+def test_the_values_of_an_answer_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is measured wrong hides the list behind it. The most that a submission's own result has is sent in fewer."""
+    for value in VALUES:
+        for size in (3, 300, 70_000):
+            monkeypatch.setattr(messages, "VALUES", size + 6)
+            answer = [{"value": value}, [None] * size]
+            assert messages.fits(msgspec.msgpack.encode([answer, 1])) is False
+            assert messages.fits(msgspec.msgpack.encode(answer)) is True
+    monkeypatch.undo()
+    assert messages.fits(b"\x81\xa5value\xdd\xff\xff\xff\xff") is False
+    assert messages.fits(msgspec.msgpack.encode({"value": guest._plain(dict.fromkeys(range(99_000), 0), count(1))})) is True
+    with pytest.raises(Failed, match="more than 800,000 values"):
+        messages.decoded(msgspec.msgpack.encode({"value": [[]] * 2**20}))
 
 
 def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,8 +68,10 @@ def test_a_copy_with_other_names_and_comments_is_named(lab: str, path: str) -> N
         "def f():\n" + " x = 1\n" * 2 * MOST,
         "def f():\n" + " x = [1, 2]\n" * MOST + "def g():\n x = 1\n" * 100,
         "#" * 200_000,
+        "# coding: punycode\n" + "é" * 40_000,
+        "# coding: latin-1\n" + "é = 1\n" * 10_000,
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_a_file_that_is_hard_to_read_is_like_nothing(text: str) -> None:
     begun = monotonic()

@@ -10,9 +10,12 @@ import pytest
 
 from tests.labs.test_labs import Here
 from tests.support.lab_solutions import SOLUTIONS
+from tpucc.ir import literals
+from tpucc.ir.parser import parse_graph
 from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
-from tpucc.labs.race import FULL, mean, raced, rules, tried
+from tpucc.labs.passes.comparing import ask
+from tpucc.labs.race import FULL, mean, raced, returned, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
 from tpucc.viz.charts.chart import WIDTH
@@ -149,6 +152,32 @@ def test_networks_of_every_term_compile(number: int) -> None:
     networks = list(race(draw, ruled.wastes))
     assert [network.name for network in networks] == list(FAMILIES)
     assert compiled(networks[number % 4], ruled.target).runtime.timeline.makespan > 0
+
+
+HUGE = """graph huge
+x = input() : f32[2]
+w = constant(value=f32[16384, 16384] random(1, "k")) : f32[16384, 16384]
+return x
+"""
+WIDE = """graph wide
+x = input() : f32[2]
+w = ones(shape=(16384, 16384)) : f32[16384, 16384]
+return x
+"""
+
+
+REFUSED = [(HUGE, "drawn constants of a text have at most 65,5"), (WIDE, "elements in all; at most 65,5")]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_a_returned_graph_asks_for_no_more_than_a_lab_needs(text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short text can say 2^28 random numbers, and the grader would draw them; in the lab of passes, too."""
+    monkeypatch.delattr(literals, "random_array")
+    given = parse_graph("graph given\nx = input() : f32[2]\nreturn x\n", "given", returned.ATTRIBUTES)
+    with pytest.raises(Failed, match=message):
+        returned.returned_graph(text, given)
+    with pytest.raises(Failed, match=message):
+        ask("rewrite", given, Here({"rewrite": lambda graph: text}))
 
 
 @pytest.mark.parametrize(("answer", "what"), [("graph.nodes[0]", "a Node"), ("'here'", "a str, 'here'"), ("None", "None")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -201,8 +201,9 @@ def grade_lab(
         _warn_of_small(seed)
         table["into"] = table["into"] or path.with_name(f"{path.name}-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
-        if jail is not None:
-            _require_closed(jail, path, table["into"])
+        table["output"] = table["output"] or table["into"].with_name(f"{table['into'].name}.csv")
+    if jail is not None:
+        _require_closed(jail, [path, table["into"]] if whole_class else [], [path.absolute().parent, json_file, table["output"], Path()])
     seed = random_seed() if seed is None else seed
     click.echo(_heading(lab, variant))
     isolation = "not needed, as nothing of the submission is executed" if not lab.functions else jail.name if jail else "each worker's own"
@@ -214,13 +215,15 @@ def grade_lab(
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
-def _require_closed(jail: Jail, *folders: Path) -> None:
-    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results."""
-    for folder in folders:
-        if folder.is_dir() and jail.reaches(folder):
-            shown = printable(str(folder))
+def _require_closed(jail: Jail, folders: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
+    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results. A jail of file modes shows
+    the whole system, and there only the `folders` of a class are asked for; the `others` may lie where jails show the interpreter."""
+    asked = [*folders, *(other for other in others if other is not None and jail.name != "user")]
+    for each in asked:
+        if (jail.name != "user" or each.is_dir()) and jail.reaches(each):
+            shown = printable(str(each.absolute()))
             message = f"with the isolation {jail.name}, submissions could read {shown}"
-            raise UsageError(Diagnostic("E0552", message, help=(f"close it to others: chmod go-rwx {quote(shown)}",)))
+            raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
 
 
 def _warn_of_small(seed: int | None) -> None:
@@ -233,7 +236,7 @@ def _heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
-def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], into: Path, output: Path | None) -> int:
+def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], into: Path, output: Path) -> int:
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
         click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
@@ -244,7 +247,6 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[...,
         whose = ", ".join(printable(path.name) for path in named)
         click.echo(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}", err=True)
     rows = graders(lab, folder, term, seed, into, told=lambda row: click.echo(_row(row)))
-    output = output or into.with_name(f"{into.name}.csv")
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0

@@ -57,12 +57,12 @@ class Section:
 class DataReader:
     """The data sections of a text, decoded when first used, and the budget for drawing."""
 
-    def __init__(self, sections: Mapping[str, Section], known: Known | None = None) -> None:
+    def __init__(self, sections: Mapping[str, Section], known: Known | None = None, most: int = MAX_ELEMENTS) -> None:
         self._sections = sections
         self._known = known
         self._arrays: dict[tuple[str, TensorType], Constant] = {}
         self._drawn: dict[tuple[TensorType, Random], Constant] = {}
-        self._budget = MAX_ELEMENTS
+        self._most = self._budget = most
 
     def read(self, cursor: Cursor, type_: TensorType, name: str, token: Token) -> Constant:
         """The array `name`; its bytes must be as many as the type says. Raises `LineError`."""
@@ -92,7 +92,7 @@ class DataReader:
         """Draws a constant. Raises `LineError` when all that the text draws is too much."""
         if (type_, recipe) not in self._drawn:
             if type_.size > self._budget:
-                raise cursor.error(f"the drawn constants of a text have at most {MAX_ELEMENTS:,} elements in all", token, ARRAY)
+                raise cursor.error(f"the drawn constants of a text have at most {self._most:,} elements in all", token, ARRAY)
             self._budget -= type_.size
             self._drawn[type_, recipe] = random_array(type_.shape, recipe)
         return self._drawn[type_, recipe]

@@ -15,7 +15,7 @@ from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import SIDES, Attributes, Graph, Node, Output, Side
-from tpucc.ir.literals import DataReader, Section, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.literals import MAX_ELEMENTS, DataReader, Section, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
@@ -39,20 +39,22 @@ class GraphPlaces:
         return (Label((self.outputs if kind == "output" else self.nodes).get(name, self.head)),)
 
 
-def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> Graph:
+def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None, most: int = MAX_ELEMENTS) -> Graph:
     """The graph of a text. Takes and raises what `read_graph` does."""
-    return read_graph(text, name, attributes, known)[0]
+    return read_graph(text, name, attributes, known, most)[0]
 
 
-def read_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> tuple[Graph, GraphPlaces]:
+def read_graph(
+    text: str, name: str, attributes: Mapping[str, type], known: Known | None = None, most: int = MAX_ELEMENTS
+) -> tuple[Graph, GraphPlaces]:
     """The graph of a text, and where its parts stand.
 
     `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes; `known` the
-    constants that stand in the text by their digests. Raises `ProgramError` with every independent error (20 at most), each with its place
-    in the text.
+    constants that stand in the text by their digests; drawn constants may have at most `most` elements in all. Raises `ProgramError` with
+    every independent error (20 at most), each with its place in the text.
     """
     source = Source(name, text.removeprefix("\ufeff"))
-    reader = _Reader(name, attributes, known)
+    reader = _Reader(name, attributes, known, most)
     with collector_paused():
         graph = reader.read(source.text.split("\n"))
     if reader.errors:
@@ -104,6 +106,7 @@ class _Reader:
     name: str
     attributes: Mapping[str, type]
     known: Known | None
+    most: int
     errors: list[Diagnostic] = field(default_factory=list)
     nodes: list[_NodeLine] = field(default_factory=list)
     outputs: list[tuple[Output, Span]] = field(default_factory=list)
@@ -114,7 +117,7 @@ class _Reader:
 
     def read(self, lines: Sequence[str]) -> Graph:
         end, sections = self._sections(lines)
-        self.data = DataReader(sections, self.known)
+        self.data = DataReader(sections, self.known, self.most)
         for number, line in enumerate(lines[:end], 1):
             cursor = Cursor(line, number)
             if cursor.next.kind != "end":

@@ -9,12 +9,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import count, islice
 from pathlib import Path
 from typing import IO
 
-from tpucc.diagnostics import Diagnostic, InternalError
+from tpucc.diagnostics import Diagnostic, InternalError, UsageError, printable
 from tpucc.labs import guest, jails
 from tpucc.labs.child import START, environment
 from tpucc.labs.jails import FIRST_USER, NONE, Cell
@@ -23,7 +23,9 @@ from tpucc.labs.strip import copy_stripped
 PREFIX, LOCK = "tpucc-lab-", "lock"
 YOUNG, OLD = 60, 24 * 60 * 60
 """Seconds: a folder that is younger may not have its lock yet; one that is older and has none is nobody's."""
-_USERS = (FIRST_USER + (os.getpid() * 64 + index) % 4000 for index in count())
+USERS = 4000
+"""How many numbers children's users are taken from."""
+_TURNS = count(os.getpid() * 64)
 
 
 @contextmanager
@@ -88,14 +90,32 @@ def _lock(file: IO[str]) -> bool:
 @contextmanager
 def cell(shared: Path, files: Mapping[str, bytes], main: str) -> Iterator[Cell]:
     """A cell for one submission, which shares the workshop `shared` with others."""
-    user = next(_USERS) if os.name == "posix" and os.getuid() == 0 else -1
-    with tempfile.TemporaryDirectory(dir=shared / "cells", ignore_cleanup_errors=True) as name:
+    reserved = user_number() if os.name == "posix" and os.getuid() == 0 else nullcontext(-1)
+    with reserved as user, tempfile.TemporaryDirectory(dir=shared / "cells", ignore_cleanup_errors=True) as name:
         place = Path(name)
         for file, content in files.items():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
             (place / file).write_bytes(content)
         _readable(place, user)
         yield Cell(shared, main, place, user)
+
+
+@contextmanager
+def user_number() -> Iterator[int]:
+    """The number of a user that no other child of this machine has meanwhile: a jail ends all processes of its user. Each number has a
+    file that is locked. Raises `UsageError` E0552 where another user has made the folder of these."""
+    folder = Path(tempfile.gettempdir()) / "tpucc-users"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        help = ("remove it: it should be a folder of the grader's own, closed to others",)
+        raise UsageError(Diagnostic("E0552", f"{printable(str(folder))} isn't the grader's own", help=help))
+    for turn in islice(_TURNS, USERS):
+        with (folder / str(number := FIRST_USER + turn % USERS)).open("w") as file:
+            if _lock(file):
+                yield number
+                return
+    raise UsageError(Diagnostic("E0552", f"all {USERS:,} users for submissions are taken", help=("run fewer graders at once",)))
 
 
 def _warm(made: Cell, modules: Sequence[str]) -> None:

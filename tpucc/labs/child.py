@@ -18,7 +18,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import IO, Any
 
-import msgspec
 import numpy as np
 
 from tpucc.diagnostics import printable
@@ -26,6 +25,7 @@ from tpucc.files import inside
 from tpucc.labs.guest import BY_THE_CLOCK, DEEPEST, FRAMES, LOADING, LONGEST
 from tpucc.labs.jails import Cell, Jail
 from tpucc.labs.lab import Failed, Frame, Plain, failing
+from tpucc.labs.messages import decoded
 
 START = 60.0
 """Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
@@ -223,7 +223,7 @@ class _Process:
             cwd=cell.folder,
             start_new_session=True,
         )
-        self._answers: queue.Queue[dict[str, Any] | Failed] = queue.Queue(maxsize=4)
+        self._answers: queue.Queue[bytes | Failed] = queue.Queue(maxsize=4)
         self._text, self._lost = bytearray(), 0
         self._reading = threading.Lock()
         self._over = False
@@ -245,7 +245,7 @@ class _Process:
             raise Failed("time", "") from None
         if isinstance(answer, Failed):
             raise answer
-        return answer
+        return decoded(answer)
 
     def printed(self) -> tuple[str, int]:
         """What was printed since this was asked, and how many bytes more are not kept. A child prints before it answers: all that it did
@@ -280,7 +280,7 @@ class _Process:
 
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
-        answer: dict[str, Any] | Failed = {}
+        answer: bytes | Failed = b""
         while not isinstance(answer, Failed) and not self._over:
             answer = self._frame(self._process.stdout)
             while not self._over:  # a child that answers without being asked waits
@@ -288,7 +288,8 @@ class _Process:
                     self._answers.put(answer, timeout=0.2)
                     break
 
-    def _frame(self, stream: IO[bytes]) -> dict[str, Any] | Failed:
+    def _frame(self, stream: IO[bytes]) -> bytes | Failed:
+        """The bytes of the next answer: who asks for it decodes it, so that answers without a question take no more memory than these."""
         try:
             head = stream.read(8)
             size = int.from_bytes(head, "big")
@@ -296,10 +297,9 @@ class _Process:
                 return self._ended()
             if size > LONGEST:
                 return Failed("result", "the answer is no answer of the grader's own reader")
-            found = msgspec.msgpack.decode(stream.read(size))
+            return stream.read(size)
         except Exception:
             return Failed("result", "the answer can't be read")
-        return found if isinstance(found, dict) else Failed("result", "the answer can't be read")
 
     def _ended(self) -> Failed:
         """How the process ended. The kernel's limit of processor time is a signal, and where a jail's own process hands it on, a status."""

@@ -43,7 +43,8 @@ def packed_call(arguments: Sequence[Any]) -> bytes:
 
 
 def saved(path: str) -> tuple[Any, ...]:
-    """The arguments of a call that `check` has written into a file."""
+    """The arguments of a call that `check` has written into a file. Such a file is code of who made it: read only what `check` has just
+    written here."""
     arguments: tuple[Any, ...] = pickle.loads(Path(path).read_bytes())
     return arguments
 

@@ -21,7 +21,7 @@ from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
-from tpucc.labs.submissions import date, digest_of_graded, submitted
+from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 from tpucc.values import dataclass
 
 
@@ -68,7 +68,7 @@ class Grade:
     origin: str = ""
     """The submission's path, as it was given."""
     digest: str = ""
-    """A hash of the files that are graded: equal submissions have equal ones, whatever lies beside them."""
+    """A hash of the files that are graded: equal submissions have equal ones, whatever notes lie beside them."""
     date: str = ""
     """When the submission's newest file was written (UTC)."""
     spent: float = 0.0
@@ -233,7 +233,7 @@ def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, w
         grade = replace(grade, like=likeness(lab, files))
     if shared is None:
         return _run_all(grade, Texts(files), watch)
-    with cell(shared, files, main) as made, Child(jail, made, lab.modules) as child:
+    with cell(shared, seen(files), main) as made, Child(jail, made, lab.modules) as child:
         try:
             child.load()
         except Failed as failure:

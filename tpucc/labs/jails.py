@@ -71,6 +71,10 @@ class Jail:
         """Whether children could read a folder of the grader's, where this kind shall keep it from them."""
         return False
 
+    def advice(self, place: str) -> str:
+        """What to do about a folder that children could read."""
+        return f"use another folder than {place}: children see Python and the system's libraries"
+
     def end(self, cell: Cell) -> None:
         """Ends what a child started and left behind, as far as this kind can."""
 
@@ -93,10 +97,14 @@ class Bubblewrap(Jail):
     def folders(self, cell: Cell) -> list[str]:
         return _FOLDERS
 
+    def reaches(self, place: Path) -> bool:
+        return _is_shown(place)
+
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
         words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if cell.user >= 0 else ["--unshare-user"]
-        for folder in (*map(str, reversed(Path(sys.base_prefix).parents[:-1])), "/guest", "/guest/site"):
+        above = {str(parent) for place in _system() for parent in Path(place).parents[:-1]}
+        for folder in (*sorted(above), "/guest", "/guest/site"):
             words += ["--perms", "0755", "--dir", folder]
         for source, place in _mounts(cell):
             words += ["--symlink", os.readlink(source), place] if os.path.islink(source) else ["--ro-bind", source, place]
@@ -133,13 +141,16 @@ class Namespaces(Jail):
     def folders(self, cell: Cell) -> list[str]:
         return _FOLDERS
 
+    def reaches(self, place: Path) -> bool:
+        return _is_shown(place)
+
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         root = cell.user >= 0
         words = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", *([] if root else ["--map-root-user"])]
         lines = [f"root={quote(str(cell.folder / 'root'))}", _PREPARE]
         for source, place in _mounts(cell):
             if os.path.islink(source):
-                lines.append(f"ln -s {quote(os.readlink(source))} $root{quote(place)}")
+                lines.append(f"link {quote(os.readlink(source))} {quote(place)}")
             else:
                 lines.append(f"show {quote(source)} {quote(place)}")
         lines += [f"cover {quote(place)}" for place in hidden()]
@@ -167,6 +178,9 @@ class OtherUser(Jail):
         """Whether children may enter or list a folder."""
         return _open_to_others(place.absolute()) and bool(place.stat().st_mode & 0o005)
 
+    def advice(self, place: str) -> str:
+        return f"close it to others: chmod go-rwx {place}"
+
     def end(self, cell: Cell) -> None:
         """Ends all processes of the user, and takes away its files."""
         for _ in range(3):
@@ -193,6 +207,7 @@ show() {{
     mount --bind "$1" "$root$2"
     mount -o remount,bind,ro,nosuid,nodev "$root$2"
 }}
+link() {{ mkdir -p "$root$(dirname "$2")"; ln -s "$1" "$root$2"; }}
 cover() {{ mount -t tmpfs -o size=4k,ro tmpfs "$root$1"; }}
 device() {{ : > "$root$1"; mount --bind "$1" "$root$1"; }}
 mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/.old"
@@ -220,12 +235,18 @@ def _open_to_others(path: Path) -> bool:
 
 
 def hidden() -> list[str]:
-    """Folders below those that a child sees, which it must not see: installed packages, tpucc among them."""
-    shown = [*SYSTEM, sys.base_prefix]
-    libraries = Path(sys.base_prefix) / f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
+    """Folders below those that a child sees, which it must not see: installed packages, tpucc and its checkout among them."""
+    libraries = _prefix() / f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
     folders = [libraries / "site-packages", libraries / "dist-packages", Path("/usr/lib/python3/dist-packages"), grader_folder()]
-    below = [str(folder) for folder in folders if folder.is_dir() and any(folder.is_relative_to(place) for place in shown)]
+    folders += [checkout for checkout in (grader_folder().parent,) if (checkout / "pyproject.toml").is_file()]
+    below = [str(folder) for folder in folders if folder.is_dir() and any(folder.is_relative_to(place) for place in _system())]
     return [place for place in below if not any(Path(place).is_relative_to(other) and place != other for other in below)]
+
+
+def _is_shown(place: Path) -> bool:
+    """Whether a folder lies in one that children see, and isn't hidden there."""
+    whole = place.resolve()
+    return any(whole.is_relative_to(Path(shown).resolve()) for shown in _system()) and not any(map(whole.is_relative_to, hidden()))
 
 
 def grader_folder() -> Path:
@@ -233,18 +254,27 @@ def grader_folder() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
-SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
+SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
+"""What a child sees of the system: not all of /usr, below which folders of courses may lie."""
+
+
+def _prefix() -> Path:
+    """Where the interpreter is installed."""
+    return Path(sys.base_prefix).resolve()
+
+
+def _system() -> list[str]:
+    """Where a child sees the system and the interpreter, as it is outside: a folder before those inside it, and none twice."""
+    own = (str(_prefix() / name) for name in ("bin", "lib", "lib64"))
+    places = sorted(place for place in dict.fromkeys((*SYSTEM, *own)) if os.path.lexists(place))
+    return [place for place in places if not any(place != other and Path(place).is_relative_to(other) for other in places)]
 
 
 def _mounts(cell: Cell) -> list[tuple[str, str]]:
     """What a child sees, and where: links stay links."""
-    shown = [(place, place) for place in SYSTEM if os.path.lexists(place)]
-    if not any(Path(sys.base_prefix).is_relative_to(place) for place in SYSTEM):
-        shown.append((sys.base_prefix, sys.base_prefix))
-    folders = [(str(cell.folder / name), f"/guest/{name}") for name in ("guest.py", "lib")]
     return [
-        *shown,
-        *folders,
+        *((place, place) for place in _system()),
+        *((str(cell.folder / name), f"/guest/{name}") for name in ("guest.py", "lib")),
         (str(cell.submission), "/guest/submission"),
         *((str(path), f"/guest/site/{path.name}") for path in libraries()),
     ]
@@ -283,7 +313,7 @@ def probed(jail: Jail, cell: Cell) -> Finding:
     program = {"bubblewrap": "bwrap", "namespaces": "unshare"}.get(jail.name)
     if program and shutil.which(program) is None:
         return Finding(jail, False, f"there is no {program}")
-    secrets = [str(grader_folder() / "labs")]
+    secrets = [str(grader_folder() / "labs"), str(grader_folder().parent / "tests" / "labs")]
     words = jail.command(cell, {"modules": (), "warm": False, "probe": secrets})
     try:
         done = subprocess.run(words, capture_output=True, timeout=60, check=False, env=environment(), cwd=cell.folder)

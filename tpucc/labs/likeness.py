@@ -20,7 +20,7 @@ LEAST = 6
 NEARLY = 0.8
 """The share of both functions' statements that are equal, from which on they are alike."""
 LONGEST, MOST = 100_000, 5_000
-"""Characters of a file above which it isn't read, and statements of a submission after which no others are."""
+"""Bytes of a file above which it isn't read, and statements of a submission after which no others are."""
 Statements = Counter[str]
 
 
@@ -67,9 +67,10 @@ def _library(lab: Lab) -> list[tuple[str, list[Statements]]]:
 
 
 def _functions(text: bytes) -> Iterator[Statements]:
-    """The functions of a file that are long enough; none of one that is no Python."""
+    """The functions of a file that are long enough; none of one that is no Python in UTF-8, whatever encoding it names: to decode some
+    takes minutes."""
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(text.decode())
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and (found := Counter(_statements(node.body))).total() >= LEAST:
                 yield found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 from collections.abc import Collection, Mapping
@@ -87,36 +86,23 @@ def digest(path: Path) -> str:
     return _hashed({name: file.read_bytes() if file.stat().st_size <= MOST else str(file.stat().st_size).encode() for name, file in files})
 
 
+NOTES = ".md"
+"""What stands in such files a submission can't read, and counts for nothing."""
+
+
 def digest_of_graded(files: Mapping[str, bytes], lab: Lab, names: Collection[str], main: str) -> str:
-    """A hash of what is graded of a submission: of a lab of texts, the files of these `names`; else the file `main`, under the lab's name
-    for it, and the Python files that it imports. Notes beside them don't count. Nothing where there is no such file."""
+    """A hash of what is graded of a submission: of a lab of texts, the files of these `names`; else all files that its process sees, the
+    file `main` under the lab's name for it. Which of them it reads, no look at its text can say. Nothing where there is no such file."""
     if lab.functions:
-        graded = {lab.file: files[main], **{name: files[name] for name in _imported(files, main)}} if main in files else {}
+        graded = {lab.file if name == main else name: content for name, content in seen(files).items()} if main in files else {}
     else:
         graded = {name: files[name] for name in names if name in files}
     return _hashed(graded) if graded else ""
 
 
-def _imported(files: Mapping[str, bytes], main: str) -> set[str]:
-    """The Python files that `main` imports, and those that these import: by the first name of each import, which is that of a file or of a
-    folder beside `main`."""
-    own, found, pending = {name for name in files if name.endswith(".py")} - {main}, set[str](), [main]
-    while pending:
-        asked = _names_of_imports(files[pending.pop()])
-        new = {name for name in own - found if name.partition("/")[0].removesuffix(".py") in asked}
-        found, pending = found | new, [*pending, *new]
-    return found
-
-
-def _names_of_imports(text: bytes) -> set[str]:
-    """The first names of all imports; none of a file that is no Python."""
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-    return {name.partition(".")[0] for name in names}
+def seen(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files of a submission that its process has: all but notes."""
+    return {name: content for name, content in files.items() if not name.endswith(NOTES)}
 
 
 def _hashed(files: Mapping[str, bytes]) -> str:

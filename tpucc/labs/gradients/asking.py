@@ -63,7 +63,7 @@ def _read(text: object, name: str, type_: TensorType, inputs: Mapping[str, Tenso
     if len(text) > LONGEST:
         raise Failed("result", f"{name} is a huge graph")
     try:
-        graph = parse_graph(text, "rule.graph", ATTRIBUTES)
+        graph = parse_graph(text, "rule.graph", ATTRIBUTES, most=LARGEST)
         if problem := _forbidden(graph, inputs):
             raise Failed("result", f"{name} {problem}")
         verify_stage(graph)

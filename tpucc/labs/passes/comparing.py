@@ -30,6 +30,8 @@ from tpucc.viz.pictures import graph_svg
 
 LONGEST = 100_000
 """Characters of a result's text; the graphs of this lab have thousands."""
+ELEMENTS = 2**16
+"""Elements of all values that a result may have more than twice those of the graph before it."""
 NEAR = 1e-5
 """How far a value may be from what it was, of the largest value: the sum of two biases is rounded in another order."""
 
@@ -107,17 +109,24 @@ def ask(function: str, graph: Graph, submission: Submission) -> Graph:
     if not isinstance(text, str) or not text.startswith("graph ") or len(text) > LONGEST:
         huge = isinstance(text, str) and len(text) > LONGEST
         raise Failed("result", "returned a huge graph" if huge else f"returned {said(text)}; expected a graph")
+    most = 2 * _elements(graph) + ELEMENTS
     try:
-        made = parse_graph(text, "result.graph", ATTRIBUTES)
+        made = parse_graph(text, "result.graph", ATTRIBUTES, most=most)
         verify_stage(made)
     except Error as error:
         first = error.diagnostics[0]
         raise Failed("wrong", f"made a graph that is not valid: {first.code}: {first.message}") from None
+    if _elements(made) > most:
+        raise Failed("wrong", f"made values with {_elements(made):,} elements in all; at most {most:,} are computed")
     if made.inputs != graph.inputs:
         raise Failed("wrong", "changed the inputs of the model")
     if [output.name for output in made.outputs] != [output.name for output in graph.outputs]:
         raise Failed("wrong", "changed the outputs of the model")
     return made
+
+
+def _elements(graph: Graph) -> int:
+    return sum(node.type.size for node in graph)
 
 
 def different(graph: Graph, made: Graph, wanted: Wanted | None) -> str:

@@ -31,7 +31,7 @@ def returned_graph(found: Plain, given: Graph) -> Graph:
     if len(found) > LONGEST:
         raise Failed("result", f"the graph's text has {len(found):,} characters; at most {LONGEST:,} are read")
     try:
-        made = parse_graph(found, "rewrite", ATTRIBUTES)
+        made = parse_graph(found, "rewrite", ATTRIBUTES, most=_most(given))
     except ProgramError as error:
         raise Failed("wrong", f"rewrite made a graph that is not valid: {error.diagnostics[0].message}") from None
     if (problem := next(_problems(made, given), "")) != "":
@@ -50,7 +50,7 @@ def _problems(made: Graph, given: Graph) -> Iterator[str]:
     most = 2 * len(given) + NODES
     if len(made) > most:
         yield f"made {len(made):,} nodes of {len(given):,}; at most {most:,} are compiled"
-    most = 2 * _elements(given) + ELEMENTS
+    most = _most(given)
     if _elements(made) > most:
         yield f"made values with {_elements(made):,} elements in all; at most {most:,} are computed"
 
@@ -63,6 +63,11 @@ def _inputs(graph: Graph) -> list[str]:
 def _outputs(graph: Graph) -> list[str]:
     """Names and shapes; the range of an output may become known."""
     return [f"{output.name}: {graph[output.node].type.brief}" for output in graph.outputs]
+
+
+def _most(given: Graph) -> int:
+    """Elements of all values that a graph made of this one may have."""
+    return 2 * _elements(given) + ELEMENTS
 
 
 def _elements(graph: Graph) -> int:
