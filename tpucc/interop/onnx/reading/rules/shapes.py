@@ -15,6 +15,10 @@ from tpucc.ir.graph import Node
 
 MOST_COPIES = 1_000
 MOST_PIECES = 8
+MOST_PLACES = 2**16
+"""Of an axis that is put together of its own places."""
+MOST_PICKS = 2**24
+"""Zeros and ones of a matrix that does it."""
 """More pieces than these are picked by a product with a matrix of zeros and ones."""
 
 
@@ -243,6 +247,10 @@ def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
     if len(runs) <= MOST_PIECES:
         pieces = [part(net, t, {axis: run}) for run in runs]
         return pieces[0] if len(pieces) == 1 else joined(net, pieces, axis)
+    if t.shape[axis] * len(places) > MOST_PICKS:
+        raise Unsupported(
+            f"{len(places):,} places of an axis of {t.shape[axis]:,}", f"a matrix that picks them has at most {MOST_PICKS:,} numbers"
+        )
     picks = np.zeros((t.shape[axis], len(places)), np.float32)
     picks[list(places), range(len(places))] = 1
     return mixed(net, t, axis, picks)
@@ -302,6 +310,8 @@ def _pad(c: Call) -> Result:
     if mode != "constant":
         modes = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
         for axis, ends in pairs.items():
+            if x.shape[axis] + sum(ends) > MOST_PLACES:
+                raise Unsupported(f"{mode} padding to {x.shape[axis] + sum(ends):,} places", f"an axis has at most {MOST_PLACES:,} then")
             if any(ends):
                 x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, modes[mode]).tolist())  # type: ignore[call-overload]
         return x
