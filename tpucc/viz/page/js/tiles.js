@@ -65,7 +65,7 @@ const tiles = (() => {
     const shownTiles = drawn.reduce((sum, id) => sum + model.layers[id].fills.length, 0);
     const others = withTiles.slice(drawn.length).map((id) => model.layers[id].name);
     const left = others.length ? ` Not drawn, as the page has no room: ${others.slice(0, 8).join(", ")}${others.length > 8 ? ` and ${words.number(others.length - 8)} more` : ""}.` : "";
-    const said = `${words.counted(drawn.length, "layer")} with weights, ${words.counted(shownTiles, "place of a tile", "places of tiles")}: the filled part of a tile is used.${left}`;
+    const said = `${words.counted(drawn.length, "layer")} with weights, ${words.number(shownTiles)} distinct ${shownTiles === 1 ? "tile" : "tiles"}: the filled part of a tile is used.${left}`;
     return [dom.make("h2", {}, "All layers"), dom.make("p", { class: "soft" }, said), dom.make("div", { class: "cells small" }, ...drawn.map(small))];
   }
 
