@@ -92,8 +92,8 @@ def test_the_cause_is_that_of_the_numbers(name: str) -> None:
         assert word in found.cause
     spent = re.findall(r"([\d,]+) (more|fewer) are spent", found.cause)
     others = re.findall(r" ([-+][\d,]+)", found.cause.partition("Other rows:")[2].partition(".")[0])
-    named = [(1 if way == "more" else -1) * int(count.replace(",", "")) for count, way in spent] + [int(one.replace(",", "")) for one in others]
-    assert sum(named) == found.difference == b.stats["cycles"] - a.stats["cycles"] != 0
+    named = [*(f"{'+' if way == 'more' else '-'}{count}" for count, way in spent), *others]
+    assert sum(int(change.replace(",", "")) for change in named) == found.difference == b.stats["cycles"] - a.stats["cycles"] != 0
     assert sum(pair.difference for pair in found.rows.values()) == found.difference
     for side, name in ((a, "a"), (b, "b")):
         assert {key: getattr(pair, name) for key, pair in found.rows.items()} == {
