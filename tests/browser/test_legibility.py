@@ -132,11 +132,13 @@ def tab_stops(page: Page, most: int = 400) -> list[str]:
 
 @pytest.mark.parametrize("view", ["summary", "graph", "passes"])
 def test_tab_goes_through_the_page_in_reading_order(view: str, report: Path, open_page: OpenPage) -> None:
+    """In this low window the passes have the room of the buffer, which then has no separator either."""
     page = open_page(report, f"view={view}&layer=2")
     places, names, rings = zip(*(stop.split("|") for stop in tab_stops(page)), strict=True)
     assert (set(names), set(rings)) == ({""}, {""})
     assert list(dict.fromkeys(places)) == [
-        *("header", "source", "split-source", "nav", f"view-{view}", "split-inspector", "inspector", "split-time", "time", "split-memory"),
+        *("header", "source", "split-source", "nav", f"view-{view}", "split-inspector", "inspector", "split-time", "time"),
+        *([] if view == "passes" else ["split-memory"]),
     ]
     assert places.count("nav") == 1, "the tabs are one stop; arrow keys go among them"
 

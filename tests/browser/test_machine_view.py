@@ -142,7 +142,7 @@ def test_a_stall_has_the_cause_of_the_timeline_and_the_words_of_the_debugger(ope
     for stretch in stretches:
         if stretch.start:
             page.keyboard.press("b")
-            assert f": instruction {stretch.instruction:,} " in page.inner_text(".now"), "the one that waits"
+            assert f": instruction {stretch.instruction:,} waits before it " in page.inner_text(".now"), "the one that waits"
         words = page.inner_text("[data-part=matrix] .does")
         cause = Cause(int(segments.cause[np.searchsorted(segments.start, stretch.start, "right") - 1]))
         assert f"cycle {stretch.start:,} of" in page.inner_text(".cycle")
@@ -165,6 +165,7 @@ def test_breakpoints_of_layers_and_lines_stop_where_their_instructions_begin(ope
     first = min(firsts, key=lambda i: (times.start[i], i))
     page.click("[aria-label^='on to the breakpoint']")
     assert f"instruction {first:,} " in page.inner_text(".now")
+    assert "waits before" not in page.inner_text(".now"), "it begins"
     assert f"cycle {times.start[first]:,} of" in page.inner_text(".cycle")
     page.select_option("select[aria-label=breakpoint]", "line 17")
     page.keyboard.press("B")

@@ -132,5 +132,13 @@ def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, ope
     assert page.evaluate(over, "#view-tiles") == 0
     assert grid["y"] + grid["height"] + 146 < pane["y"] + pane["height"], "a row of the other layers is below it"
     assert not page.locator("#memory").is_visible()
+    page.click("#tab-passes")
+    assert not page.locator("#memory").is_visible()
+    bars = page.locator("#source i span").evaluate_all("(bars) => bars.map((bar) => bar.getBoundingClientRect().width)")
+    assert min(bars) >= 3.9, "a hollow bar has an inside"
     page.click("#tab-summary")
+    stats = page.locator("#view-summary .numbers").inner_text()
+    [tiles] = re.findall(r"[\d,]+ distinct", stats)
+    [fetches] = re.findall(r"[\d,]+ fetch(?:es)?", stats)
+    assert f"{tiles} tiles, {fetches}: " in (page.locator("#view-tiles").text_content() or ""), "the same words as in the summary"
     assert page.locator("#memory").is_visible()

@@ -13,7 +13,7 @@ import tpucc
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import load_target
 from tpucc.viz.charts.beside import STEPS, Room
-from tpucc.viz.charts.roofline import BOTTLENECK_OF, Limit, RooflinePoint, bandwidth_text, roofline_svg
+from tpucc.viz.charts.roofline import ABOVE, BOTTLENECK_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
 from tpucc.viz.pictures import works_of
 from tpucc.viz.rect import Rect
 from tpucc.viz.text import SMALL, rate_text, text_width
@@ -81,6 +81,9 @@ def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit(
     svg = roofline_svg(TARGET, work, [])
     assert "matrix unit, 1.0 % of its cells hold weights: 918 GOPS" in texts(svg)
     assert any("Dashed: the most that the cells that hold weights allow the whole model." in text for text in texts(svg))
+    long = " ".join(texts(roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])))
+    assert READING + ABOVE in long, "the subtitle is in full"
+    assert "Dashed: the most that the cells that hold weights allow the whole model." + KEPT in long
     full = replace(work, limited=Limit("matrix unit", 60.0, 1.0))
     assert headline(full) == "m: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
     assert not [line for line in shapes(roofline_svg(TARGET, full, []), "line") if line.get("stroke-dasharray") == "7 4"]

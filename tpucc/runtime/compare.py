@@ -8,7 +8,7 @@ for the same (`GROUPS`), each with the numbers of both programs that explain it:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine, Opcode
+from tpucc.isa.instructions import SPECS, Engine, Opcode
 from tpucc.runtime.batches import model_batch
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
@@ -32,6 +32,9 @@ AGAINST = 0.25
 TELLING = 0.2
 """A number explains a change of cycles if it changed the same way, by at least this part of their share. A part of them explains it if at
 least this part of the change is its."""
+
+ADDRESSES = ("ub", "acc", "host")
+"""The spaces of operands that are rows of a memory."""
 
 
 def share(a: float, b: float) -> float:
@@ -306,7 +309,7 @@ def _row(layer: Mapping[str, Any] | None, key: str) -> int:
 
 def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
     if not cycles.difference:
-        return f"Both take {cycles.a:,} cycles, with {'the same' if _same_instructions(sides) else 'different'} instructions."
+        return f"Both take {cycles.a:,} cycles, with {_instructions(sides)}."
     clocks = {side.program.target.clock_hz for side in sides}
     times = durations([side.stats["seconds"] for side in sides])
     time = f" At their clocks that is {times[1]} instead of {times[0]}." if len(clocks) > 1 else ""
@@ -323,13 +326,20 @@ def _more(change: int, what: str = "") -> str:
     return f"{abs(change):,} {f'{what} ' if what else ''}{'more' if change > 0 else 'fewer'}"
 
 
-def _same_instructions(sides: tuple[Runtime, Runtime]) -> bool:
-    records = [side.program.instructions for side in sides]
-    return len(records[0]) == len(records[1]) and bool((records[0] == records[1]).all())
+def _instructions(sides: tuple[Runtime, Runtime]) -> str:
+    a, b = (side.program.instructions for side in sides)
+    if len(a) != len(b) or any((a[name] != b[name]).any() for name in ("opcode", "flags")):
+        return "different instructions"
+    if (a == b).all():
+        return "the same instructions"
+    others = ((opcode, one.field) for opcode, spec in SPECS.items() for one in spec.operands if one.space not in ADDRESSES)
+    moved = all((a[field] == b[field])[a["opcode"] == opcode].all() for opcode, field in others)
+    return "the same instructions at other addresses" if moved else "different instructions"
 
 
 def _reasons(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lambda group, cycles: "") -> Iterator[str]:
-    """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it."""
+    """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it. Last come the
+    rows of the other groups, so that all numbers add up to the difference."""
     difference = together(list(rows.values())).difference
     if not difference:
         return
@@ -337,13 +347,15 @@ def _reasons(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lambd
     changes = [(group, together([rows[ROWS[cause].key] for cause in group.rows])) for group in GROUPS]
     changes.sort(key=lambda change: -sign * change[1].difference)
     along, explained = sum(abs(cycles.difference) for _, cycles in changes if cycles.difference * sign > 0), 0
-    for group, cycles in changes:
-        if explained < ENOUGH * along:
-            yield _reason(group, rows, cycles, why)
+    while explained < ENOUGH * along:
+        group, cycles = changes.pop(0)
+        yield _reason(group, rows, cycles, why)
         explained += abs(cycles.difference)
-    group, cycles = changes[-1]
-    if -sign * cycles.difference >= AGAINST * abs(difference):
+    if changes and -sign * changes[-1][1].difference >= AGAINST * abs(difference):
+        group, cycles = changes.pop()
         yield f"On the other hand, {_reason(group, rows, cycles, why)}"
+    if others := _changed([cause for group, _ in changes for cause in group.rows], rows):
+        yield f"Other rows: {', '.join(others)}."
 
 
 def together(pairs: Sequence[Pair]) -> Pair:
@@ -399,8 +411,14 @@ def _instead(pair: Pair, unit: str) -> str:
 
 def _named(group: Group, rows: Mapping[str, Pair]) -> str:
     """The rows of the accounting that changed, where they are several: ` (weight stall +31,873, weight shift +8,715)`."""
-    changed = [(ROWS[cause].name, rows[ROWS[cause].key].difference) for cause in group.rows if rows[ROWS[cause].key].difference]
-    return f" ({', '.join(f'{name} {change:+,}' for name, change in changed)})" if len(changed) > 1 else ""
+    changed = _changed(group.rows, rows)
+    return f" ({', '.join(changed)})" if len(changed) > 1 else ""
+
+
+def _changed(causes: Iterable[Cause], rows: Mapping[str, Pair]) -> list[str]:
+    """`weight stall +31,873` for each row that changed."""
+    changes = ((ROWS[cause].name, rows[ROWS[cause].key].difference) for cause in causes)
+    return [f"{name} {change:+,}" for name, change in changes if change]
 
 
 def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, said: tuple[str, str]) -> Iterator[str]:

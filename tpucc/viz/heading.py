@@ -7,7 +7,7 @@ import math
 from tpucc.values import dataclass
 from tpucc.viz.palette import INKS, KINDS, Kind, ink_line
 from tpucc.viz.svg import Markup, Value, joined, kind_rect, label, tag
-from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width
+from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width, whole
 
 EDGE = 20.0
 """The margin around a picture."""
@@ -36,8 +36,11 @@ class Heading:
 def heading(
     name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool = False, width: float = 0.0, most: float = math.inf
 ) -> Heading:
-    """The title in large type, the subtitle, and a swatch with its meaning for every kind. Lines are broken at a width of `most`."""
-    names, subtitles = broken(shown(name, 160), LARGE, most / BOLD), broken(shown(subtitle, 240), NORMAL, most)
+    """The title in large type, the subtitle, and a swatch with its meaning for every kind. Lines are broken at a width of `most`.
+
+    A long title loses its middle; the subtitle is written in full.
+    """
+    names, subtitles = broken(shown(name, 160), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
     widths = [*(text_width(line, LARGE, bold=True) for line in names), *(text_width(line, NORMAL) for line in subtitles)]
     width = max(width, *widths, 420.0)
     parts, height = [], 0.0

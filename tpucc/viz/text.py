@@ -37,9 +37,14 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     return sum(map(_thousandths, text)) * size / 1000 * (BOLD if bold else 1.0)
 
 
+def whole(text: str) -> str:
+    """`text` with control and bidirectional characters escaped."""
+    return printable(text).translate(_NO_CHARACTERS)
+
+
 def shown(text: str, limit: int = MAX_NAME) -> str:
-    """`text` with control and bidirectional characters escaped, at most `limit` characters: the middle goes first."""
-    safe = printable(text).translate(_NO_CHARACTERS)
+    """The same, of at most `limit` characters: the middle goes first."""
+    safe = whole(text)
     if len(safe) <= limit:
         return safe
     head = (limit - 1) * 2 // 3

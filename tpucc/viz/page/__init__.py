@@ -136,7 +136,7 @@ def _bar(own: int, calls: int, most: int, whole: int) -> Markup:
         return Markup("")
     words = f"{counted(cycles, 'cycle')}, {percent(cycles, whole)}"
     title = words if own else f"{words}: the sum of all calls of the def"
-    return tag("span", title=title, class_=None if own else "sum", style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
+    return tag("span", title=title, class_=None if own else "sum", style=f"width:{100 * cycles / most:.1f}%")
 
 
 def _line(number: int, text: str, bar: Markup) -> Markup:

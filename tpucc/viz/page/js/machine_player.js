@@ -46,8 +46,9 @@ const machinePlayer = (() => {
     const index = order[focus];
     const layer = layers[code.layer[index]];
     const line = layer ? model.origins[layer.origin].line : 0;
+    const waits = starts[focus] > events[goal] ? "waits before it " : "";
     const said = [
-      `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${model.said(index)}.`,
+      `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${waits}${model.said(index)}.`,
       layer ? `For ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
     ];
     shown.now.replaceChildren(...said.filter(Boolean).map((text) => dom.make("p", {}, text)));

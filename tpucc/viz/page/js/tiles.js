@@ -62,10 +62,12 @@ const tiles = (() => {
       if (count > MOST) break;
       drawn.push(id);
     }
-    const shownTiles = drawn.reduce((sum, id) => sum + model.layers[id].fills.length, 0);
+    const distinct = new Set(drawn.flatMap((id) => model.layers[id].fills.map(([tile]) => tile))).size;
+    const seen = new Set(drawn);
+    const fetched = model.fetches.filter(({ layer }) => seen.has(layer)).length;
     const others = withTiles.slice(drawn.length).map((id) => model.layers[id].name);
     const left = others.length ? ` Not drawn, as the page has no room: ${others.slice(0, 8).join(", ")}${others.length > 8 ? ` and ${words.number(others.length - 8)} more` : ""}.` : "";
-    const said = `${words.counted(drawn.length, "layer")} with weights, ${words.counted(shownTiles, "place of a tile", "places of tiles")}: the filled part of a tile is used.${left}`;
+    const said = `${words.counted(drawn.length, "layer")} with weights, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${left}`;
     return [dom.make("h2", {}, "All layers"), dom.make("p", { class: "soft" }, said), dom.make("div", { class: "cells small" }, ...drawn.map(small))];
   }
 
