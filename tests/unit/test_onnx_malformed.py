@@ -275,6 +275,31 @@ def test_packed_numbers() -> None:
         list(Reader().fields(memoryview(b"\x0c")))
 
 
+@pytest.mark.parametrize(
+    ("node", "arrays", "says"),
+    [
+        (helper.make_node("Pad", ["x", "p"], ["y"], mode="wrap"), {"p": [0, 2**30, 0, 0]}, "wrap padding to 1,073,741,8"),
+        (helper.make_node("Split", ["x"], ["y", "z"], axis=1, num_outputs=2**40), {}, "1,099,511,627,776 parts"),
+        (helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear"), {"s": np.float32([1, 2_000_000])}, "an axis of"),
+        (helper.make_node("Identity", [""], ["y"]), {}, "an operand is missing"),
+    ],
+    ids=["pad", "split", "resize", "identity"],
+)
+def test_an_operator_that_would_make_much_or_has_nothing(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
+    numpy_helper = pytest.importorskip("onnx").numpy_helper
+    constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items()]
+    codes, text, _ = refused(model_of([node], constants).SerializeToString(), tmp_path)
+    assert codes == ["E1007"]
+    assert says in text
+
+
+def test_a_result_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    damaged = pytest.importorskip("onnx").numpy_helper.from_array(np.float32([np.nan]), "y")
+    codes, text, _ = refused(model_of([], [damaged]).SerializeToString(), tmp_path)
+    assert codes == ["E1007"]
+    assert "the output y is a constant that can't be read: a constant is not a number (NaN)" in text
+
+
 def bomb(*nodes: Any, reader: str = "Add") -> bytes:
     """A model whose nodes make much of little, of which the last one's result meets the input."""
     one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])

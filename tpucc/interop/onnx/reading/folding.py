@@ -40,6 +40,8 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
             "constants that don't fit each other, or the operator", "onnx.checker.check_model(model, full_check=True) may say more"
         ) from None
     results = made if isinstance(made, tuple) else (made,)
+    if any(result is None for result in results):
+        raise Unsupported("an operand is missing")
     return tuple(np.asarray(result) for result in results)
 
 

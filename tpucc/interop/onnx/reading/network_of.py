@@ -233,7 +233,10 @@ class _Builder:
         assert found is not None
         name = names.identifier(value.name, "out")
         self.network.name = name
-        tensor = self.network.tensor(found)
+        try:
+            tensor = self.network.tensor(found)
+        except Unsupported as problem:
+            raise refused("E1007", f"the output {name} is a constant that can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([printable(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
             self.network.notes[f"the file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None

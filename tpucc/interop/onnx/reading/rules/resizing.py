@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.rules.shapes import mixed, taken
+from tpucc.interop.onnx.reading.rules.shapes import mixed, require_few_picks, taken
 from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
 from tpucc.interop.onnx.reading.values import Tensor
 from tpucc.numerics import AnyArray
@@ -69,6 +69,8 @@ def _resized(c: Call, x: Tensor, sizes: list[int], scales: list[float], place: s
         places = {axis: _nearest(x.shape[axis], sizes[axis], scales[axis], place, rounding) for axis in changed}
         matching = all((places[axis] == nearest(x.shape[axis], sizes[axis])).all() for axis in changed)
     else:
+        for axis in changed:
+            require_few_picks(x.shape[axis], sizes[axis])
         matrices = {axis: _matrix(x.shape[axis], sizes[axis], scales[axis], place, mode, c) for axis in changed}
         matching = mode == "linear" and all(_is_bilinear(matrices[axis]) for axis in changed)
     if matching and x.rank in (3, 4) and set(changed) <= set(range(2, x.rank)):

@@ -18,7 +18,7 @@ MOST_PIECES = 8
 MOST_PLACES = 2**16
 """Of an axis that is put together of its own places."""
 MOST_PICKS = 2**24
-"""Zeros and ones of a matrix that does it."""
+"""Numbers of a matrix that makes places of an axis of others."""
 """More pieces than these are picked by a product with a matrix of zeros and ones."""
 
 
@@ -185,6 +185,8 @@ def _split(c: Call) -> Result:
         sizes = c.integers(1, "the sizes of the parts")
     elif "split" in c.node.attributes:
         sizes = list(c.attribute("split"))
+    elif not 0 < count <= x.shape[axis]:
+        raise Unsupported(f"{count:,} parts of an axis of {x.shape[axis]}")
     else:
         each = -(-x.shape[axis] // count)
         sizes = [min(each, x.shape[axis] - each * index) for index in range(count)]
@@ -247,13 +249,17 @@ def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
     if len(runs) <= MOST_PIECES:
         pieces = [part(net, t, {axis: run}) for run in runs]
         return pieces[0] if len(pieces) == 1 else joined(net, pieces, axis)
-    if t.shape[axis] * len(places) > MOST_PICKS:
-        raise Unsupported(
-            f"{len(places):,} places of an axis of {t.shape[axis]:,}", f"a matrix that picks them has at most {MOST_PICKS:,} numbers"
-        )
+    require_few_picks(t.shape[axis], len(places))
     picks = np.zeros((t.shape[axis], len(places)), np.float32)
     picks[list(places), range(len(places))] = 1
     return mixed(net, t, axis, picks)
+
+
+def require_few_picks(before: int, after: int) -> None:
+    """Raises `Unsupported` where the matrix that makes places of an axis of others would be too large."""
+    if before * after > MOST_PICKS:
+        help = f"a matrix makes the new places of the old ones, and has at most {MOST_PICKS:,} numbers"
+        raise Unsupported(f"an axis of {before:,} places becomes one of {after:,}", help)
 
 
 def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
