@@ -177,6 +177,8 @@ SEQUENCE = {"x": (3, 5, 6)}
         ([node("Tile", ["x", "n"], ["y"])], [whole("n", 1, 2, 1)]),
         ([node("Trilu", ["x"], ["y"], upper=0)], []),
         ([node("Conv", ["x", "w"], ["y"], strides=[2], pads=[1, 0])], [drawn("w", 4, 5, 3)]),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_padding=[0], pads=[1, 1])], [drawn("w", 5, 3, 4)]),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_padding=[1])], [drawn("w", 5, 3, 4)]),
         (
             [node("GreaterOrEqual", ["x", "z"], ["m"]), node("Not", ["m"], ["n"]), node("Where", ["n", "z", "x"], ["y"])],
             [array(np.float32(0.1), "z")],

@@ -189,7 +189,8 @@ def _cut(
     c: Call, sizes: Sequence[int], window: Sequence[int], stride: tuple[int, int], rank: int
 ) -> tuple[tuple[int, int, int, int], list[int]]:
     """What is cut off tpucc's whole result, (top, bottom, left, right), and what the kernel must grow by where it is too small."""
-    more = pair(c.attribute("output_padding") or (0, 0), "output_padding")
+    padded = c.attribute("output_padding") or (0,) * (rank - 2)
+    more = pair((0, *padded) if rank == 3 else padded, "output_padding")  # nothing comes behind the only row of a sequence
     wanted = c.attribute("output_shape")
     wanted = pair(wanted, "output_shape") if wanted else None
     rule = c.attribute("auto_pad", "NOTSET")
