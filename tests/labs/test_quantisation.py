@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.labs.test_labs import Here
+from tests.support.lab_solutions import handed_in
 from tpucc import numerics
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
@@ -122,3 +124,14 @@ def test_a_term_with_symmetric_ranges_says_its_zero_point_once() -> None:
         r"six digits\. Then the zero point is round\(.*: here it is -\d+\.",
         find("quantisation").material("handout.md", Term()).replace("\n", " "),
     )
+
+
+@pytest.mark.parametrize("term", ["", "2027-spring", "fall"])
+def test_ranges_that_leave_defects_out_earn_all_points_with_every_seed(term: str) -> None:
+    """What is drawn decides how much noise is left; what earns all points is less than that."""
+    lab, which = find("quantisation"), Term(term)
+    submission = Here(handed_in(lab, "", which))
+    for seed in range(12):
+        (found,) = (test for test in lab.hidden(which, seed) if test.name == "hidden: samples with defects")
+        outcome = run_test(found, submission).outcome
+        assert outcome.share == 1, (seed, outcome.message)

@@ -17,8 +17,9 @@ from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, 
 from tpucc.labs.quantisation.rules import TIE_WORDS, Rules, rules
 from tpucc.numerics import AnyArray, Float32
 
-RATIOS = {8: (28.0, 15.0), 7: (27.0, 12.0), 6: (25.0, 8.0)}
-"""For integers of so many bits, the decibels that earn all points for a network, and those that earn none."""
+RATIOS = {8: (21.5, 12.0), 7: (21.5, 10.0), 6: (21.0, 8.0)}
+"""For integers of so many bits, the decibels that earn all points for a network, and those that earn none. Ranges that leave defects out
+gave 21.7 at least, in 1,500 draws of terms and seeds."""
 Case = tuple[AnyArray, AnyArray | float, int]
 """Values or accumulators, scale or multiplier, and zero point."""
 
