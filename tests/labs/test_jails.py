@@ -437,6 +437,13 @@ def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> N
         submission.call("forge", kind, seconds=5)
 
 
+def test_an_exception_that_is_called_as_a_limit_is_one_is_no_limit(shared: Path) -> None:
+    code = b"class time(Exception): pass\ndef f(): raise time('processor')"
+    with cell(shared, {"f.py": code}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed) as caught:
+        submission.call("f")
+    assert (caught.value.kind, caught.value.message) == ("class time", "processor")
+
+
 VALUES = [None, True, -1, 200, 70_000, 2**40, -200, -70_000, -(2**40), 0.5]
 VALUES += [kind * size for kind in ("x", b"x") for size in (0, 40, 300, 70_000)]
 VALUES += [msgspec.msgpack.Ext(1, b"x" * size) for size in (1, 2, 4, 8, 16, 17, 300, 70_000)]

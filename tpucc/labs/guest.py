@@ -33,6 +33,9 @@ DEEPEST = 20
 """Lists and dicts inside each other, in an answer."""
 FRAMES = 10
 """Calls that are told of an exception: as many of the first as of the last."""
+OWN = ("time", "ended", "result", "wrong", "file")
+"""Kinds of failures that are no exceptions: it took too long, its process ended, its result has another form than was asked for or a wrong
+value, a file is wrong."""
 LOADING = 10.0
 """Seconds of processor time in which a submission's file must be loaded."""
 BY_THE_CLOCK = 5
@@ -232,7 +235,8 @@ def _base(value: Any) -> Any:
 
 def _failure(error: BaseException, file: str) -> dict[str, Any]:
     """What was raised, in words, with the submission's own calls that led there; of a syntax error, its place in the line too."""
-    told = {"kind": type(error).__name__[:100], **_frames(traceback.walk_tb(error.__traceback__), file)}
+    name = type(error).__name__[:100]
+    told = {"kind": f"class {name}" if name in OWN else name, **_frames(traceback.walk_tb(error.__traceback__), file)}
     try:
         if isinstance(error, SyntaxError) and str(error.filename).startswith(os.path.dirname(file)):
             return {**told, "message": str(error.msg)[:2000], "refused": [error.filename, error.lineno or 0, error.offset or 0]}

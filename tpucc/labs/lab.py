@@ -16,6 +16,7 @@ from shlex import quote
 from typing import Any, Protocol
 
 from tpucc.diagnostics import printable, reason
+from tpucc.labs.guest import OWN
 from tpucc.values import dataclass
 
 Plain = Any
@@ -43,13 +44,9 @@ class Frame:
 class Failed(Exception):
     """A call of the submission that has no result: it raised, took too long, or returned what is no plain value.
 
-    `kind` is the exception's class name, or one of `OWN`; `frames` are the submission's own places in the calls that led there, the last
-    one where it happened, and `left_out` says how many in their middle are not among them.
+    `kind` is the exception's class name, or one of `guest.OWN`. `frames` are the submission's own places in the calls that led there, the
+    last one where it happened, and `left_out` says how many in their middle are not among them.
     """
-
-    OWN = ("time", "ended", "result", "wrong", "file")
-    """Kinds that are no exceptions: it took too long, its process ended, its result has another form than was asked for or a wrong
-    value, a file is wrong."""
 
     def __init__(self, kind: str, message: str, frames: Sequence[Frame] = (), left_out: int = 0) -> None:
         super().__init__(message)
@@ -60,7 +57,7 @@ class Failed(Exception):
         """The place, what was raised and its message; below, the calls that led there."""
         last = self.frames[-1] if self.frames else None
         where = f"{last.file}:{last.line}: " if last else ""
-        raised = self.message if self.kind in self.OWN else f"{self.kind}: {self.message}" if self.message else self.kind
+        raised = self.message if self.kind in OWN else f"{self.kind}: {self.message}" if self.message else self.kind
         calls = [str(frame) for frame in self.frames]
         if self.left_out:
             calls.insert(len(calls) // 2, f"  … {self.left_out:,} more calls")
