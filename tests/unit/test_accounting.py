@@ -110,14 +110,13 @@ def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "nothing"])
-def test_what_the_bottleneck_says_is_rows_of_the_table(name: str) -> None:
+def test_what_the_bottleneck_says_is_its_share_of_the_critical_path(name: str) -> None:
     stats = compiled(name).stats
-    rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
-    total, parts = re.findall(r"([\d.]+) % of the cycles \((.+?)\)", stats["explanation"])[0]
-    found = [part.rsplit(" ", 1) if part[-1].isdigit() else [part, total] for part in parts.split(", ")]
-    assert {name: float(share) for name, share in found} == {name: rows[name] for name, _ in found}
-    assert sum(float(share) for _, share in found) == pytest.approx(float(total), abs=0.11)
-    assert total == f"{stats['bottleneck_share']:.1f}"
+    [share] = re.findall(r"([\d.]+) % of the critical path", stats["explanation"])
+    path = " ".join(timeline_table(compiled(name).runtime).split()).split("critical path, %: ")[1]
+    assert path.startswith(f"{stats['bottleneck']} {share}")
+    assert sum(stats["critical_path"].values()) == pytest.approx(100)
+    assert max(stats["critical_path"].values()) == stats["bottleneck_share"] == pytest.approx(float(share), abs=0.05)
 
 
 @pytest.mark.parametrize("name", ["iris", "recurrent"])

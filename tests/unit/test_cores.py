@@ -415,10 +415,10 @@ def test_statistics_are_of_all_cores() -> None:
 def test_the_bottleneck_names_the_cores_that_share_it() -> None:
     exe = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu", cores=8)
     assert exe.stats["bottleneck"] == "host link"
-    assert "at 10.7 GB/s for all 8 cores, and 1 µs besides for each; " in exe.stats["explanation"]
+    assert "at 10.7 GB/s for all 8 cores, and 1 µs besides for each transfer; " in exe.stats["explanation"]
     steps = tpucc.compile_source(SOURCES["a step of the host in the middle"], cores=4).stats
     assert steps["bottleneck"] == "host work"
-    assert "1 host step, computed for 4 cores in turn" in steps["explanation"]
+    assert "the host computes 1 step, for 4 cores in turn, in " in steps["explanation"]
 
 
 def test_files_and_listings_remember_the_cores(tmp_path: Path) -> None:

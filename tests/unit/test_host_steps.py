@@ -358,7 +358,7 @@ def test_host_work_can_be_what_limits() -> None:
     p = step(program(), 1, elements=1_000_000)
     numbers = stats(p, time_program(p))
     assert numbers["bottleneck"] == "host work"
-    assert "2 host steps" in numbers["explanation"]
+    assert "the host computes 2 steps in" in numbers["explanation"]
     assert stats(program(), time_program(replace(program(), host_steps=())))["bottleneck"] != "host work"
 
 

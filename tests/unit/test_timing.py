@@ -118,7 +118,8 @@ def test_the_paper_s_mlp0_is_bound_by_weight_memory() -> None:
     ("source", "name"),
     [
         (CHAIN.replace("batch = 200", "batch = 8"), "weight memory"),
-        (CHAIN.replace("batch = 200", "batch = 2048"), "matrix unit"),
+        (CHAIN.replace("batch = 200", "batch = 2048"), "host link"),
+        (CHAIN.replace("batch = 200", "batch = 2048").replace("layers = 5", "layers = 9"), "matrix unit"),
         ("weights random(seed=0)\nmodel m(x: f32[4000, 8]):\n    weight w: f32[8, 8]\n    return x @ w\n", "host link"),
         ("model m(x: f32[8, 8]):\n    return softmax(x)\n", "nothing"),
     ],

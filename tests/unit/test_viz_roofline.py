@@ -66,7 +66,7 @@ def test_the_headline_names_the_bottleneck_where_the_roof_is_another_s() -> None
     """The same model is far below memory's roof: the link, whose ceiling is drawn though it is higher, takes most of its cycles."""
     work = RooflinePoint("m", 5 * 10**6, 5 * 10**5, 10**5, host_bytes=10**4, limited=Limit("host link", 60.55))
     words = "m: 70 GOPS, 10 % of the 680 GOPS that weight memory allows at its intensity"
-    assert headline(work) == f"{words}; bottleneck: host link, 60.5 % of the cycles"
+    assert headline(work) == f"{words}; bottleneck: host link, 60.5 % of the critical path"
     assert headline(replace(work, limited=Limit("weight memory", 60.55))) == words
     [dashed] = [line for line in shapes(roofline_svg(TARGET, work, []), "line") if line.get("stroke-dasharray") == "7 4"]
     slope = shapes(roofline_svg(TARGET, work, []), "polyline")[0]
@@ -99,7 +99,7 @@ def test_programs_have_one_bottleneck(stem: str) -> None:
     svg = roofline_svg(TARGET, model, layers)
     title = str(ET.fromstring(svg).get("aria-label"))
     assert f"bottleneck: {model.limited.name}" in title or BOTTLENECK_OF[model.limit(TARGET)] == model.limited.name
-    assert "link: 10.7" in svg or "hold weights" in svg
+    assert "link: 10.7" in svg or "hold weights" in svg or model.limited.name == "weight memory"  # whose roof is the slope
     assert model.rate(TARGET) <= model.roof(TARGET)
     assert_readable(svg)
 

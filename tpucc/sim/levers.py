@@ -13,6 +13,7 @@ import numpy as np
 from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
+from tpucc.sim.critical import Limit, Part
 from tpucc.target import number_text
 from tpucc.values import dataclass
 
@@ -47,21 +48,37 @@ class Lever:
                 return f"--set {self.field}={number_text(value)} {self.effect}"
 
 
-def weight_memory(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    """`rows` are those that a fetched tile is used for."""
-    needed = program.target.tile_fetch_cycles / max(rows, 1.0)
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What levers are chosen by."""
+
+    program: Program
+    touched: Effects
+    path: list[Part]
+    """The critical path."""
+    rows: int
+    """Those that a fetched tile is used for."""
+
+    def seconds(self, *limits: Limit) -> float:
+        """The parts of the critical path that are of these limits."""
+        return sum(part.cycles for part in self.path if part.limit in limits) / self.program.target.clock_hz
+
+
+def weight_memory(work: Work) -> Lever:
+    program, needed = work.program, work.program.target.tile_fetch_cycles / max(work.rows, 1)
     batch = _batch(program, needed, "would hide the fetch", "would use each tile for more rows")
     return batch or _twice(program, "weight_bandwidth", "would fetch tiles in half the time")
 
 
-def weight_shift(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    needed = program.target.tile_shift_cycles / max(rows, 1.0)
+def weight_shift(work: Work) -> Lever:
+    program, needed = work.program, work.program.target.tile_shift_cycles / max(work.rows, 1)
     batch = _batch(program, needed, "would hide the shift", "would use each tile for more rows")
     return batch or _room(program)
 
 
-def shared(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
+def shared(work: Work) -> Lever:
     """For what each core has of its own. Whether items need each other isn't known here, unless cores share them already."""
+    program = work.program
     cores, sizes = 2 * program.cores, {port.shape[0] for port in program.prologue_ports if port.shape}
     alone = "" if program.cores > 1 else ", if no item needs another"
     odd = any(size % 2 for size in sizes)
@@ -71,8 +88,8 @@ def shared(program: Program, touched: Effects, rows: float, cycles: int) -> Leve
     return Lever("cores", "", cores, f"would share {batch_words}{alone}")
 
 
-def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    target = program.target
+def host_work(work: Work) -> Lever:
+    program, target = work.program, work.program.target
     computing = sum(step.elements for step in program.host_steps) / target.host_elements_per_second
     if computing > len(program.host_steps) * target.host_step_seconds:
         return _twice(program, "host_elements_per_second", "would compute the steps in about half the time")
@@ -80,21 +97,24 @@ def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> L
     return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
 
 
-def host_link(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    target, moving = program.target, touched.host_reads | touched.host_writes
-    latency = int(moving.sum()) * target.host_latency_seconds
-    crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
+def host_link(work: Work) -> Lever:
+    """A larger batch spreads over more items what doesn't grow with it; twice the bandwidth halves what the rows take to cross."""
+    program, target = work.program, work.program.target
+    transfers = [part.instruction for part in work.path if part.limit is Limit.HOST_LINK]
+    latency = len(transfers) * target.host_latency_seconds
+    crossing = work.seconds(Limit.HOST_LINK) - latency
+    fixed = latency + work.seconds(Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT, Limit.DEPENDENCIES)
     batch = _batch(program, 4.0, fewer := "would have fewer transfers for each item", fewer)
-    if batch and (cycles / target.clock_hz - crossing) * (1 - 1 / batch.value) >= crossing / 2:
-        return batch  # what a larger batch spreads over its items is more than a link of twice the bandwidth saves
+    if batch and fixed * (1 - 1 / batch.value) >= crossing / 2:
+        return batch
     if latency < crossing:
         return _twice(program, "host_bandwidth", "would move the rows in half the time")
     return Lever("set", "host_latency_seconds", target.host_latency_seconds / 2, "would begin them in half the time")
 
 
-def data_dependencies(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
-    batch = _batch(program, 4.0, fewer := "would fill and drain the array less often for each item", fewer)
-    return batch or _room(program)
+def data_dependencies(work: Work) -> Lever:
+    batch = _batch(work.program, 4.0, fewer := "would fill and drain the array less often for each item", fewer)
+    return batch or _room(work.program)
 
 
 def _batch(program: Program, wanted: float, enough: str, less: str) -> Lever | None:

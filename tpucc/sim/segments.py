@@ -53,12 +53,6 @@ class Segments:
     layer: Int64
     """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on; while it
     doesn't either and the host computes a step, the layer of that interrupt."""
-    activating: npt.NDArray[np.bool_]
-    """Whether the activation unit works meanwhile."""
-    transferring: npt.NDArray[np.bool_]
-    """Whether the host link does."""
-    stepping: npt.NDArray[np.bool_]
-    """Whether the host computes a step."""
 
     @property
     def cycles(self) -> Int64:
@@ -84,7 +78,7 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     cause = np.where(cause == Cause.IDLE, meanwhile, cause).astype(np.int8)
     owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
     layer = program.layer_of.astype(np.int64)[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
-    return Segments(start, end, cause, instructions[within], layer, working >= 0, (hosting >= 0) & ~stepping, stepping)
+    return Segments(start, end, cause, instructions[within], layer)
 
 
 def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:

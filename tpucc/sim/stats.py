@@ -18,8 +18,9 @@
 | `host_bytes` | bytes that cross the host link for all cores, spills included |
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
-| `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
-| `bottleneck_share` | percent of the cycles that the bottleneck's rows of the accounting take |
+| `critical_path` | percent of the critical path that each limit takes (`tpucc.sim.critical`): `weight_memory` and so on |
+| `bottleneck`, `explanation` | one of `BOTTLENECKS`, that of the largest part of the critical path; a sentence with the numbers behind it |
+| `bottleneck_share` | percent of the critical path that the bottleneck takes |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
@@ -53,6 +54,7 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
+from tpucc.sim.critical import Part, critical_path, shares
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import stream
 from tpucc.sim.timing import Timeline
@@ -67,7 +69,8 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches = len(timeline.tiles.asked)
-    limit = bottleneck(program, timeline, segments)
+    path = critical_path(program, timeline)
+    limit = bottleneck(program, path)
     return {
         "model": program.name,
         "target": target.name,
@@ -91,6 +94,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "host_steps": len(program.host_steps),
         "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
+        "critical_path": _path_shares(path),
         "bottleneck": limit.name,
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
@@ -131,13 +135,17 @@ def _work(program: Program) -> _Work:
     )
 
 
+def _path_shares(path: list[Part]) -> dict[str, float]:
+    return {limit.replace(" ", "_"): share for limit, share in shares(path).items()}
+
+
 def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, peak: float) -> dict[str, Any]:
     found = stream(program, timeline)
     segments = matrix_segments(program, found.timeline)
     spent = _spent(program, segments).sum(axis=0)
     spent[Cause.INPUT_STALL] += found.waiting
     tops = _tops(program, sum(layer.macs for layer in program.layers) * program.cores, found.cycles)
-    name = "host link" if found.waiting else bottleneck(program, found.timeline, segments).name if found.fits else alone
+    name = "host link" if found.waiting else bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
     return {
         "cycles": found.cycles,
         "seconds": found.cycles / program.target.clock_hz,

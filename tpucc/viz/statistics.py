@@ -61,6 +61,7 @@ class Statistics(msgspec.Struct, frozen=True):
     bottleneck: str
     layers: list[LayerStatistics]
     tpucc: str = ""
+    critical_path: dict[str, float] = {}
     explanation: str = ""
     cores: int = 1
     tile_fetches: int = 0

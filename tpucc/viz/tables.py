@@ -10,6 +10,7 @@ from tpucc.diagnostics import counted, percent, printable
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added
 from tpucc.sim.counts import WAYS
+from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
@@ -92,7 +93,10 @@ def timeline_table(runtime: Runtime) -> str:
     head = f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {duration(stats['seconds'])}, {speed(stats)}"
     verdict = f"{stats['bottleneck']} bound: " if stats["bottleneck"] != "nothing" else ""
     texts = [wrapped(head, "  "), breakdown_table(stats), layer_table(stats), wrapped(f"{verdict}{stats['explanation']}")]
-    return "\n\n".join([*texts, *([wrapped(f"in a stream of batches: {stream_words(stats)}", "  ")] if stats["cycles"] else [])])
+    if stats["cycles"]:
+        texts.append(wrapped(f"critical path, %: {path_words(stats['critical_path'])}", "  "))
+        texts.append(wrapped(f"in a stream of batches: {stream_words(stats)}", "  "))
+    return "\n\n".join(texts)
 
 
 def speed(stats: Mapping[str, Any]) -> str:

@@ -20,6 +20,10 @@ GLOSSARY: Mapping[str, str] = {
         "rows of a group whose sums leave the accumulators together: the activation unit empties one chunk while the matrix unit "
         "fills the next"
     ),
+    "critical path": (
+        "a chain of work that is as long as the program, each part beginning when the one before ends. The program takes less "
+        "time only if a part of it does"
+    ),
     "group": (
         "1. rows that a product takes through all its tiles before the next rows, because the accumulators don't hold the sums of "
         "more; each tile is fetched once for each group. 2. of a convolution: channels that see only each other"
@@ -45,7 +49,7 @@ TERMS: Mapping[str, str] = {
     "time": "from the first instruction's start until everything has finished, at the target's clock",
     "speed": f"{GLOSSARY['TOPS']}; each multiply-accumulate of the model is two, padding isn't counted",
     "TOPS": GLOSSARY["TOPS"],
-    "bottleneck": "the limit that takes most of the matrix unit's cycles; each row of the accounting counts for one limit",
+    "bottleneck": f"the limit that takes most of the critical path: {GLOSSARY['critical path']}",
     "in a stream": "each batch of many: its inputs arrive during the batch before, its outputs leave during the one after",
     "work": f"{GLOSSARY['MAC']}; those of the whole batch, without padding",
     "instructions": "all instructions of the program, synchronisations included",

@@ -40,8 +40,8 @@ KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the v
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What limits a model: its bottleneck, the percentage of the cycles that this takes, and the share of the matrix unit's cells that hold
-    weights of the model while it multiplies."""
+    """What limits a model: its bottleneck, the percentage of the critical path that this takes, and the share of the matrix unit's cells
+    that hold weights of the model while it multiplies."""
 
     name: str
     share: float
@@ -164,7 +164,7 @@ def _title(target: Target, model: RooflinePoint) -> str:
     found = model.limited
     if found is None or BOTTLENECK_OF.get(limit) == found.name:
         return words
-    return f"{words}; bottleneck: {found.name}, {found.share:.1f} % of the cycles"
+    return f"{words}; bottleneck: {found.name}, {found.share:.1f} % of the critical path"
 
 
 def _allow(limit: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
+from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.page.given import Accuracy
@@ -61,7 +62,7 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", rate_text(1e12 * stats.tops), f"{percent(stats.utilization, 1)} of {whose} peak"
-    yield "bottleneck", stats.bottleneck, f"array active in {stats.breakdown.array_active:.1f} % of cycles"
+    yield "bottleneck", stats.bottleneck, f"critical path, %: {path_words(stats.critical_path)}"
     if stats.stream.cycles:
         yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"

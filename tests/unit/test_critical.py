@@ -1,0 +1,144 @@
+"""The critical path, against the machine's own time; and the bottleneck that is read off it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.machine import Writer
+from tpucc.api import Executable
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Flag, Opcode
+from tpucc.isa.program import Program, Resident
+from tpucc.sim.bottleneck import bottleneck
+from tpucc.sim.critical import Limit, Part, critical_path, path_words, shares
+from tpucc.sim.stream import stream
+from tpucc.sim.timing import EventLoop, instruction_cycles
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+CASES = [("02_iris", 2), ("04_digits_mlp", 0), ("06_digits_lstm", 2), ("07_mnist_cnn", 0), ("13_quadric", 2), ("gallery/dlrm", 2)]
+
+
+def compiled(stem: str, level: int) -> Executable:
+    return tpucc.compile(PROGRAMS / f"{stem}.tpu", level=level)
+
+
+def lengthened(program: Program, index: int, by: int) -> int:
+    """The makespan, if an instruction took so many cycles more."""
+    touched = effects(program.instructions)
+    cycles = instruction_cycles(program, touched)
+    cycles[index] += by
+    loop = EventLoop(program, touched, cycles)
+    loop.run()
+    return max(loop.finished)
+
+
+@pytest.mark.parametrize(("stem", "level"), CASES)
+def test_the_program_takes_as_much_longer_as_an_instruction_of_the_path(stem: str, level: int) -> None:
+    exe = compiled(stem, level)
+    program, timeline = exe.runtime.program, exe.runtime.timeline
+    path = critical_path(program, timeline)
+    working = [part.instruction for part in path if part.limit not in (Limit.DEPENDENCIES, Limit.WEIGHT_SHIFT)]
+    assert len(set(working)) == len(working)
+    for index in working[:: 1 + len(working) // 40]:
+        assert lengthened(program, index, 7) == timeline.makespan + 7
+
+
+@pytest.mark.parametrize(("stem", "level"), CASES)
+def test_the_path_has_no_gaps(stem: str, level: int) -> None:
+    exe = compiled(stem, level)
+    program, alone = exe.runtime.program, exe.runtime.timeline
+    for timeline in (alone, stream(program, alone).timeline):
+        path = critical_path(program, timeline)
+        assert [part.start for part in path] == [0, *(part.end for part in path[:-1])]
+        assert path[-1].end == timeline.makespan
+        for part in path:
+            start, end = (int(times[part.instruction]) for times in (timeline.start, timeline.end))
+            match part.limit:
+                case Limit.DEPENDENCIES:
+                    assert (part.start, part.cycles) == (end, program.target.pipeline_cycles)
+                case Limit.WEIGHT_SHIFT:
+                    assert part.start >= end
+                    assert part.cycles <= program.target.tile_shift_cycles
+                case _:
+                    assert (part.start, part.end) == (max(start, 0), end)
+
+
+def test_an_activation_unit_that_waits_for_the_host_is_not_what_limits() -> None:
+    """At -O0 the matrix unit waits for the activation unit, mostly while that one waits for rows of the host."""
+    stats = compiled("05_digits_cnn", 0).stats
+    assert stats["breakdown"]["raw_stall"] > stats["breakdown"]["input_stall"]
+    assert (stats["bottleneck"], stats["advice"].split("=")[0]) == ("host link", "--set host_bandwidth")
+
+
+def test_a_stream_is_limited_by_the_unit_that_works_all_the_time() -> None:
+    """The matrix unit waits for the activation unit, and the next tile isn't there before the end of that wait."""
+    exe = compiled("06_digits_lstm", 2)
+    found = exe.stats["stream"]
+    assert found["breakdown"]["raw_stall"] > found["breakdown"]["weight_stall"]
+    assert exe.stats["tile_fetches"] * exe.runtime.program.target.tile_fetch_cycles > 0.99 * found["cycles"]
+    assert found["bottleneck"] == "weight memory"
+
+
+def program() -> Program:
+    """The tiny machine: a tile is fetched in 8 cycles and shifted in 4; two multiplies use it for 4 and 6 rows, of 16 cells each."""
+    writer = Writer()
+    tile = writer.tile(np.eye(4))
+    for opcode, fields in (
+        (Opcode.READ_HOST_MEMORY, {"host": 0, "dest": 0, "inner": 4}),
+        (Opcode.READ_WEIGHTS, {"index": tile}),
+        (Opcode.READ_WEIGHTS, {"index": tile}),
+        (Opcode.MATRIX_MULTIPLY, {"flags": int(Flag.SWITCH), "ub": 0, "acc": 0, "inner": 4}),
+        (Opcode.MATRIX_MULTIPLY, {"ub": 0, "acc": 0, "inner": 6}),
+    ):
+        writer.add(opcode, **fields)
+    return writer.program()
+
+
+def said(limit: Limit, made: Program | None = None, *more: Part) -> str:
+    """The sentence of a program with a path that is one limit's in 75 of 100 cycles."""
+    other = Limit.MATRIX_UNIT if limit is not Limit.MATRIX_UNIT else Limit.ACTIVATION
+    path = [Part(limit, 1, 0, 75), *more, Part(other, 3, 75, 100)]
+    return bottleneck(made or program(), path).explanation
+
+
+def test_the_sentences_of_weights_and_products() -> None:
+    made = program()
+    fetched = "weight tiles are fetched in 75.0 % of the critical path, each in 8 cycles, and used for"
+    twice = "--set weight_bandwidth=4e6 would fetch tiles in half the time"
+    assert said(Limit.WEIGHT_MEMORY) == f"{fetched} 10 rows; {twice}"
+    code = made.instructions.copy()
+    code["flags"][4] = int(Flag.SWITCH)
+    each = replace(made, instructions=code)
+    assert said(Limit.WEIGHT_MEMORY, each) == f"{fetched} 4 rows; a batch 2 times as large would hide the fetch"
+    large = replace(each, residents=(Resident("all", 0, 0, 40, 0, 7),))
+    assert said(Limit.WEIGHT_MEMORY, large) == f"{fetched} 4 rows; {twice}"
+    path = [Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)]
+    assert bottleneck(each, path).explanation == f"{fetched.replace('used', 'most used')} 6 rows; {twice}"
+    shifted = "weight tiles are shifted in during 75.0 % of the critical path, each in 4 cycles, and used for 10 rows"
+    assert said(Limit.WEIGHT_SHIFT) == f"{shifted}; --set unified_buffer_rows=192 would compute the batch in larger parts"
+    working = replace(made, layers=tuple(replace(layer, macs=140) for layer in made.layers))
+    multiplies = "the matrix unit multiplies in 75.0 % of the critical path, with 88 % of its cells in use"
+    assert said(Limit.MATRIX_UNIT, working).startswith(f"{multiplies}; --cores 2 would share the batch")
+    assert "fills and drains for 8 cycles" in said(Limit.DEPENDENCIES)
+
+
+def test_the_sentences_of_the_host() -> None:
+    link = said(Limit.HOST_LINK)
+    assert "between the host and the unified buffer in 75.0 % of the critical path, at 0.004 GB/s; --set host_bandwidth=" in link
+    assert "the host computes 0 steps in 75.0 % of the critical path, each in at least 10 µs" in said(Limit.HOST_WORK)
+
+
+def test_shares_are_named_from_the_largest_on() -> None:
+    path = [
+        Part(Limit.HOST_LINK, 0, 0, 10),
+        Part(Limit.ACTIVATION, 1, 10, 30),
+        Part(Limit.HOST_LINK, 2, 30, 9995),
+        Part(Limit.HOST_WORK, 3, 9995, 9999),
+    ]
+    assert path_words(shares(path)) == "host link 99.8, activation 0.2"
+    assert list(shares([]).values()) == [0.0] * len(Limit)
