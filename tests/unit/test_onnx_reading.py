@@ -176,6 +176,7 @@ SEQUENCE = {"x": (3, 5, 6)}
         ([node("Expand", ["x", "n"], ["y"])], [whole("n", 2, 1, 1, 6)]),
         ([node("Tile", ["x", "n"], ["y"])], [whole("n", 1, 2, 1)]),
         ([node("Trilu", ["x"], ["y"], upper=0)], []),
+        ([node("Trilu", ["x", "k"], ["y"])], [array(np.array(-(2**62)), "k")]),
         ([node("Conv", ["x", "w"], ["y"], strides=[2], pads=[1, 0])], [drawn("w", 4, 5, 3)]),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_padding=[0], pads=[1, 1])], [drawn("w", 5, 3, 4)]),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_padding=[1])], [drawn("w", 5, 3, 4)]),

@@ -18,6 +18,7 @@ from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
+from tpucc.ops.evaluate import MAX_BYTES
 from tpucc.ops.opdef import RuleError
 
 LARGEST = 3.4e38
@@ -65,6 +66,8 @@ class Network:
         return self._node("input", (), OPS["input"].attributes(), OPS["input"].infer(None, [type_]), name)
 
     def _node(self, op: str, operands: tuple[str, ...], attributes: Any, type_: TensorType, name: str) -> Node:
+        if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
+            raise Unsupported(f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}")
         return self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
 
     def graph(self) -> Graph:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from itertools import zip_longest
+from typing import Any, Literal
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
 from tpucc.interop.onnx.reading import names
@@ -14,7 +15,7 @@ from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
-from tpucc.interop.onnx.reading.problems import Unsupported, refused
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
@@ -30,6 +31,8 @@ KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 
 """ONNX's types of inputs that tpucc takes."""
 NAMED = 6
 """Nodes that a message names."""
+LONGEST_VALUE = 60
+"""Characters of an attribute in a message."""
 TRANSPARENT = frozenset(
     [
         "Add",
@@ -146,7 +149,7 @@ class _Builder:
             self.layouts[name] = order
         try:
             node = self.network.input(name, type_)
-        except RuleError as error:
+        except (RuleError, Unsupported) as error:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
@@ -179,14 +182,15 @@ class _Builder:
                 self._unread(node, Unsupported("", _nearest(node)))
         else:
             try:
-                results = self._results(node, operands)
+                results = tuple(self._results(node, operands))
+                if any(name in self.used for name in node.outputs[len(results) :]):
+                    raise Unsupported(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}", CHECKER)
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)
-        made = list(results)
-        for index, name in enumerate(node.outputs):
+        for name, value in zip_longest(node.outputs, results):
             if name:
-                self.values[name] = made[index] if index < len(made) else None
+                self.values[name] = value
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
@@ -223,8 +227,8 @@ class _Builder:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         try:
             made = RULES[node.kind](Call(network, node, operands, opset, self.used))
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise Unsupported(f"operands or attributes that don't fit each other: {error}") from error
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
+            raise Unsupported(_misfit(node, operands), CHECKER) from None
         return made if isinstance(made, tuple) else (made,)
 
     def _output(self, value: OnnxValue) -> Output:
@@ -294,12 +298,12 @@ def image_inputs(graph: OnnxGraph) -> set[str]:
 
 def _rows(graph: OnnxGraph, name: str) -> Range | None:
     """The numbers of rows that an input of indices may name, of the tables that it is used with."""
-    aliases, sizes = {name}, []
+    aliases, sizes = {name}, list[int]()
     for node in graph.nodes:
         if node.op in ("Cast", "Identity") and aliases.intersection(node.inputs):
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
-            sizes.append(graph.constants[node.inputs[0]].shape[0])
+            sizes += graph.constants[node.inputs[0]].shape[:1]
     return Range(0.0, float(min(sizes) - 1)) if sizes else None
 
 
@@ -307,6 +311,20 @@ def _key(node: OnnxNode, operands: list[Value | None], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
     return same[0] if len(same) == 1 else node.outputs[0]
+
+
+def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
+    """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
+    shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
+    given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
+    words = listed([f"{printable(name)} = {_shortened(value)}" for name, value in given.items()])
+    return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
+
+
+def _shortened(value: float | str | tuple[Any, ...]) -> str:
+    """An attribute as a message shows it."""
+    text = str(list(value)) if isinstance(value, tuple) else repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _nearest(node: OnnxNode) -> str:

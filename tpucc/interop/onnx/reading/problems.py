@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 
+CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
+"""What to do about a node that isn't what ONNX says."""
+
 
 class Unsupported(Exception):
     """A use of an operator that has no counterpart in tpucc; `help` says what would do instead."""
