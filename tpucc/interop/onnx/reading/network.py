@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
@@ -59,7 +59,7 @@ class Network:
             type_ = operator.infer(given, [operand.type for operand in operands])
         except RuleError as error:
             message, help = error.named([operand.name for operand in operands])
-            raise Unsupported(message, help) from None
+            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else help) from None
         return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
 
     def input(self, name: str, type_: TensorType) -> Node:

@@ -12,6 +12,7 @@ from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
+from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
@@ -19,6 +20,7 @@ from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
@@ -27,8 +29,8 @@ from tpucc.ops.opdef import RuleError
 from tpucc.values import dataclass
 
 Layout = Literal["nhwc", "nchw"]
-KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 9: "bool", 6: "int", 7: "int"}
-"""ONNX's types of inputs that tpucc takes."""
+RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: Range(-128.0, 127.0)}
+"""The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
 LONGEST_VALUE = 60
@@ -136,13 +138,14 @@ class _Builder:
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = names.identifier(value.name, "x")
-        kind = self._grid(value) or KINDS.get(value.type)
-        if kind is None:
-            raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", "inputs are float32, or int64 indices")
+        if value.type not in TYPES:
+            help = "inputs are numbers or booleans"
+            raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", help)
+        kind = self._kind(value)
         if value.shape is None:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
-        dtype, low_high = ("i32", _rows(self.graph, value.name)) if kind == "int" else ("f32", None)
+        dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
@@ -154,7 +157,22 @@ class _Builder:
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
             node = self.network.on(node, kind, name)
+        elif kind in ("bool", "whole"):
+            values = "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
+            self.network.notes[f"{name} takes {values} as f32 here, and {type_name(value.type)} in the file"] = None
         return Tensor(node, axes_of(order), kind)
+
+    def _kind(self, value: OnnxValue) -> Kind:
+        """What the elements of an input are."""
+        if value.type in FLOATS or value.type == BOOL:
+            return "bool" if value.type == BOOL else "float"
+        return self._grid(value) or ("int" if is_index(self.graph, value.name) else "whole")
+
+    def _range(self, value: OnnxValue, kind: Kind) -> Range | None:
+        """The values of an input that is f32 here and of another type in the file."""
+        if kind == "whole" and is_mask(self.graph, value.name):
+            return RANGES[BOOL]
+        return RANGES.get(value.type) if kind in ("bool", "whole") else None
 
     def _grid(self, value: OnnxValue) -> Grid | None:
         """The grid of an input of integers that the first node that reads it makes real values of."""
@@ -229,7 +247,7 @@ class _Builder:
             made = RULES[node.kind](Call(network, node, operands, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             raise Unsupported(_misfit(node, operands), CHECKER) from None
-        return made if isinstance(made, tuple) else (made,)
+        return [with_kind(node, operands, value) for value in (made if isinstance(made, tuple) else (made,))]
 
     def _output(self, value: OnnxValue) -> Output:
         """A result in the file's order, images with their channels last."""
@@ -294,17 +312,6 @@ def image_inputs(graph: OnnxGraph) -> set[str]:
         elif node.op in TRANSPARENT and images.intersection(node.outputs):
             images.update(node.inputs)
     return {value.name for value in graph.inputs if value.name in images and value.shape is not None and len(value.shape) in (3, 4)}
-
-
-def _rows(graph: OnnxGraph, name: str) -> Range | None:
-    """The numbers of rows that an input of indices may name, of the tables that it is used with."""
-    aliases, sizes = {name}, list[int]()
-    for node in graph.nodes:
-        if node.op in ("Cast", "Identity") and aliases.intersection(node.inputs):
-            aliases.update(node.outputs)
-        if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
-            sizes += graph.constants[node.inputs[0]].shape[:1]
-    return Range(0.0, float(min(sizes) - 1)) if sizes else None
 
 
 def _key(node: OnnxNode, operands: list[Value | None], made: AnyArray) -> str:

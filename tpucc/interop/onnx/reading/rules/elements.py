@@ -10,9 +10,11 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
+from tpucc.ops import OPS
 
 MOST_FACTORS = 8
 """The largest exponent that becomes products."""
@@ -25,9 +27,22 @@ def _direct(op: str) -> Rule:
 def _binary(op: str, kind: str = "float") -> Rule:
     def rule(c: Call) -> Result:
         a, b = c.value(0), c.value(1)
+        if kind == "bool" and isinstance(a, Tensor) and a.kind == "int" and isinstance(b, Static) and b.array.size == 1:
+            return _compared(c, op, a, b)
         return c.network.elementwise(op, a, b, kind=kind)  # type: ignore[arg-type]
 
     return rule
+
+
+def _compared(c: Call, op: str, rows: Tensor, number: Static) -> Tensor:
+    """Numbers of rows compared with one number, as padding tokens are: the rows of a table of ones and zeros."""
+    net, limits = c.network, rows.node.type.range
+    if limits is None:
+        raise Unsupported("it compares numbers of rows, whose largest isn't known", INDICES)
+    places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
+    table = OPS[op].reference(OPS[op].attributes(), (places, known))
+    node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], f"{net.name}.table"))
+    return net.reshaped(Tensor(node, (*rows.axes, (node.type.rank - 1,)), "bool"), rows.shape)
 
 
 def _many(op: str) -> Rule:
@@ -230,20 +245,23 @@ def _dropout(c: Call) -> Result:
     return c.value(0)
 
 
-FLOATS, WHOLE, BOOL = (1, 10, 11, 16), (2, 3, 4, 5, 6, 7, 12, 13), 9
+WIDE = (6, 7, 12, 13)
+"""Integers of 32 and 64 bits, signed and unsigned."""
 
 
 def _cast(c: Call) -> Result:
     x, to = c.tensor(0), c.attribute("to")
-    if to in FLOATS and x.kind != "int":
+    if x.kind == "int":
+        if to in WIDE:
+            return x
+        raise Unsupported("it makes other values of numbers of rows", INDICES)
+    if to in FLOATS:
         return Tensor(x.node, x.axes)
-    if to == BOOL and x.kind != "int":
-        net = c.network
-        return x if x.kind == "bool" else Tensor(net.add("not_equal", x.node, net.scalar(0.0)), x.axes, "bool")
-    if to in (6, 7, 12, 13) and x.kind == "int":
-        return x
-    wanted = "integers" if to in WHOLE else "numbers with a point"
-    raise Unsupported(f"it makes {wanted} of computed {'integers' if x.kind == 'int' else 'values'}", "tpucc has no conversion for it")
+    if to == BOOL:
+        return x if x.kind == "bool" else Tensor(c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
+    if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
+        return Tensor(x.node, x.axes, "whole")
+    raise Unsupported("it makes integers of computed values", "tpucc has no conversion for it")
 
 
 RULES: Mapping[str, Rule] = {
