@@ -20,18 +20,18 @@ VIEWS = frozenset(["Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze
 
 
 def is_index(graph: OnnxGraph, name: str) -> bool:
-    """Whether an input, or an integer that is computed of it, numbers rows or classes; so does one that nothing reads."""
-    reached, is_read = {name}, False
+    """Whether an input, or an integer that is computed of it, numbers rows or classes; so does one that nothing computes with."""
+    reached, is_computed_with = {name}, False
     for node in _nodes(graph):
         if reached.isdisjoint(node.inputs):
             continue
-        is_read = True
+        is_computed_with |= node.op not in VIEWS
         place = INDICES.get(node.op, len(node.inputs))
         if place < len(node.inputs) and node.inputs[place] in reached:
             return True
         if node.op not in COMPARISONS and node.op != "Shape" and not (node.op == "Cast" and node.attributes.get("to") in (BOOL, *FLOATS)):
             reached.update(filter(None, node.outputs))
-    return not is_read
+    return not is_computed_with
 
 
 def is_mask(graph: OnnxGraph, name: str) -> bool:

@@ -7,8 +7,9 @@ the compiler makes the same integers. A table doesn't say of which function it i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,11 @@ class _Layers:
             scale, zero = (self.constants[name] for name in node.inputs[1:])
             if scale.size == zero.size == 1:
                 self.held[node.outputs[0]] = Quantisation(float(scale.reshape(())), int(zero.reshape(())))
-        elif node.op in MOVES and node.inputs[0] in self.held:
-            self.held[node.outputs[0]] = self.held[node.inputs[0]]
+        elif node.op in MOVES:
+            parts = node.inputs if node.op == "Concat" else node.inputs[:1]
+            held = {self.held.get(name) for name in parts}
+            if len(held) == 1 and (of_all := held.pop()) is not None:
+                self.held[node.outputs[0]] = of_all
 
     def _needed(self) -> tuple[OnnxNode, ...]:
         """The nodes without the steps that nothing reads any more."""
@@ -102,7 +106,13 @@ class _Layers:
         """A product of integers with the real scales, where the file may have the multiplier in their place."""
         x, weights = node.inputs[0], node.inputs[3]
         named = [self.constants[node.inputs[index]] for index in (1, 4, 6)]
-        scales = self._weight_scales(multiplier(float(named[0]), named[1], float(named[2])), x)
+        factors = multiplier(float(named[0]), named[1], float(named[2]))
+        if self._joins(node, factors):
+            concat = self.made[x]
+            return self._put("Concat", [self._dequantised(part) for part in concat.inputs], **concat.attributes)
+        if int(self.constants[node.inputs[2]]) != self.held[x].zero_point:
+            raise _Unknown
+        scales = self._weight_scales(factors, x)
         axis = 0 if node.op == "QLinearConv" else 1
         real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=axis)
         if node.op == "QLinearMatMul":
@@ -112,6 +122,16 @@ class _Layers:
             steps = self._constant(np.float32(self.held[x].scale) * scales, "steps")
             inputs.append(self._put("DequantizeLinear", [node.inputs[8], steps], axis=0))
         return self._put("Conv", inputs, **node.attributes)
+
+    def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
+        """Whether a convolution only puts channels of several scales on one: each column has a one, and the scale and zero point of its part."""
+        concat, weights = self.made.get(node.inputs[0]), self.constants[node.inputs[3]]
+        if concat is None or concat.op != "Concat" or len(node.inputs) < 9 or weights.size != len(weights) ** 2:
+            return False
+        columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
+        held = [self.held[part] for part in concat.inputs]
+        parts = ((float(multiplier(each.scale, 1.0, self.own.scale)), each.zero_point) for each in held)
+        return np.array_equal(weights.reshape(len(weights), -1), np.eye(len(weights))) and _runs(columns) == _runs(parts)
 
     def _real(self, node: OnnxNode) -> str:
         """The operator of the layer, on real values, whose steps end in this product or sum. Raises `_Unknown`."""
@@ -123,6 +143,8 @@ class _Layers:
         before = self._step(node.inputs[0])
         if before.op == "Mul":
             return self._product(before, float(factor))
+        if before.op == "Sub":
+            return self._centred(node.inputs[0], float(factor))
         if before.op == "Conv" or self._step(before.inputs[0]).op == "ReduceSum":
             return self._average(before, factor)
         return self._dense(before, factor)
@@ -245,3 +267,8 @@ class _Layers:
 
     def _fresh(self, role: str) -> str:
         return f"{self.last.outputs[0]}.{role}.{len(self.nodes)}.{len(self.constants)}"
+
+
+def _runs(values: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
+    """The values without those that are equal to the one before."""
+    return [value for value, _ in groupby(values)]

@@ -87,7 +87,7 @@ NEAREST: Mapping[str, str] = {
     "Scan": "unroll the loop, as exporters do with dynamo=False",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    LAYER: "layers with tables or 16 bits aren't read back: the file that `tpucc export` writes without --quantized is",
+    LAYER: "layers with tables or 16 bits aren't read back; import the file that `tpucc export` writes without --quantized",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
@@ -343,6 +343,8 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     """One message for all nodes that have one problem."""
     shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
     where = f"{counted(len(nodes), 'node')}: {shown}"
+    if op == LAYER:
+        return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
     if not message:
         return Diagnostic("E1006", f"tpucc has nothing for the operator {printable(op)} ({where})", help=(help,))
     return Diagnostic("E1007", f"{printable(op)}: {message} ({where})", help=(help,))
