@@ -266,6 +266,12 @@ def test_the_page_lists_the_operators_that_are_read() -> None:
     listed = page.partition("Abs, Add, And")[1:]
     names = "".join(listed).partition(".\n\n")[0].replace("\n", " ").split(", ")
     assert sorted(names) == sorted(RULES)
+    table = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "onnx.md").read_text("utf-8")
+    assert sorted(op for line in table.split("\n") if " | " in line for op in line.split(" | ")[0][2:].split(", ")) == sorted(
+        [*RULES, "operator"]
+    )
+    assert "| Pad | `axes`, `mode`, `paddings`, `pads`, `value` | the list of axes, the padding, the padding's value |" in table
+    assert "the mode … (the modes are …)" in table
 
 
 def gelu(x: str, y: str) -> list[Any]:

@@ -124,7 +124,7 @@ class _Layers:
         return self._put("Conv", inputs, **node.attributes)
 
     def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
-        """Whether a convolution only puts channels of several scales on one: each column has a one, and the scale and zero point of its part."""
+        """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
         concat, weights = self.made.get(node.inputs[0]), self.constants[node.inputs[3]]
         if concat is None or concat.op != "Concat" or len(node.inputs) < 9 or weights.size != len(weights) ** 2:
             return False

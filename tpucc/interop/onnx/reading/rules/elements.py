@@ -169,7 +169,7 @@ def _prelu(c: Call) -> Result:
 
 def _clip(c: Call) -> Result:
     net, x = c.network, c.value(0)
-    low, high = (_bound(c, index, name) for index, name in ((1, "min"), (2, "max")))
+    low, high = _bound(c, 1, c.attribute("min")), _bound(c, 2, c.attribute("max"))
     if isinstance(low, float | None) and isinstance(high, float | None):
         return net.apply(net.tensor(x), partial(clipped, net, low, high))
     for op, bound in (("maximum", low), ("minimum", high)):
@@ -189,12 +189,12 @@ def clipped(net: Network, low: float | None, high: float | None, x: Node) -> Nod
     return net.add("clip", x, low=low, high=high)
 
 
-def _bound(c: Call, index: int, name: str) -> float | Tensor | None:
-    """A bound; None where there is none, or none that a float32 reaches."""
+def _bound(c: Call, index: int, given: float | None) -> float | Tensor | None:
+    """A bound, an operand or else the attribute that is given; None where there is none, or none that a float32 reaches."""
     value = c.inputs[index] if c.has(index) else None
     if isinstance(value, Tensor):
         return value
-    number = float(value.array.reshape(())) if value is not None else c.attribute(name)
+    number = float(value.array.reshape(())) if value is not None else given
     return None if number is None or abs(number) >= float(np.finfo(np.float32).max) else float(number)
 
 

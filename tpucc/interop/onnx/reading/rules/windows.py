@@ -153,7 +153,7 @@ def _conv_transpose(c: Call) -> Result:
     at, groups = image(net, x), int(c.attribute("group", 1))
     if groups < 1 or at.shape[1] % groups:
         raise Unsupported(f"{groups:,} groups of {counted(at.shape[1], 'channel')}")
-    stride, apart = (pair(c.attribute(name) or (1, 1), name) for name in ("strides", "dilations"))
+    stride, apart = pair(c.attribute("strides") or (1, 1), "strides"), pair(c.attribute("dilations") or (1, 1), "dilations")
     shape = _kernel_shape(kernel)
     extent = [(size - 1) * step + 1 for size, step in zip(shape[2:], apart, strict=True)]
     padding, beyond = _cut(c, at.shape[2:], extent, stride, x.rank)
