@@ -16,10 +16,10 @@ from tpucc.interop.onnx.reading.rules import FAMILIES, RULES
 CONSTANT = {"array", "integers", "number"}
 """The methods of a call that give an operand which must be known."""
 INTRO = f"""\
-Of opsets {OPSETS.start} to {OPSETS.stop - 1}; [models from other frameworks](../onnx.md) has the rest. An attribute that the table
-doesn't name changes nothing here, or follows from the shapes. An operand *must be constant* if it must be known while the file is read: a constant of
-the file, or computed of such. What is refused is E1007, with these words and the node's name; … stands for numbers and names of the file.
-A line of several operators holds for each of them.
+Of opsets {OPSETS.start} to {OPSETS.stop - 1}; [models from other frameworks](../onnx.md) has the rest. An attribute that isn't in the
+table changes nothing here, or follows from the shapes. An operand *must be constant* if it must be known while the file is read: a
+constant of the file, or computed of such. What is refused is E1007, with these words and the node's name; … stands for numbers and
+names of the file. A line of several operators holds for each of them.
 
 Every operator refuses operands whose shapes don't fit, empty tensors, constants that aren't numbers (NaN), and, but for those that take
 rows or classes, [numbers of rows](../onnx.md#inputs-of-integers-and-booleans).
