@@ -2,7 +2,7 @@
 
 The export writes what the device does step by step: sums of integers, a product with the multiplier, QuantizeLinear with the scale 1. The
 metadata of the last node say which scale and zero point its result really has. With them the steps are operators on real values, from which
-the compiler makes the same integers. A table doesn't say of which function it is: a layer that ends in one can't be read back.
+the compiler makes the same integers. A table is compared with those of our functions (`tables.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.scales import weight_scales
+from tpucc.interop.onnx.reading.tables import function_and_scales, function_of
+from tpucc.interop.onnx.scales import Scaled, result_scale, weight_scales
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
@@ -91,9 +92,53 @@ class _Layers:
         if node.held is None:
             raise _Unknown
         self.own = Quantisation(*node.held)
+        if node.op == "Gather":
+            self._quantised(self._looked_up(node))
+            return
         if node.op not in ENDS or self.constants[node.inputs[ENDS[node.op]]].dtype != I8.numpy:
             raise _Unknown
         self._quantised(self._steps(node))
+
+    def _looked_up(self, node: OnnxNode) -> str:
+        """A function whose table this is, of integers or of the sums of a layer, which have a scale of their own. Raises `_Unknown`."""
+        table, own, source = self.constants[node.inputs[0]], self.own, self._step(self._step(node.inputs[1]).inputs[0]).inputs[0]
+        if (
+            table.shape != (I8.high - I8.low + 1,)
+            or table.dtype != I8.numpy
+            or self.constants[self._step(node.inputs[1]).inputs[1]] != I8.low
+        ):
+            raise _Unknown
+        if source in self.held and (op := function_of(table, self.held[source], own)) is not None:
+            return self._put(op, [self._dequantised(source)])
+        end = self._step(source)
+        zero = int(self.constants[end.inputs[ENDS[end.op]]])
+        if (found := function_and_scales(table, zero, own)) is None:
+            raise _Unknown
+        op, low, high = found
+        if (scale := result_scale(low, high, self._scaled_operands(end))) is None:
+            raise _Unknown
+        self.own = self.held[source] = Quantisation(scale, zero)
+        real = self._steps(end)
+        self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._zero()), attributes={}))
+        self.own = own
+        return self._put(op, [self._dequantised(source)])
+
+    def _scaled_operands(self, end: OnnxNode) -> list[Scaled]:
+        """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `_Unknown`."""
+        if end.op != "QuantizeLinear":
+            x, w, y = (self.constants[end.inputs[index]] for index in (1, 4, 6))
+            return [Scaled(self.held[end.inputs[0]].scale, multiplier(float(x), w, float(y)), True)]
+        last = self._step(end.inputs[0])
+        last = self._step(last.inputs[0]) if last.op == "Clip" else last
+        if last.op in ("Add", "Sub"):
+            parts = [self._step(name).inputs for name in last.inputs]
+            named = [(self._integers(part)[0], self.constants[factor]) for part, factor in parts]
+            return [Scaled(self.held[name].scale, factor, False) for name, factor in named if name in self.held]
+        if (product := self._step(last.inputs[0])).op == "Mul":
+            left, right = (np.float32(self.held[self._integers(name)[0]].scale) for name in product.inputs)
+            return [Scaled(float(left * right), self.constants[last.inputs[1]], False)]
+        sums = self._step(self._step(product.inputs[0]).inputs[0])
+        return [Scaled(self.held[term.inputs[0]].scale, self.constants[last.inputs[1]], True) for term in self._terms(sums)]
 
     def _steps(self, end: OnnxNode) -> str:
         """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `_Unknown`."""
@@ -163,7 +208,9 @@ class _Layers:
             if float(multiplier(scales[0], scales[1], self.own.scale)) != factor:
                 raise _Unknown
             return self._put("Mul", [self._dequantised(name) for name in names])
-        return self._put("Mul", [self._centred(name, factor / scales[0]) for name in node.inputs])
+        sides = zip(names, node.inputs, strict=True)
+        real = [self._dequantised(name) if name in self.held else self._centred(side, factor / scales[0]) for name, side in sides]
+        return self._put("Mul", real)
 
     def _average(self, node: OnnxNode, factors: AnyArray) -> str:
         """The sums of windows times the share of each; windows at an edge may have fewer pixels."""

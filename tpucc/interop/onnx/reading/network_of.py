@@ -87,7 +87,7 @@ NEAREST: Mapping[str, str] = {
     "Scan": "unroll the loop, as exporters do with dynamo=False",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    LAYER: "layers with tables or 16 bits aren't read back; import the file that `tpucc export` writes without --quantized",
+    LAYER: "tables of no single function and layers of 16 bits aren't read back; import what `tpucc export` writes without --quantized",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
