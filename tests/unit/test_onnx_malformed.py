@@ -295,6 +295,7 @@ def test_packed_numbers() -> None:
         (helper.make_node("Identity", [""], ["y"]), {}, "an operand is missing"),
         (helper.make_node("Split", ["x"], ["z", "w", "y"], axis=1, num_outputs=2), {}, "it has 2 results, and the node names 3"),
         (helper.make_node("Split", ["c", "s"], ["z", "w", "y"]), {"c": np.ones(4), "s": [2, 2]}, "it has 2 results, and the node names 3"),
+        (helper.make_node("Unsqueeze", ["x", "a"], ["y"]), {"a": [0, -4]}, "the list of axes [0, -4] has one twice"),
         (helper.make_node("Pad", ["x"], ["y"], mode="VALID"), {}, "the mode 'VALID'"),
         (helper.make_node("Pad", ["x"], ["y"]), {}, "operands of the shapes [2, 4] don't fit each other (1 node: y)"),
         (helper.make_node("Expand", ["x", "s"], ["y"]), {"s": [3, 4]}, "[2, 4] doesn't broadcast to [3, 4]"),
@@ -311,9 +312,9 @@ def test_packed_numbers() -> None:
             "the direction 'up'",
         ),
         (
-            helper.make_node("Slice", ["x", "s", "e"], ["y"], axes=[0, 1] * 20),
+            helper.make_node("Slice", ["x", "s", "e"], ["y"], axes=[0, 1], note="long " * 20),
             {"s": [0], "e": [1, 2]},
-            "operands of the shapes [2, 4], [1] and [2] don't fit each other, or the attributes axes = [0, 1, 0, 1, 0, 1, 0, 1",
+            "operands of the shapes [2, 4], [1] and [2] don't fit each other, or the attributes axes = [0, 1] and note = 'long long",
         ),
     ],
 )

@@ -76,7 +76,10 @@ class Call:
             found = [int(axis) for axis in self.attribute("axes")]
         else:
             return None
-        return [normal(axis, rank) for axis in found]
+        axes = [normal(axis, rank) for axis in found]
+        if len(set(axes)) < len(axes):
+            raise Unsupported(f"the list of axes {found} has one twice")
+        return axes
 
     def reads(self, output: int) -> bool:
         """Whether something reads a result of the node."""
