@@ -67,7 +67,7 @@ def with_kind(node: OnnxNode, operands: Iterable[Value | None], made: Value) -> 
     """A result that is whole if its operands are. Raises `Unsupported` where ONNX rounds such a result."""
     numbers = [value for place, value in enumerate(operands) if (node.op, place) not in _OTHERS]
     whole = any(isinstance(value, Tensor) and value.kind == "whole" for value in numbers)
-    if not whole or not isinstance(made, Tensor) or made.kind != "float" or node.op in ("Cast", "DequantizeLinear"):
+    if not whole or not isinstance(made, Tensor) or made.kind != "float" or node.op in ("Cast", "CastLike", "DequantizeLinear"):
         return made
     if node.op not in EXACT:
         raise Unsupported("it rounds a result of integers", "Cast to float before it, or export the model with float32 values there")

@@ -264,12 +264,19 @@ def _cast(c: Call) -> Result:
     raise Unsupported("it makes integers of computed values", "tpucc has no conversion for it")
 
 
+def _cast_like(c: Call) -> Result:
+    """Whole numbers and booleans beside floats are floats from here on."""
+    x, like = c.value(0), c.value(1)
+    is_float = like.kind == "float" if isinstance(like, Tensor) else like.array.dtype.kind == "f"
+    return Tensor(x.node, x.axes) if isinstance(x, Tensor) and x.kind in ("whole", "bool") and is_float else x
+
+
 RULES: Mapping[str, Rule] = {
     "Abs": _direct("abs"),
     "Add": _binary("add"),
     "And": _binary("mul", "bool"),
     "Cast": _cast,
-    "CastLike": lambda c: c.value(0),
+    "CastLike": _cast_like,
     "Celu": _composed(_celu),
     "Clip": _clip,
     "Div": _divided,
