@@ -14,7 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -28,10 +28,11 @@ from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tpucc.cli import lab_command
 from tpucc.diagnostics import UsageError
+from tpucc.ir.types import f32
 from tpucc.labs import child, find, jails, labs, workers
 from tpucc.labs.board import as_page, as_text, board
+from tpucc.labs.calls import packed_call, saved
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
@@ -41,6 +42,7 @@ from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, digest_of_graded, submissions
+from tpucc.target import load_target
 
 LAB = find("allocation")
 EXPLOITS = Path(__file__).parent / "exploits"
@@ -742,6 +744,25 @@ def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeyp
         assert packed_call(again[0]) in map(packed_call, made)
 
 
+def test_a_saved_call_names_no_code(tmp_path: Path) -> None:
+    """A pickle is refused unread, and so is what names anything but a class of values."""
+    spoiled, ran = tmp_path / "one.call", tmp_path / "ran"
+    values: list[tuple[object, ...]] = [(f32(2), [1.5, float("inf")], {"a": (True, None)}), (load_target("tpu_v1"),)]
+    for given in values:
+        spoiled.write_bytes(packed_call(given))
+        assert saved(str(spoiled)) == given
+    other = [f'{{"class": "{name}", "fields": {{"args": "touch {ran}"}}}}' for name in ("subprocess.Popen", "tpucc.files.Path")]
+    known = '{"class": "tpucc.isa.verify.Verifier", "fields": {}}'
+    texts = [*other, known, "1", "[]", "x", '{"class": 5, "fields": {}}', '{"builder": 3}', "[" * 9999, '{"class": "tpucc", "fields": {}}']
+    for content in (pickle.dumps((partial(open, str(ran), "w"),)), *map(str.encode, texts)):
+        spoiled.write_bytes(content)
+        with pytest.raises(ValueError, match="has no call that tpucc lab check has written"):
+            saved(str(spoiled))
+    with pytest.raises(TypeError, match="no class of frozen values"):
+        packed_call((Path(),))
+    assert not ran.exists()
+
+
 def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file may be called anything; what isn't a name of Python's is imported by its text."""
     made: list[tuple[object, ...]] = []
@@ -764,7 +785,7 @@ def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest
     (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))
     assert run("lab", "check", tmp_path, "--lab", "5") == 1
     assert capsys.readouterr().out.count("\n      call: ") == len(list((tmp_path / "check").glob("*.call"))) == 1
-    lives, rows = pickle.loads((tmp_path / "check" / "too_large.call").read_bytes())
+    lives, rows = saved(str(tmp_path / "check" / "too_large.call"))
     assert (lives.first.tolist(), rows) == ([0, 4, 5], 14)
     (tmp_path / LAB.file).write_text(solution())
     assert run("lab", "check", tmp_path, "--lab", "5") == 0
