@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +27,7 @@ from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
-from tpucc.cli import lab_command
+from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
 from tpucc.ir.types import f32
 from tpucc.labs import child, find, jails, labs, workers
@@ -327,6 +328,29 @@ def test_a_class_hears_of_files_of_another_term_and_of_what_has_no_points(
     assert "     0  anna  f.py:2: takes long\n" in said.out
 
 
+def test_a_class_that_takes_long_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In lines on standard error, where that is no terminal; the table's lines on standard output stay as they are."""
+    for name in ("anna", "ben"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    monkeypatch.setattr(progress, "PAUSE", 0.02)
+    monkeypatch.setattr(workers, "_graded", lambda *_: (time.sleep(0.1), workers.ungraded("late"))[1])
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--seed", str(2**40), "--trust", "--jobs", "1") == 0
+    said = capsys.readouterr()
+    assert "0 of 2 graded; being graded: anna (0 s)\n" in said.err
+    assert "1 of 2 graded; being graded: ben (0 s)\n" in said.err
+    assert said.out.splitlines()[2:4] == ["     0  anna  late", "     0  ben  late"]
+
+
+def test_a_graders_limit_leaves_room_for_judging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading, then all calls by the clock, are half of what a submission may hold the grader; that ends it whatever happens."""
+    assert child.START + child.BUDGET * child.BY_THE_CLOCK <= workers.LONGEST * 0.6
+    assert child.PATIENCE * child.CALL <= child.BUDGET / 2
+    monkeypatch.setattr(workers, "LONGEST", 0.01)
+    assert workers._graded(workers.Grading(5, AS_WRITTEN, 3, NONE), None)["output"] == "the grader took longer than 0.01 s"  # type: ignore[arg-type]
+
+
 def test_what_is_printed_stands_with_the_test_that_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also of a line that has no end, of a process that is gone, and of tests that pass; the first test has what loading printed."""
     text = """
@@ -561,7 +585,9 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
         odd.write_text(wrong)
     (folder / "string.py").write_text("raise SystemExit('imported by the grader')")  # a module of Python's own is called so
     monkeypatch.chdir(folder)
-    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, NONE, 2)}
+    begun: list[str] = []
+    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, NONE, 2, begun=begun.append)}
+    assert sorted(begun) == sorted(rows.keys() - {"linked"})
     assert rows["linked"].problem.startswith("it is a link")
     for name in ("--trust", "a" * 252, *([odd.name] if sys.platform == "linux" else [])):
         assert rows[name].results["extra_data"]["complete"]

@@ -507,6 +507,24 @@ def test_waiting_counts_less_than_computing(shared: Path, monkeypatch: pytest.Mo
 
 
 @posix
+def test_a_call_that_waits_for_what_never_comes_is_ended_soon(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It doesn't hold the grader for all of the time that a busy machine has; after three, nothing is asked. One that computes goes on."""
+    monkeypatch.setattr(child, "WAITING", 0.1)
+    slow = (
+        b"import time\ndef f(): time.sleep(50)\ndef g():\n  for _ in range(6):\n    sum(range(200_000))\n    time.sleep(0.05)\n  return 1"
+    )
+    with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        assert submission.call("g") == 1
+        for _ in range(child.PATIENCE):
+            with pytest.raises(Failed, match=r"^f: waits and computes nothing for 0\.1 s, and was stopped there$") as caught:
+                submission.call("f")
+            assert caught.value.kind == "time"
+        with pytest.raises(Failed, match="not asked: 3 calls took too long"):
+            submission.call("f")
+        assert submission._waited < 10
+
+
+@posix
 def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a second more, and is told as what takes too long."""
     monkeypatch.setattr(child, "CALL", 0.1)

@@ -210,7 +210,7 @@ def grade_lab(
     click.echo(f"isolation: {isolation}; --seed {seed}")
     if whole_class:
         graders = partial(grade_all, jail=jail, jobs=jobs or os.cpu_count() or 1, scheduler=scheduler)
-        return _class(lab, path, variant, seed, graders, **table)
+        return _class(lab, path, variant, seed, graders, scheduler is not None, **table)
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
@@ -236,7 +236,11 @@ def _heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
-def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], into: Path, output: Path) -> int:
+def _class(
+    lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], on_cluster: bool, into: Path, output: Path
+) -> int:
+    from tpucc.cli.progress import ClassProgress  # imports the compiler, which other commands of labs don't need
+
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
         click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
@@ -246,7 +250,14 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[...,
     if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, term)]:
         whose = ", ".join(printable(path.name) for path in named)
         click.echo(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}", err=True)
-    rows = graders(lab, folder, term, seed, into, told=lambda row: click.echo(_row(row)))
+    with ClassProgress(len(submissions(folder, lab)), on_cluster) as progress:
+
+        def told(row: Row) -> None:
+            with progress.aside():
+                click.echo(_row(row))
+            progress.done(row.name)
+
+        rows = graders(lab, folder, term, seed, into, told=told, begun=progress.begun)
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0

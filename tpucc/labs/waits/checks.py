@@ -28,7 +28,7 @@ from tpucc.values import dataclass
 
 FORM = "(before instruction, engine that waits, engines waited for)"
 Told = tuple[int, tuple[int, ...]]
-"""The last instruction of an engine that is certainly finished, -1 for none, and the numbers of the waits by which another engine knows it."""
+"""The last instruction of an engine that has certainly finished, -1 for none, and the numbers of the waits by which another knows it."""
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
 _NAMES = {engine.name.lower(): engine for engine in ROW_ENGINES}
 
