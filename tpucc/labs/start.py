@@ -20,8 +20,8 @@ LIMITS = f"""
 ## Limits
 
 A call of your code may take {CALL:g} seconds of processor time, and all calls of one `check` or `grade` {BUDGET:g} seconds together;
-by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that computes nothing for {WAITING:g} seconds is ended. After {PATIENCE} calls
-that took too long no other is made, nor after the limits of all calls: the tests fail that need one.
+by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that computes nothing for {WAITING:g} seconds is ended.
+After {PATIENCE} calls that took too long no other is made, nor after the limits of all calls: the tests fail that need one.
 A process of your code has 1.5 GiB of memory.
 """
 """The end of every handout whose functions are called."""
