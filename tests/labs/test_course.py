@@ -343,6 +343,16 @@ def test_a_class_that_takes_long_says_how_far_it_is(
     assert said.out.splitlines()[2:4] == ["     0  anna  late", "     0  ben  late"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+def test_a_table_is_closed_where_submissions_could_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "class" / "anna").mkdir(parents=True)
+    monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: False)
+    monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
+    monkeypatch.setattr(workers, "_graded", lambda *_: workers.ungraded("late"))
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--jobs", "1", "-o", tmp_path / "grades.csv") == 0
+    assert (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
+
+
 def test_a_graders_limit_leaves_room_for_judging(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading, then all calls by the clock, are half of what a submission may hold the grader; that ends it whatever happens."""
     assert child.START + child.BUDGET * child.BY_THE_CLOCK <= workers.LONGEST * 0.6

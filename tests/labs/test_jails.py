@@ -287,6 +287,14 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
     assert not jails.Bubblewrap().reaches(folder)
     folder.chmod(0o700)
     assert not jails.OtherUser().reaches(folder)
+    monkeypatch.setattr(jails, "_open_to_others", lambda _: True)
+    table = tmp_path / "grades.csv"
+    lab_command._require_closed(jails.OtherUser(), [table], [Path()])
+    for mode, closed in ((0o600, True), (0o644, False)):
+        table.touch()
+        table.chmod(mode)
+        with nullcontext() if closed else pytest.raises(UsageError, match=r"submissions could read .*/grades\.csv"):
+            lab_command._require_closed(jails.OtherUser(), [table], [Path()])
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: True)
     with pytest.raises(UsageError, match="submissions could read"):
         lab_command._require_closed(jails.OtherUser(), [folder])

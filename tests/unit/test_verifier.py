@@ -258,7 +258,7 @@ def test_a_fault_of_written_tiles_is_named(what: str) -> None:
 def test_the_first_part_that_weight_memory_has_no_room_for_is_named() -> None:
     p = by_written_weights()
     for room, about in (
-        (0, ("tile", "0")),
+        (1, ("tile", "0")),
         (p.tiles.nbytes, ("written_tiles", "")),
         (p.tiles.nbytes + 65536 * p.written_tiles, ("block", "")),
     ):

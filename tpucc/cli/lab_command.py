@@ -203,24 +203,29 @@ def grade_lab(
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
         table["output"] = table["output"] or table["into"].with_name(f"{table['into'].name}.csv")
     if jail is not None:
-        _require_closed(jail, [path, table["into"]] if whole_class else [], [path.absolute().parent, json_file, table["output"], Path()])
+        secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
+        _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
     seed = random_seed() if seed is None else seed
     click.echo(_heading(lab, variant))
     isolation = "not needed, as nothing of the submission is executed" if not lab.functions else jail.name if jail else "each worker's own"
     click.echo(f"isolation: {isolation}; --seed {seed}")
     if whole_class:
         graders = partial(grade_all, jail=jail, jobs=jobs or os.cpu_count() or 1, scheduler=scheduler)
-        return _class(lab, path, variant, seed, graders, scheduler is not None, **table)
+        status = _class(lab, path, variant, seed, graders, scheduler is not None, **table)
+        if jail is not None and jail.name == "user":
+            table["output"].chmod(0o600)  # the next submissions could read it, and the seed is in it
+        return status
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
-def _require_closed(jail: Jail, folders: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
-    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results. A jail of file modes shows
-    the whole system, and there only the `folders` of a class are asked for; the `others` may lie where jails show the interpreter."""
-    asked = [*folders, *(other for other in others if other is not None and jail.name != "user")]
+def _require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
+    """Raises `UsageError` E0552 for a folder or a file that submissions could read. A jail of file modes shows the whole system, and there
+    only what is `secret` is asked for, as far as it is there: others' work, results with what hidden tests found, tables with the seed.
+    The `others` may lie where jails show the interpreter."""
+    asked = [*secret, *(other for other in others if other is not None and jail.name != "user")]
     for each in asked:
-        if (jail.name != "user" or each.is_dir()) and jail.reaches(each):
+        if (jail.name != "user" or each.exists()) and jail.reaches(each):
             shown = printable(str(each.absolute()))
             message = f"with the isolation {jail.name}, submissions could read {shown}"
             raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
