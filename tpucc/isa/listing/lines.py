@@ -76,10 +76,14 @@ class Places:
     exact: bool = False
     """Whether each instruction stands in the text as the machine has it, with names for some numbers: in a listing."""
 
+    @cached_property
+    def _lines(self) -> Sequence[str]:
+        return self.source.text.split("\n")
+
     def text(self, instruction: int) -> str:
         """An instruction of a listing as it is written there; empty for another text's."""
         span = self.spans[instruction] if self.exact else None
-        return printable(self.source.text.split("\n")[span.line - 1].partition(";")[0].strip()) if span is not None else ""
+        return printable(self._lines[span.line - 1].partition(";")[0].strip()) if span is not None else ""
 
     def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
         """The line of an instruction; nothing for one that the text doesn't have."""
@@ -95,8 +99,7 @@ class Places:
         """Whether the comments with which instructions are printed say other numbers than they have in the text as it is now."""
         if None in self.spans:
             return False  # scheduling has numbered them anew
-        lines = self.source.text.split("\n")
-        said = (_NUMBER.search(lines[span.line - 1]) for span in self.spans if span is not None)
+        said = (_NUMBER.search(self._lines[span.line - 1]) for span in self.spans if span is not None)
         return any(found is not None and int(found[1]) != number for number, found in enumerate(said))
 
     def of(self, kind: str, name: str) -> tuple[Label, ...]:
