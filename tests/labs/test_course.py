@@ -789,7 +789,18 @@ def test_a_saved_call_names_no_code(tmp_path: Path) -> None:
         assert saved(str(spoiled)) == given
     other = [f'{{"class": "{name}", "fields": {{"args": "touch {ran}"}}}}' for name in ("subprocess.Popen", "tpucc.files.Path")]
     known = '{"class": "tpucc.isa.verify.Verifier", "fields": {}}'
-    texts = [*other, known, "1", "[]", "x", '{"class": 5, "fields": {}}', '{"builder": 3}', "[" * 9999, '{"class": "tpucc", "fields": {}}']
+    texts = [
+        *other,
+        known,
+        "1",
+        "[]",
+        "x",
+        '{"class": 5, "fields": {}}',
+        '{"builder": 3}',
+        "[" * 9999,
+        '{"class": "tpucc.X", "fields": {}}',
+        '{"class": "tpucc", "fields": {}}',
+    ]
     for content in (pickle.dumps((partial(open, str(ran), "w"),)), *map(str.encode, texts)):
         spoiled.write_bytes(content)
         with pytest.raises(ValueError, match="has no call that tpucc lab check has written"):

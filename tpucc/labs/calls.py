@@ -37,9 +37,10 @@ def packed_call(arguments: Sequence[Any]) -> bytes:
 
 def saved(path: str) -> tuple[Any, ...]:
     """The arguments of a call that `tpucc lab check` has written into a file. Raises `ValueError` for any other file."""
+    text = Path(path).read_bytes()
     try:
-        arguments = _read(json.loads(Path(path).read_bytes()), {})
-    except (ValueError, TypeError, KeyError, AttributeError, ImportError, RecursionError) as error:
+        arguments = _read(json.loads(text), {})
+    except Exception as error:
         raise ValueError(f"{path} has no call that tpucc lab check has written: {error}") from None
     if not isinstance(arguments, tuple):
         raise ValueError(f"{path} has no call that tpucc lab check has written: it has no tuple of arguments")
