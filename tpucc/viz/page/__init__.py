@@ -91,7 +91,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
 
 def _picture(picture: Picture) -> Markup:
     kind = "picture" if picture.boxes else "picture chart"
-    return tag("div", inlined(picture.svg), class_=kind, tabindex=0)
+    narrow = inlined(picture.narrow.replace(f'id="{picture.name}"', f'id="{picture.name}-narrow"', 1)) if picture.narrow else Markup("")
+    return tag("div", inlined(picture.svg), narrow, class_=f"{kind} has-narrow" if narrow else kind, tabindex=0)
 
 
 def _templates(given: PageInput) -> Iterator[Markup]:
