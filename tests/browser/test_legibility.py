@@ -108,7 +108,7 @@ def test_nothing_is_cut_without_a_sign_and_nothing_is_tiny(report: Path, open_pa
             assert page.evaluate(CUT) + page.evaluate(SMALL) == [], (view, held)
 
 
-def test_a_telephone_shows_the_view_and_the_whole_roofline(report: Path, open_page: OpenPage) -> None:
+def test_a_telephone_shows_the_view_with_the_whole_roofline_and_table_of_errors(report: Path, open_page: OpenPage) -> None:
     page = open_page(report, "view=roofline")
     page.set_viewport_size({"width": 390, "height": 844})
     settle(page)
@@ -123,6 +123,9 @@ def test_a_telephone_shows_the_view_and_the_whole_roofline(report: Path, open_pa
         == 0
     )
     assert page.evaluate(SMALL) == []
+    page.click("#tab-error")
+    settle(page)
+    assert page.locator("#view-error .scroll").evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") == 0
 
 
 FOCUSED = """() => {

@@ -109,7 +109,7 @@ const timeline = (() => {
     context.fillStyle = colours.over(`${unit.kind}-line`);
     for (let index = first; index < last; index++) {
       const [left, right] = [Math.max(x(unit.starts[index]), axis.LEFT), Math.min(x(unit.ends[index]), width - axis.RIGHT)];
-      const name = unit.items[index] >= 0 && words.purpose(unit.items[index]);
+      const name = words.purpose(unit.items[index]);
       if (lit && !chosenLit.instructions[unit.items[index]]) continue;
       if (name && right - left > NAMED && context.measureText(name).width < right - left - 8) context.fillText(name, left + 4, y + lane / 2 + 4);
     }
@@ -121,7 +121,8 @@ const timeline = (() => {
     context.fillText("cycles", 12, y + 13);
     context.fillText("time", 12, y + 27);
     context.textAlign = "center";
-    const ticks = axis.ticks(Math.max(2, Math.floor(width / 140)));
+    const [few, more] = [1, 2].map((times) => axis.ticks(times * Math.max(2, Math.floor(width / 140))));
+    const ticks = few.length > 1 ? few : more;
     const times = words.times(ticks);
     ticks.forEach((tick, index) => {
       const place = Math.min(x(tick), width - 40);

@@ -97,9 +97,9 @@ const words = (() => {
   /** The unit that works on an instruction, as the machine's plan names it. */
   const unitName = (id) => model.machine_view.units[model.opcodes[code.opcode[id]].unit].name;
 
-  /** What a transfer of the host brings or takes, by the names of the values; nothing of another instruction. */
+  /** What a transfer of the host brings or takes, by the names of the values; nothing of another instruction, or of none (-1). */
   function carried(id) {
-    if (model.unitOf(id) !== "host") return "";
+    if (id < 0 || model.unitOf(id) !== "host") return "";
     return [...new Set(code.buffersOf(id).map((buffer) => buffers[buffer].name.replace(/\.\d+(#\w+)?$/, "$1")))].join(", ");
   }
 
