@@ -164,7 +164,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/training/states.py": ("import state, import weight, state", REWRITE),
     "passes/training/fold.py": ("constant, full, import constant, matmul, ones, zeros", REWRITE),
     "passes/write_weights.py": ("as_weights, matmul", REWRITE),
-    "runtime/compare.py": ("less", OTHER),
     "runtime/export.py": ("import weight", NODES),
     "runtime/fidelity.py": ("constant, quantize*3, reshape", BOUNDARY),
     "runtime/runtime.py": ("dequantize", BOUNDARY),
