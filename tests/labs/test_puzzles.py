@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tpucc.labs.lab import Term
 from tpucc.labs.puzzles import solved
 from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.sim.interpret import Interpreter
+from tpucc.sim.timing import time_program
 
 LAB = find("puzzles")
 
@@ -162,6 +164,15 @@ def test_a_puzzle_shows_itself() -> None:
         tpucc.lab.puzzle(99)
 
 
+@pytest.mark.parametrize("term", [Term(), Term("fall")], ids=str)
+def test_a_task_says_what_its_goal_is(term: Term) -> None:
+    """A product is scaled; a difference is no sum."""
+    for puzzle in puzzles(term):
+        scaled = any(block.multiplier == 0.125 for block in puzzle.draw(Random(0)).blocks)
+        assert ("each sum times the block's multiplier, rounded" in puzzle.task) is scaled
+    assert "sum" not in puzzles(term)[1].task
+
+
 def test_terms_have_their_own_puzzles() -> None:
     assert str(tpucc.lab.puzzle(7)) != str(tpucc.lab.puzzle(7, "spring"))
 
@@ -172,6 +183,14 @@ def test_the_handouts_example_is_what_the_machine_does() -> None:
     program = assemble(listing, "handout.asm")
     check_program(program)
     assert Interpreter(program).run({"x": np.array([[1, 2, 0, 1]], np.int8)})["y"].tolist() == [[2, 1, 2, 0]]
+    assert f"way back: {time_program(program).makespan}." in " ".join(LAB.material("handout.md", Term()).split())
+
+
+def test_the_numbers_of_puzzle_8_add_up() -> None:
+    """Each of its waits costs what the verdict says, where the sums are activated product by product."""
+    asked, wait = tpucc.lab.puzzle(8), "    synchronize engine=weights wait=matrix\n"
+    cycles = [asked.check(asked.text.replace(wait, "", count), 1).cycles for count in range(3)]
+    assert (cycles, asked.check(asked.text, 1).why[-21:]) == ([88, 72, 56], "such a wait costs 16.")
 
 
 def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:

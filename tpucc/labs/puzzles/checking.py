@@ -247,7 +247,10 @@ def _within(puzzle: Puzzle, solution: Solution) -> Verdict:
 
 LIMITS = {
     "instructions": "One instruction can do the work of several: see its strides, counts and flags.",
-    "cycles": "Somewhere an engine waits for what another could have begun earlier.",
+    "cycles": (
+        "Somewhere an engine waits for what another could have begun earlier. Who waits for the matrix unit waits for its sums too, which "
+        "are there 8 cycles after the last row: a fetch of 8 cycles after such a wait costs 16."
+    ),
     "fetched tiles": "A tile stays in use until a multiply switches to another one.",
 }
 
