@@ -233,9 +233,11 @@ def test_a_lab_of_texts_needs_no_process(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tpucc.labs.grading.workshop", None)
     (tmp_path / "puzzle01.asm").write_text(solution(1))
     (tmp_path / "puzzle02.asm").write_bytes(b"\xff")
+    (tmp_path / "Puzzle04 (1).asm").write_text(solution(4))
     grade = check(LAB, tmp_path, Term())
     assert [result.score for result in grade.results][:3] == [3, 0, 0]
-    assert [result.outcome.message for result in grade.results][1:3] == [
+    assert [result.outcome.message for result in grade.results][1:4] == [
         "puzzle02.asm is no text in UTF-8",
         "the submission has no puzzle03.asm",
+        "the submission has no puzzle04.asm; it has Puzzle04 (1).asm",
     ]
