@@ -72,9 +72,7 @@ def command() -> None:
 def list_labs(terms: tuple[str, str] | None, more: tuple[str, ...]) -> None:
     """The labs, and the file that each asks for."""
     if more:
-        raise click.UsageError(
-            f"--terms compares two terms: {more[0]} is one name too many" if terms else "two terms are named by --terms A B"
-        )
+        raise click.UsageError(f"--terms compares two terms: {more[0]} is one too many" if terms else "two terms are named by --terms A B")
     if terms is not None:
         one, other = (Term(_term_name(name)) for name in terms)
         for lab in labs():
