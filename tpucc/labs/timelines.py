@@ -141,11 +141,10 @@ def timelines_svg(name: str, own: Shown, other: Shown | Reference, said: str = "
         top += len(shown) * (LANE + LANE_GAP) + 14
     if isinstance(other, Reference):
         parts.append(label(words(other), EDGE, top + SMALL, font_weight="bold"))
-        parts += [
-            label("total", EDGE, top + 22 + LANE / 2 + 4),
-            ink_rect("soft", scale.start, top + 22, scale(other.cycles) - scale.start, LANE),
-        ]
-        top += 22 + LANE + LANE_GAP + 14
+        top += 22
+        parts.append(label("total", EDGE, top + LANE / 2 + 4))
+        parts.append(ink_rect("soft", scale.start, top, scale(other.cycles) - scale.start, LANE))
+        top += LANE + LANE_GAP + 14
     parts.append(cycle_axis(scale, top))
     return picture("timelines", told, WIDTH, top + 44, *parts)
 
