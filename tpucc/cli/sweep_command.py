@@ -98,7 +98,7 @@ def command(
         if plan.count <= LARGEST:
             write_file(page, sweep_page(found).encode())
         _print(found, (table, page), before, as_json, quiet)
-        return int(all(row["error"] for row in found))
+        return _ended(found)
 
 
 def _given(given: dict[str, Any]) -> dict[str, Any]:
@@ -122,6 +122,14 @@ def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, 
         done = plan.count - len(journal.missing)
         say(f"note: {done:,} of {counted(plan.count, 'point')} are done; the same command goes on from there")
         raise
+
+
+def _ended(found: Points) -> int:
+    """The exit status: 1 where no point can be compiled, and then the error of the first one is said."""
+    if any(not row["error"] for row in found):
+        return 0
+    say(f"error {found[0]['error']}: no point can be compiled; the first: {printable(found[0]['reason'])}")
+    return 1
 
 
 def _default(models: tuple[Path, ...]) -> Path:

@@ -15,7 +15,8 @@ import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.driver import passes_of
 from tpucc.files import read_file
-from tpucc.frontend.ast import Directive, Text
+from tpucc.frontend.ast import Directive, Param, Text, TopLevel
+from tpucc.frontend.params import unknown_param
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import read_source
 from tpucc.options import FLAGS as COMPILING
@@ -55,8 +56,8 @@ class Plan:
         return math.prod(self.sizes)
 
     def require(self, most: int) -> None:
-        """Raises `UsageError` E0560 for an axis that is there twice, a model that is, or more than `most` points; and what is wrong with
-        the options of all points."""
+        """Raises `UsageError` E0560 for an axis that is there twice, a model that is, or more than `most` points; E0510 for a param that no
+        model has; and what is wrong with the options of all points."""
         require_apart(self.axes)
         if len(set(self.models)) < len(self.models):
             raise wrong("a model is given twice")
@@ -66,6 +67,15 @@ class Plan:
             raise wrong(text, f"--most {self.count} allows them")
         require_compilable(self.base.target)
         passes_of(self.base)
+        self._require_params()
+
+    def _require_params(self) -> None:
+        """Raises `UsageError` E0510 for a param that no model has: no point could be compiled."""
+        declared = {item.name.text: None for model in self.models for item in _items(Path(model)) if isinstance(item, Param)}
+        for axis in self.axes if all(Path(model).suffix == ".tpu" for model in self.models) else ():
+            for name in axis.names if axis.kind == "param" else ():
+                if name not in declared:
+                    raise unknown_param(name, declared)
 
     def places(self, point: int) -> tuple[int, ...]:
         """The model's place, and that of each axis's value."""
@@ -148,11 +158,16 @@ def _files_of(model: str) -> Iterator[Path]:
     """A source and the files that it names. Raises the errors of reading and parsing it."""
     path = Path(model)
     yield path
-    for item in parse(read_source(path)).items if path.suffix == ".tpu" else ():
+    for item in _items(path):
         if isinstance(item, Directive) and item.keyword in ("weights", "calibration") and isinstance(item.value, Text):
             named = path.parent / "".join(part for part in item.value.parts if isinstance(part, str))
             if named.is_file():  # a missing one is an error of compiling, which says where it is named
                 yield named
+
+
+def _items(path: Path) -> Sequence[TopLevel]:
+    """What stands at the top of a source; nothing for another file. Raises the errors of reading and parsing it."""
+    return parse(read_source(path)).items if path.suffix == ".tpu" else ()
 
 
 def _digest(*files: Path, values: str = "") -> str:
