@@ -304,7 +304,7 @@ def test_integers_of_a_param_stay_integers(small: Path) -> None:
 def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, *AXES, "-o", "a.csv", "--jobs", "1") == 0
     told = " ".join(capsys.readouterr().out.split())
-    costs = ("rows and columns of the matrix unit", "weight bandwidth")
+    costs = ("width of the matrix unit", "weight bandwidth")
     assert [told.count(f"with as much {cost} or less:") for cost in (*costs, "unified buffer in use")] == [1, 1, 0]
     assert "the page has the same for unified buffer in use" in told
 

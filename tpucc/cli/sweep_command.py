@@ -12,6 +12,7 @@ import click
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, pass_options
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
@@ -90,6 +91,7 @@ def command(
     table = output or _default(models)
     require_format(table)
     page = page or table.with_suffix(".html")
+    keep_inputs(table, page, journal_of(table))
     with Progress(not quiet and not as_json) as progress, Journal(journal_of(table), plan.identity, plan.count) as journal:
         before = plan.count - len(journal.missing)
         found = _run(plan, journal, jobs, scheduler, progress)

@@ -19,7 +19,7 @@ COSTS: Mapping[str, str] = {
     "ub_peak_bytes": "unified buffer in use",
     "weight_bandwidth": "weight bandwidth",
     "host_bandwidth": "host bandwidth",
-    "mxu": "rows and columns of the matrix unit",
+    "mxu": "width of the matrix unit",
     "clock_hz": "clock",
     "accumulator_rows": "accumulator rows",
     "unified_buffer_rows": "unified buffer rows",
