@@ -208,7 +208,7 @@ def test_a_deleted_source_is_written_anew_where_that_is_known(server: Server, mo
     assert (status, body) == (404, b"small.tpu has been deleted\n")
     assert saving(server, WRONG, tag)[0] == 412
     assert not model.exists()
-    status, later, body = saving(server, WRONG, gone["ETag"])
+    status, _, body = saving(server, WRONG, gone["ETag"])
     assert (status, body.decode(), model.read_text()) == (200, WRONG, WRONG)
     assert saving(server, SMALL, gone["ETag"])[0] == 412, "it is there again"
 

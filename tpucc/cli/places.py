@@ -22,7 +22,7 @@ TEXTS = (".tpu", ".py", ".toml", ".asm", ".npz")
 
 
 def keep_inputs(*outputs: Path | None, more: Iterable[Path] = (), named: bool = True) -> None:
-    """Raises `UsageError` E0505 where a file that is to be written is another one of `outputs`, or is read: one that the command line names,
+    """Raises `UsageError` E0505 where a file that is to be written is another of `outputs`, or is read: one that the command line names,
     one of `more`, or one that a source names (`named`: training doesn't read these)."""
     given = [value for name, value in click.get_current_context().params.items() if name not in OUTPUTS]
     require_apart([output for output in outputs if output is not None], chain(_inputs(given, named), more))
