@@ -19,7 +19,7 @@ from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, worded
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import run as compute
@@ -376,6 +376,10 @@ def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], meas
     best = figures.best()
     assert best is not None
     assert figures.values[best] == (max if measure == "tops" else min)(figures.values)
+
+
+def test_all_tops_have_three_digits() -> None:
+    assert [worded("tops", value) for value in (0.1, 0.0962, 12.0, 123.4)] == ["0.100", "0.0962", "12.0", "123"]
 
 
 def test_several_models_are_an_axis(small: Path) -> None:
