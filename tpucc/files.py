@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from itertools import islice
@@ -96,6 +96,29 @@ def _beside(path: Path) -> list[str]:
 def why(error: OSError | ValueError) -> str:
     """Why a file can't be had. A `ValueError` is Python's for a name with a zero character."""
     return reason(error) if isinstance(error, OSError) else str(error)
+
+
+def require_apart(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
+    """Raises `UsageError` E0505 where a file that a command writes is one that it reads, or two that it writes are one: links followed."""
+    for place, output in enumerate(outputs):
+        if any(_same(output, other) for other in outputs[:place]):
+            raise _overlapping(output, "another output of this command has that place")
+    there = [output for output in outputs if output.exists()]
+    for known in inputs if there else ():
+        for output in there:
+            if _same(output, known):
+                raise _overlapping(output, "this command reads it")
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):  # one of them isn't there, so that they may only become one file
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _overlapping(path: Path, why: str) -> UsageError:
+    return UsageError(Diagnostic("E0505", f"can't write {path}: {why}", help=("name another file",)))
 
 
 def write_file(path: Path, content: bytes) -> None:

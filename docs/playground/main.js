@@ -11,15 +11,32 @@ const read = async (address) => (await fetch(address)).json();
 const fill = (select, pairs) => select.replaceChildren(...pairs.map(([value, words]) => make("option", { value }, words)));
 
 const [config, offers] = await Promise.all([read("config.json"), read("offers.json")]);
-const keys = { changed: () => later(), run: () => run() };
-const source = editor($("source"), languages.model(offers.words), "source of the model", () => edited(), keys.run);
-const listing = editor($("listing"), languages.listing(), "solution of the puzzle", () => {}, keys.run);
-const python = editor($("python"), languages.python(), "pass or stage, in Python", () => {}, keys.run);
+const source = editor($("source"), languages.model(offers.words), "source of the model", () => edited("model"), () => run("model"));
+const listing = editor($("listing"), languages.listing(), "solution of the puzzle", () => edited("puzzle"), () => run("puzzle"));
+const python = editor($("python"), languages.python(), "pass or stage, in Python", () => edited("python"), () => run("python"));
 const named = (list, name) => list.find((each) => String(each.name) === String(name)) ?? list[0];
+
+/** What is written in each tab: its editor, and what can be chosen to begin with. */
+const written = {
+  model: { editor: source, select: $("program"), from: offers.programs, original: (each) => each.source },
+  puzzle: { editor: listing, select: $("puzzle"), from: offers.puzzles, original: (each) => each.text },
+  python: { editor: python, select: $("example"), from: offers.examples, original: (each) => each.text },
+};
+const chosen = (kind) => named(written[kind].from, written[kind].select.value);
+const original = (kind) => written[kind].original(chosen(kind));
+const item = (kind) => `${kind} ${chosen(kind).name}`;
+
+/** What the visitor has written in place of an original, by its item: it is there again when the item is chosen again. */
+const drafts = new Map();
+
+/** Requests that wait, by their kind: each is what was written when it was asked for. */
+const waiting = new Map();
+
+/** How often what is shown in a tab has become that of something else: an answer to a request from before isn't shown. */
+const turns = { model: 0, puzzle: 0, python: 0 };
 
 let tab = "model";
 let busy = false;
-let again = false;
 let pause = 0;
 let drawn = "";
 
@@ -35,7 +52,18 @@ function show(address) {
 
 function summary(words, old = false) {
   $("summary").textContent = words;
-  $("summary").classList.toggle("old", old);
+  for (const each of [$("summary"), $("report")]) each.classList.toggle("old", old);
+}
+
+/** The report that is shown is of an earlier text. */
+const outdated = () => summary(`before: ${$("summary").textContent.replace(/^before: /, "")}`, true);
+
+/** Removes what was said about an earlier text of a tab, and what is still to be answered about it. */
+function forget(kind) {
+  turns[kind] += 1;
+  waiting.delete(kind);
+  written[kind].editor.mark([]);
+  $(`${kind}-messages`).replaceChildren();
 }
 
 const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));
@@ -51,9 +79,9 @@ function model() {
 /** A model as it was when the page was built has its report from then. */
 function asBuilt() {
   const { source: text, ...options } = model();
-  const chosen = named(offers.programs, $("program").value);
+  const program = chosen("model");
   const plain = options.target === offers.targets[0] && options.level === 2 && $("batch").value === "";
-  return plain && text === chosen.source && chosen.report ? chosen : null;
+  return plain && text === program.source && program.report ? program : null;
 }
 
 const work = {
@@ -62,7 +90,7 @@ const work = {
     show(answer) {
       source.mark(answer.diagnostics);
       $("model-messages").replaceChildren(...answer.diagnostics.map((found) => box(found, source)), ...(answer.notes ?? []).map((note) => said(note)));
-      if (!answer.report) return summary(`before: ${$("summary").textContent.replace(/^before: /, "")}`, true);
+      if (!answer.report) return outdated();
       show(URL.createObjectURL(new Blob([answer.report], { type: "text/html" })));
       return summary(answer.summary);
     },
@@ -78,93 +106,111 @@ const work = {
   },
   python: {
     request() {
-      const chosen = named(offers.examples, $("example").value);
-      return { kind: "judge", ...model(), ...(chosen.stage ? { stages: { [chosen.stage]: python.text() } } : { passes: python.text() }) };
+      const { stage } = chosen("python");
+      return { kind: "judge", ...model(), ...(stage ? { stages: { [stage]: python.text() } } : { passes: python.text() }) };
     },
     show(answer) {
       const own = answer.diagnostics.filter((found) => found.file?.endsWith(".py"));
       python.mark(own);
-      const boxes = answer.diagnostics.map((found) => box(found, own.includes(found) ? python : null));
+      const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, python) : box(found, null)));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
       $("python-messages").replaceChildren(...boxes, ...verdict, ...printed(answer));
     },
   },
 };
 
-/** Answers for the tab that is open; what was asked for meanwhile is answered after it, once. */
-async function run() {
-  clearTimeout(pause);
-  if (busy) {
-    again = true;
-    return;
-  }
+/** Asks for an answer of a kind, or for several one after the other. Python is run only by the button and by Ctrl-Enter in its editor. */
+function run(kind) {
+  if (kind === "model") clearTimeout(pause);
+  waiting.set(kind, work[kind].request());
+  if (!busy) answer();
+}
+
+/** Answers what waits, until nothing does. */
+async function answer() {
   busy = true;
   $("stop").disabled = false;
-  const [asked, request, started] = [work[tab], work[tab].request(), performance.now()];
-  status("running …");
-  try {
-    await keeping;
-    const answer = await answering.ask(request);
-    asked.show(answer);
-    const faults = answer.diagnostics.filter((found) => found.severity === "error").length;
-    status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
-  } catch (error) {
-    status(error instanceof Stopped ? "stopped" : String(error.message));
+  await keeping;
+  while (waiting.size) {
+    const [[kind, request]] = waiting;
+    waiting.delete(kind);
+    await answered(kind, request);
   }
   busy = false;
   $("stop").disabled = true;
-  if (again) {
-    again = false;
-    run();
+}
+
+async function answered(kind, request) {
+  const [turn, started] = [turns[kind], performance.now()];
+  status("running …");
+  try {
+    const found = await answering.ask(request);
+    if (turn === turns[kind]) work[kind].show(found);
+    const faults = found.diagnostics.filter((each) => each.severity === "error").length;
+    status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  } catch (error) {
+    status(error instanceof Stopped ? "stopped" : String(error.message));
+    if (turn === turns[kind]) unanswered(kind);
   }
+}
+
+/** What is said is of an earlier text, and of this one nothing is known. */
+function unanswered(kind) {
+  forget(kind);
+  if (kind === "model") outdated();
+}
+
+function stop() {
+  waiting.clear();
+  answering.stop();
 }
 
 function later() {
   clearTimeout(pause);
-  pause = setTimeout(run, PAUSE);
+  pause = setTimeout(() => run("model"), PAUSE);
+}
+
+/** Keeps what the visitor has written, for when the item is chosen again. */
+function keep(kind) {
+  const text = written[kind].editor.text();
+  if (text === original(kind)) drafts.delete(item(kind));
+  else drafts.set(item(kind), text);
+  $(`${kind}-original`).disabled = !drafts.has(item(kind));
 }
 
 /** What is shown is that of the text, as soon as it is there. */
-function edited() {
-  if (tab === "model") later();
+function edited(kind) {
+  keep(kind);
+  if (kind === "model") later();
 }
 
-/** Chooses a program: its report is there before Python is. */
-function open(name) {
-  const chosen = named(offers.programs, name);
-  $("program").value = chosen.name;
-  source.write(chosen.source);
-  source.mark([]);
-  $("model-messages").replaceChildren();
-  changed();
+/** Chooses what to begin with: as it is given, or as the visitor has left it. */
+function open(kind, name) {
+  const { select, from } = written[kind];
+  select.value = named(from, name).name;
+  rewrite(kind, drafts.get(item(kind)) ?? original(kind));
+  if (kind === "puzzle") $("task").textContent = chosen(kind).task;
 }
 
-/** After the text or the controls are others. */
+function rewrite(kind, text) {
+  written[kind].editor.write(text);
+  keep(kind);
+  forget(kind);
+  if (kind === "model") changed();
+}
+
+/** After the text of the model or the controls are others. A program's report is there before Python is. */
 function changed() {
   const built = asBuilt();
   if (!built) return later();
   clearTimeout(pause);
+  forget("model");
   show(built.report);
   return summary(`${built.summary} (made when this page was built)`);
 }
 
-function puzzle(number) {
-  const chosen = named(offers.puzzles, number);
-  $("puzzle").value = chosen.name;
-  $("task").textContent = chosen.task;
-  listing.write(chosen.text);
-  $("puzzle-messages").replaceChildren();
-}
-
-function example(name) {
-  const chosen = named(offers.examples, name);
-  $("example").value = chosen.name;
-  python.write(chosen.text);
-  $("python-messages").replaceChildren();
-}
-
 function choose(name) {
-  tab = name in work ? name : "model";
+  tab = Object.hasOwn(work, name) ? name : "model";
   for (const each of Object.keys(work)) {
     const on = each === tab;
     $(`panel-${each}`).hidden = !on;
@@ -176,7 +222,7 @@ function choose(name) {
 
 /** Left and right go from tab to tab. */
 function step(event) {
-  const way = { ArrowRight: 1, ArrowLeft: 2 }[event.key];
+  const way = ["ArrowRight", "ArrowLeft"].indexOf(event.key) + 1;
   if (!way) return;
   const names = Object.keys(work);
   choose(names[(names.indexOf(tab) + way) % names.length]);
@@ -189,16 +235,17 @@ const state = () => ({
   python: python.text(), ...Object.fromEntries(controls.map((name) => [name, $(name).value])),
 });
 
-/** What a link holds. Its Python waits for the button, as it is someone else's program. */
+/** What a link holds: texts by their names; anything else in it has no effect. Its Python waits for the button, as it is someone else's program. */
 function restore(given) {
-  const text = (name, otherwise = "") => String(given[name] ?? otherwise);
-  open(text("program"));
-  puzzle(text("puzzle"));
-  example(text("example"));
-  for (const [place, name] of [[source, "source"], [listing, "listing"], [python, "python"]]) if (given[name]) place.write(text(name));
-  for (const name of controls) if (given[name]) $(name).value = text(name);
-  choose(text("tab", "model"));
-  changed();
+  const text = (name) => (Object.hasOwn(given, name) && typeof given[name] === "string" ? given[name] : null);
+  const texts = { model: "source", puzzle: "listing", python: "python" };
+  $("batch").value = text("batch") ?? "";
+  for (const name of ["target", "level"]) if ([...$(name).options].some((each) => each.value === text(name))) $(name).value = text(name);
+  for (const [kind, name] of Object.entries(texts)) {
+    open(kind, text(written[kind].select.id));
+    if (text(name) !== null) rewrite(kind, text(name));
+  }
+  choose(text("tab"));
 }
 
 async function link() {
@@ -208,20 +255,19 @@ async function link() {
 }
 
 function wire() {
-  fill($("program"), offers.programs.map((each) => [each.name, each.name]));
+  for (const [kind, { select, from }] of Object.entries(written)) {
+    fill(select, from.map((each) => [each.name, each.title ?? each.name]));
+    select.addEventListener("change", () => open(kind, select.value));
+    $(`${kind}-original`).addEventListener("click", () => rewrite(kind, original(kind)));
+  }
   fill($("target"), offers.targets.map((name) => [name, name]));
-  fill($("puzzle"), offers.puzzles.map((each) => [each.name, each.title]));
-  fill($("example"), offers.examples.map((each) => [each.name, each.name]));
-  $("program").addEventListener("change", () => open($("program").value));
-  $("puzzle").addEventListener("change", () => puzzle($("puzzle").value));
-  $("example").addEventListener("change", () => example($("example").value));
   for (const name of controls) $(name).addEventListener("change", changed);
   for (const name of Object.keys(work)) {
     $(`tab-${name}`).addEventListener("click", () => choose(name));
     $(`tab-${name}`).addEventListener("keydown", step);
   }
-  $("run").addEventListener("click", run);
-  $("stop").addEventListener("click", () => answering.stop());
+  $("run").addEventListener("click", () => run(tab));
+  $("stop").addEventListener("click", stop);
   $("link").addEventListener("click", link);
   addEventListener("hashchange", async () => {
     const given = await unpacked(location.hash);

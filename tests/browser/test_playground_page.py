@@ -102,10 +102,89 @@ def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page,
     page.locator("#python").get_by_text("while True: pass").wait_for()
     page.locator("html[data-ready]").wait_for()
     assert page.locator("#python-messages").inner_text() == "", "Python from a link is not run before the button is pressed"
+
+
+LINK = """async (state) => {
+  const { packed } = await import(new URL("link.js", location.href));
+  location.hash = await packed(state);
+}"""
+
+
+def asked(page: Page) -> list[str]:
+    """The kinds of the requests from now on."""
+    kinds: list[str] = []
+    page.on("request", lambda request: kinds.append(request.post_data_json["kind"]) if request.url.endswith("/engine") else None)
+    return kinds
+
+
+def test_python_is_run_by_the_button_alone(page: Page) -> None:
+    """Not by a link whose model is compiled, not by the pause after typing in the model, not by what was asked for before the link came."""
+    hello = example("hello").source.read_text("utf-8")
+    kinds = asked(page)
+    page.evaluate(LINK, {"tab": "python", "source": hello + "# mine\n", "python": "raise ValueError('unasked')"})
+    page.locator("#python").get_by_text("unasked").wait_for()
+    page.locator("#status").get_by_text("done after").wait_for()
     page.locator("#tab-model").click()
-    page.locator("#batch").fill("16")
+    write(page, "source", hello + "# more\n")
+    page.locator("#status").get_by_text("done after").wait_for()
+    page.locator("#tab-python").click()
+    page.locator("#status").get_by_text("running").wait_for()
+    page.locator("#status").get_by_text("done after").wait_for()
+    assert kinds == ["compile", "compile"]
+    assert page.locator("#python-messages").inner_text() == ""
+    page.locator("#run").click()
+    page.locator("#python-messages .error").get_by_text("ValueError: unasked").wait_for()
+    assert kinds == ["compile", "compile", "judge"]
+
+
+@pytest.mark.parametrize("word", ["constructor", "__proto__", {"toString": 1}])
+def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> None:
+    page.evaluate(LINK, {"tab": word, "program": word, "source": word, "target": "tiny", "level": "9"})
+    page.locator("#summary:not(.old)").wait_for()
+    page.wait_for_function("document.getElementById('target').value === 'tiny'")
+    assert page.locator("#panel-model").is_visible()
+    assert page.locator("#level").input_value() == "2"
+
+
+def test_an_error_goes_with_what_it_is_about(page: Page) -> None:
+    """A good report isn't dimmed, and has no error beside it; after Stop nothing is said about the text."""
+    messages, summary, report = (page.locator(place) for place in ("#model-messages .error", "#summary", "#report"))
+    page.locator("#batch").fill("8")
     page.locator("#target").focus()
-    page.locator("#model-messages").get_by_text("batch").first.wait_for()
+    messages.get_by_text("E0510").wait_for()
+    assert report.evaluate("(frame) => frame.classList.contains('old')")
+    page.locator("#batch").fill("")
+    page.locator("#target").focus()
+    messages.wait_for(state="detached")
+    assert summary.inner_text().endswith("(made when this page was built)")
+    assert not report.evaluate("(frame) => frame.classList.contains('old')")
+    write(page, "source", "model")
+    messages.wait_for()
+    page.route("**/engine", lambda route: None)
+    write(page, "source", "model m")
+    page.locator("#stop:enabled").click()
+    messages.wait_for(state="detached")
+    page.unroute("**/engine")
+    assert summary.inner_text().startswith("before: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "select", "editor"), [("model", "program", "source"), ("puzzle", "puzzle", "listing"), ("python", "example", "python")]
+)
+def test_what_is_written_is_there_again_and_so_is_the_original(page: Page, kind: str, select: str, editor: str) -> None:
+    page.locator(f"#tab-{kind}").click()
+    chosen, text, original = page.locator(f"#{select}"), page.locator(f"#{editor} .cm-content"), page.locator(f"#{kind}-original")
+    first, second = (chosen.locator("option").nth(place).get_attribute("value") for place in (0, 1))
+    given = text.inner_text()
+    assert original.is_disabled()
+    write(page, editor, "mine")
+    chosen.select_option(second)
+    assert original.is_disabled()
+    chosen.select_option(first)
+    assert text.inner_text() == "mine"
+    original.click()
+    assert text.inner_text() == given
+    assert original.is_disabled()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

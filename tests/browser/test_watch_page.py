@@ -298,6 +298,7 @@ def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watch
     desk.goto(watched.server.root)
     desk.locator("#source").get_by_role("textbox").wait_for()
     desk.frame_locator("#report").get_by_text("return softmax(x @ w)").first.wait_for()
+    desk.get_by_text("this page can't save: open the address that tpucc watch printed").wait_for()
     write(desk, WRONG)
     desk.keyboard.press("Control+s")
     desk.get_by_text("not saved: open the address that tpucc watch printed").wait_for()
@@ -305,6 +306,24 @@ def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watch
     write(desk, SMALL)
     desk.get_by_text("not saved").wait_for(state="hidden")
     record.faults[:] = [fault for fault in record.faults if "403" not in fault]
+
+
+def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched, record: Record) -> None:
+    watched.model.unlink()
+    gone = desk.get_by_text("The file has been deleted.")
+    gone.wait_for()
+    assert not desk.get_by_role("button", name="Take the file's text").is_visible()
+    desk.get_by_role("button", name="Save mine", exact=True).click()
+    gone.wait_for(state="hidden")
+    assert watched.model.read_text() == written(desk) == SMALL
+    desk.frame_locator("#report").get_by_text("return softmax(x @ w)").first.wait_for()
+    watched.model.unlink()
+    gone.wait_for()
+    watched.save(WRONG)
+    gone.wait_for(state="hidden")
+    while written(desk) != WRONG:
+        settle(desk)
+    record.faults[:] = [fault for fault in record.faults if "404" not in fault]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

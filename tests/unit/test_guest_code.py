@@ -249,7 +249,7 @@ def test_a_thread_that_never_ends_does_not_keep_tpucc(tmp_path: Path) -> None:
     ("text", "line", "words"),
     [
         ("x = 1\nraise SystemExit(0)\n", 2, "raised SystemExit"),
-        ("def f(:\n", 1, "raised SyntaxError"),
+        ("def f(:\n", 1, "raised SyntaxError: invalid syntax\n"),
         ("import nowhere\n", 1, "raised ModuleNotFoundError"),
         ("\n\nwhile True:\n    pass\n", 0, "takes longer than 0.3 s"),
     ],

@@ -93,6 +93,19 @@ def test_a_pass_is_judged() -> None:
     assert (found["file"], found["line"]) == ("pass.py", 8)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"passes": "x = ("}, "your Python raised SyntaxError: '(' was never closed"),
+        ({"passes": "x = 1"}, "your Python defines no pass: it has no class"),
+        ({"stages": {"lower_fc": "x = 1"}}, "your Python defines no function lower_fc"),
+    ],
+)
+def test_a_message_names_no_file_that_the_visitor_has_not_seen(given: dict[str, Any], message: str) -> None:
+    [found] = ask("judge", source=SMALL, **given)["diagnostics"]
+    assert found["message"] == message
+
+
 def test_a_puzzle_is_checked() -> None:
     known = tpucc.lab.puzzle(1)
     answer = ask("puzzle", number=1, text=known.text, seed=1)

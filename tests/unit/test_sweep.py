@@ -19,7 +19,7 @@ from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, worded
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import run as compute
@@ -237,8 +237,76 @@ def test_a_point_that_cant_be_compiled_is_a_row(small: Path, capsys: pytest.Capt
 
 
 def test_a_sweep_of_which_nothing_compiles_fails(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("sweep", small, "-D", "bach=4,8", "-o", "a.csv", "--jobs", "1") == 1
+    """Its error is said, with --quiet too."""
+    command = ("sweep", small, "--set", "weight_memory_bytes=100,200", "-o", "a.csv", "--jobs", "1")
+    assert run(*command) == 1
     assert "2 points, 0 compiled" in capsys.readouterr().out
+    assert run(*command, "--quiet") == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error E0622: no point can be compiled; the first: ")
+
+
+def test_a_param_that_no_model_has_is_refused_before_anything_is_written(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(Path().iterdir())
+    assert run("sweep", small, "-D", "bach=4,8", "-o", "a.csv", "--jobs", "1", "--quiet") == 2
+    assert "error E0510: the source has no param bach for -D to set" in capsys.readouterr().err
+    assert run("sweep", small, "-D", "bach=4,8", "-o", "a.csv", "--json") == 2
+    [told] = json.loads(capsys.readouterr().out)
+    assert (told["code"], told["help"]) == ("E0510", ["did you mean batch?"])
+    assert sorted(Path().iterdir()) == before
+    Path("other.tpu").write_text(SMALL.replace("batch", "rows"))
+    assert run("sweep", small, "other.tpu", "-D", "batch=4,8", "-o", "a.json", "--jobs", "1", "--quiet") == 0
+    assert [row["error"] for row in json.loads(Path("a.json").read_text())] == [None, None, "E0510", "E0510"]
+
+
+LINES: Mapping[str, Mapping[str, Any] | str] = {
+    "a number of 401 digits": {"cycles": 10**400},
+    "a number that a table can't hold": {"cycles": 2**63},
+    "a text for a number": {"cycles": "<b>"},
+    "a negative number": {"cycles": -1},
+    "no number": {"tops": float("nan")},
+    "a bottleneck that isn't one": {"bottleneck": "nonsense"},
+    "another column": {"more": 1},
+    "a fraction of a point": {"point": 0.5},
+    "depth": "[" * 100_000,
+    "no text": "\udcff",
+}
+
+
+@pytest.mark.parametrize("change", LINES)
+def test_a_line_that_no_sweep_writes_is_computed_again(change: str, small: Path) -> None:
+    command = ("sweep", small, "--set", "mxu=16,32", "--jobs", "1", "--quiet", "-o")
+    assert run(*command, "one.csv") == 0
+    head, first, *rest = Path("one.points.jsonl").read_text("utf-8").splitlines()
+    new = LINES[change]
+    first = new if isinstance(new, str) else json.dumps({**json.loads(first), **new})
+    Path("two.points.jsonl").write_text("\n".join([head, first, *rest, ""]), "utf-8", "surrogateescape")
+    assert run(*command, "two.csv") == 0
+    assert Path("two.csv").read_bytes() == Path("one.csv").read_bytes()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"tpucc":1,"models":1,"options":5,"axes":[]}', "9" * 401])
+def test_a_first_line_that_no_sweep_writes_is_refused(text: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.points.jsonl").write_text(f"{text}\n")
+    assert run("sweep", small, "--set", "mxu=16", "-o", "a.csv", "--jobs", "1") == 2
+    assert "error E0561: a.points.jsonl isn't the points of a sweep" in capsys.readouterr().err
+
+
+def test_integers_of_a_param_stay_integers(small: Path) -> None:
+    small.write_text(SMALL.replace("param batch", "param scale = 1\nparam batch"))
+    run("sweep", small, "-D", "scale=0,1,1.5", "-o", "a.csv", "--jobs", "1", "--quiet")
+    rows = list(csv.DictReader(Path("a.csv").read_text("utf-8").splitlines()))
+    assert [row["scale"] for row in rows] == ["0", "1", "1.5"]
+    assert [row["command"].rpartition(" ")[2] for row in rows] == ["scale=0", "scale=1", "scale=1.5"]
+
+
+def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, *AXES, "-o", "a.csv", "--jobs", "1") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    costs = ("width of the matrix unit", "weight bandwidth")
+    assert [told.count(f"with as much {cost} or less:") for cost in (*costs, "unified buffer in use")] == [1, 1, 0]
+    assert "the page has the same for unified buffer in use" in told
 
 
 def test_a_source_that_is_wrong_stops_the_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,6 +376,10 @@ def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], meas
     best = figures.best()
     assert best is not None
     assert figures.values[best] == (max if measure == "tops" else min)(figures.values)
+
+
+def test_all_tops_have_three_digits() -> None:
+    assert [worded("tops", value) for value in (0.1, 0.0962, 12.0, 123.4)] == ["0.100", "0.0962", "12.0", "123"]
 
 
 def test_several_models_are_an_axis(small: Path) -> None:

@@ -197,7 +197,25 @@ def test_a_source_that_cannot_be_edited_says_so(server: Server, model: Path) -> 
     model.write_bytes(b"\xff")
     assert ask(server, SOURCE)[::2] == (409, f"can't edit {model}: it has text that is not UTF-8\n".encode())
     model.unlink()
-    assert ask(server, SOURCE)[::2] == (409, f"can't read {model}: no such file\n".encode())
+    model.mkdir()
+    assert ask(server, SOURCE)[::2] == (409, f"can't read {model}: is a directory\n".encode())
+
+
+def test_a_deleted_source_is_written_anew_where_that_is_known(server: Server, model: Path) -> None:
+    tag = ask(server, SOURCE)[1]["ETag"]
+    model.unlink()
+    status, gone, body = ask(server, SOURCE)
+    assert (status, body) == (404, b"small.tpu has been deleted\n")
+    assert saving(server, WRONG, tag)[0] == 412
+    assert not model.exists()
+    status, _, body = saving(server, WRONG, gone["ETag"])
+    assert (status, body.decode(), model.read_text()) == (200, WRONG, WRONG)
+    assert saving(server, SMALL, gone["ETag"])[0] == 412, "it is there again"
+
+
+def test_the_source_says_who_may_write_it(server: Server) -> None:
+    assert ask(server, SOURCE)[1]["Allow"] == "GET, HEAD"
+    assert ask(server, SOURCE, **{"X-Tpucc-Key": server.secret})[1]["Allow"] == "GET, HEAD, PUT"
 
 
 # Events

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_file
@@ -25,6 +26,8 @@ _STAGES = {"graph": "a graph", "tile": "a tile program"}
 @click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in LISTING by their digests.")
 def command(listing: Path, output: Path | None, like: Path | None) -> None:
     """Assemble LISTING into a program. The verifier checks it before it is written."""
+    place = output or listing.with_suffix(".tpub")
+    keep_inputs(place)
     text = read_text(listing)
     if (kind := kind_of(text)) != "asm":
         mend = f"tpucc compile {printable(listing.name)} --like MODEL.tpu goes on from it"
@@ -34,6 +37,5 @@ def command(listing: Path, output: Path | None, like: Path | None) -> None:
     known = None if like is None else base_at(like, Options()).constants
     program, places = read_listing(text.text, text.name, known)
     check(program, places)
-    place = output or listing.with_suffix(".tpub")
     write_file(place, encode(program))
     click.echo(f"{place}: {counted(len(program.instructions), 'instruction')}")

@@ -12,6 +12,7 @@ import click
 from tpucc.api import Executable
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import PROGRAM_SUFFIX, executable_from
 from tpucc.diagnostics import printable
@@ -38,6 +39,7 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
     A and B are models or programs; without B, it is A with other options.
     """
     other = b or a
+    keep_inputs(output)
     with Progress(not quiet and not as_json) as progress:
         sides = [
             _side(a, options_a, given, quiet, progress, "--a"),

@@ -10,6 +10,7 @@ import click
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
@@ -84,6 +85,7 @@ def command(
         made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)
         told(made.warnings, progress, quiet)
     folder = output or Path("build") / stem
+    keep_inputs(*(folder / name for name in made.files))
     write_files(folder, made.files)
     files = [folder / name for name in made.files]
     if as_json:

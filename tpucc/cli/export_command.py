@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tpucc.cli.options import FILE, compile_options, like_option
-from tpucc.cli.places import refuse_others
+from tpucc.cli.places import keep_inputs, refuse_others
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import compiled, told
 from tpucc.diagnostics import counted, printable
@@ -35,8 +35,7 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
     Inputs and outputs have MODEL's names, layout and batch: images are channels last. Without -o nothing else is written over.
     """
     place = output or model.with_suffix(".int8.onnx" if quantized else ".onnx")
-    if place.resolve() == model.resolve():
-        raise click.UsageError(f"{printable(str(model))} would be written over: -o says where else to write")
+    keep_inputs(place)
     with Progress(not quiet) as progress:
         made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else "weights", progress=progress)
         progress.stage("export")

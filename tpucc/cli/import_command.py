@@ -9,7 +9,7 @@ import click
 
 from tpucc.cli.columns import filled
 from tpucc.cli.options import FILE, option
-from tpucc.cli.places import refuse_others
+from tpucc.cli.places import keep_inputs, refuse_others
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_files
 from tpucc.interop.onnx.reading.network_of import Layout
@@ -41,6 +41,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
         raise UsageError(Diagnostic("E0505", f"can't write {printable(str(target))}: a source ends in .tpu"))
     made = imported_model(model, target.stem, open_sizes(params), layout)
     files = model_files(made.source, made.weights, target.stem, target.stem)
+    keep_inputs(*(target.parent / name for name in files))
     if output is None:
         refuse_others(target.parent, files)
     write_files(target.parent, files)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from tpucc.cli.options import FILE
+from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
@@ -114,6 +115,7 @@ def start_lab(which: str, folder: Path, term: str | None) -> None:
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write the results, after every test.")
 def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, ...], json_file: Path | None) -> int:
     """Run the public tests on the lab in DIR. Exit status 1 unless all pass; pictures of what your code did are in DIR/check."""
+    keep_inputs(json_file)
     lab, variant = _asked(path, which, term)
     click.echo(_heading(lab, variant))
     done = check(lab, path, variant, only, lambda sofar: _follow(sofar, json_file))
@@ -189,6 +191,7 @@ def grade_lab(
     **table: Any,
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
+    keep_inputs(json_file, table["output"])
     lab, variant = _asked_by_grader(path, which, term)
     if whole_class and (json_file is not None or only):
         raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
@@ -304,6 +307,7 @@ def lab_board(folder: Path, output: Path | None) -> None:
     """The leaderboard of the results in a folder: the least first, equal ones by their names."""
     from tpucc.labs.board import as_page, as_text, board
 
+    keep_inputs(output, more=folder.glob("*.json"))
     found = board(folder)
     click.echo(as_text(found))
     if found.left_out:

@@ -10,6 +10,7 @@ import click
 
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, data_option, option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.files import write_file
@@ -58,6 +59,7 @@ def command(
     output: Path | None,
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
+    keep_inputs(output)
     text = read_text(graph)
     require_version(text)
     steps = list(_steps(wanted, _known(passes, plugin_timeout)))

@@ -13,6 +13,7 @@ import click
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
@@ -77,6 +78,7 @@ def command(
         raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
     if batches is not None and (len(cores) > 1 or timing != OVERLAPPED):
         raise click.UsageError("--batches is of one number of cores, and of --timing overlapped")
+    keep_inputs(trace)
     charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
     with Progress(not quiet and not as_json) as progress:
         runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress).runtime for count in cores]

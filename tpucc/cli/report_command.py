@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from tpucc.cli.options import FILE, compile_options, like_option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy
@@ -42,6 +43,8 @@ class Window(click.ParamType[range]):
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(model: Path, output: Path | None, values: range | None, quiet: bool, **given: Any) -> None:
     """Write the self-contained page of MODEL: source, numbers, and every picture."""
+    place = output or Path(f"{stem_of(model)}.html")
+    keep_inputs(place)
     with Progress(not quiet) as progress:
         compilation = compiled(model, given, quiet, progress=progress)
         assert compilation.program is not None
@@ -51,7 +54,6 @@ def command(model: Path, output: Path | None, values: range | None, quiet: bool,
         made = artifacts(
             compilation, runtime, stem_of(model), ("report",), accuracy, window=_chosen(values, len(compilation.program.instructions))
         )
-    place = output or Path(f"{stem_of(model)}.html")
     write_file(place, made.files["report.html"])
     if not quiet:
         click.echo(f"{place}: open it in a browser")

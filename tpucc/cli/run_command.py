@@ -14,6 +14,7 @@ from tpucc.api import Executable
 from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import given_arrays, held_out, held_out_file
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
@@ -65,6 +66,7 @@ def command(
     """
     with Progress(not quiet and not as_json) as progress:
         require(backend)
+        keep_inputs(output_file, quantized_output)
         exe = executable_from(model, given, quiet, progress).with_backend(backend)
         runtime = exe.runtime
         given_inputs, labels, origin = inputs_of(exe, input_file)

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import Dump
 from tpucc.compilation import Snapshot
@@ -50,6 +51,7 @@ def compile_step(
     progress.stage("draw and write the files")
     files = step_files(made, step, dump.with_data)
     folder = output or Path("build") / model.stem
+    keep_inputs(*(folder / name for name in files))
     write_files(folder, files)
     paths = [printable(str(folder / name)) for name in files]
     parts = parts_of(step)

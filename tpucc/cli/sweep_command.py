@@ -12,6 +12,7 @@ import click
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, pass_options
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
@@ -90,6 +91,7 @@ def command(
     table = output or _default(models)
     require_format(table)
     page = page or table.with_suffix(".html")
+    keep_inputs(table, page, journal_of(table))
     with Progress(not quiet and not as_json) as progress, Journal(journal_of(table), plan.identity, plan.count) as journal:
         before = plan.count - len(journal.missing)
         found = _run(plan, journal, jobs, scheduler, progress)
@@ -98,7 +100,7 @@ def command(
         if plan.count <= LARGEST:
             write_file(page, sweep_page(found).encode())
         _print(found, (table, page), before, as_json, quiet)
-        return int(all(row["error"] for row in found))
+        return _ended(found)
 
 
 def _given(given: dict[str, Any]) -> dict[str, Any]:
@@ -122,6 +124,14 @@ def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, 
         done = plan.count - len(journal.missing)
         say(f"note: {done:,} of {counted(plan.count, 'point')} are done; the same command goes on from there")
         raise
+
+
+def _ended(found: Points) -> int:
+    """The exit status: 1 where no point can be compiled, and then the error of the first one is said."""
+    if any(not row["error"] for row in found):
+        return 0
+    say(f"error {found[0]['error']}: no point can be compiled; the first: {printable(found[0]['reason'])}")
+    return 1
 
 
 def _default(models: tuple[Path, ...]) -> Path:

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, json_option, option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_files
@@ -32,6 +33,8 @@ INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""
 
 
+WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
+"""Files that every training writes."""
 ELSEWHERE = dict.fromkeys(("--batch", "--batch-size"), "the batch is a param of the source: -D batch=…") | dict.fromkeys(
     ("--rate", "--lr", "--learning-rate", "--optimizer"), "the source says it: optimizer adam(rate=…)"
 )
@@ -71,6 +74,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
     """
     source = read_source(model)
     folder = output or Path("build") / model.stem
+    keep_inputs(*(folder / name for name in WRITTEN), named=False)
     with Progress(not quiet and not as_json) as progress:
         progress.stage("make the step graph")
         session = started(source, model.parent, model.stem, params, Settings(**given))

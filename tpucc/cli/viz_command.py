@@ -10,6 +10,7 @@ import click
 from tpucc.api import Executable
 from tpucc.cli.losses import layer_errors
 from tpucc.cli.options import FILE, compile_options, like_option
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
@@ -28,6 +29,7 @@ from tpucc.viz.tables import wrapped
 def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: Any) -> None:
     """Draw one picture of MODEL, a source (.tpu) or a program (.tpub)."""
     place = output or Path(f"{kind}.svg")
+    keep_inputs(place)
     with Progress(not quiet) as progress:
         exe = executable_from(model, given, quiet, progress)
         progress.stage("draw")

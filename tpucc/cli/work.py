@@ -13,6 +13,7 @@ from tpucc.api import Executable
 from tpucc.cli.labelled import held_out, held_out_file
 from tpucc.cli.messages import say
 from tpucc.cli.options import options_from
+from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
@@ -47,6 +48,7 @@ class Dump:
         if self.folder is not None and snapshot.stage not in ("parse", "verify"):
             place = self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}"
             text = stamped(snapshot.text(self.with_data), "#" if snapshot.suffix == ".graph" else ";")
+            keep_inputs(place)
             write_file(place, text.encode())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
 from tpucc.diagnostics import Diagnostic, Label, Source, UsageError, did_you_mean, listed
@@ -14,6 +14,12 @@ from tpucc.frontend.parse import parse_expression
 from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.values import POISON, Value, describe, has_tensor, poisoned
 from tpucc.values import dataclass
+
+
+def unknown_param(name: str, declared: Collection[str]) -> UsageError:
+    """The error of a -D whose name the source doesn't have."""
+    known = f"its params are {listed(list(declared))}" if declared else "it declares none"
+    return UsageError(Diagnostic("E0510", f"the source has no param {name} for -D to set", help=(did_you_mean(name, declared) or known,)))
 
 
 @dataclass(eq=False)
@@ -54,9 +60,7 @@ class Params:
         """Evaluates the values of `-D`. Raises `UsageError` for a name that the source doesn't have, or a value that is none."""
         for name, text in self.given.items():
             if name not in self.declared:
-                known = f"its params are {listed(list(self.declared))}" if self.declared else "it declares none"
-                mend = did_you_mean(name, self.declared) or known
-                raise UsageError(Diagnostic("E0510", f"the source has no param {name} for -D to set", help=(mend,)))
+                raise unknown_param(name, self.declared)
             self._values[name] = self._read(name, text)
 
     def _evaluated(self, param: ast.Param) -> Value:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, printable
 from tpucc.files import inside, opened, unreadable
+from tpucc.frontend.ast import Directive, Text, TopLevel
 from tpucc.frontend.elaborate import Limits, Model
+from tpucc.frontend.parse import parse
 from tpucc.interop.archive import naming, read_arrays
 from tpucc.interop.foreign import foreign
 from tpucc.interop.programs import suggestion
@@ -48,6 +50,21 @@ def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
         where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
         mend = "a source is text and ends in .tpu" if b"\0" in data else "save it as UTF-8"
         raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
+
+
+def items_of(path: Path) -> Sequence[TopLevel]:
+    """What stands at the top of a source; nothing for another file. Raises the errors of reading and parsing it."""
+    return parse(read_source(path)).items if path.suffix == ".tpu" else ()
+
+
+def files_of(path: Path, keywords: Collection[str] = ("weights", "calibration")) -> Iterator[Path]:
+    """A source and those files that it names by these keywords and that are there. Raises the errors of reading and parsing it."""
+    yield path
+    for item in items_of(path):
+        if isinstance(item, Directive) and item.keyword in keywords and isinstance(item.value, Text):
+            named = path.parent / "".join(part for part in item.value.parts if isinstance(part, str))
+            if named.is_file():  # a missing one is an error of compiling, which says where it is named
+                yield named
 
 
 def _imported(path: Path, params: Mapping[str, str]) -> Source:

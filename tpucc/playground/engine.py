@@ -206,10 +206,17 @@ def _made(model: Model) -> Iterator[tuple[Compilation, Runtime]]:
         try:
             compilation = compile_source(Source(model.name, model.source), folder, _options(model, folder))
         except Error as error:
-            found = [replace(each, message=each.message.replace(f"{place}{os.sep}", "")) for each in error.diagnostics]
+            found = [replace(each, message=_called(each.message.replace(f"{place}{os.sep}", ""), model)) for each in error.diagnostics]
             raise type(error)(found, error.source) from None
         assert compilation.program is not None
         yield compilation, Runtime(compilation.program)
+
+
+def _called(message: str, model: Model) -> str:
+    """A message that calls the visitor's Python so, and not by the name of a file that the visitor hasn't seen."""
+    for name in (PASS, *(f"{stage}.py" for stage in model.stages)):
+        message = message.replace(f"the file {name}", "your Python").replace(name, "your Python")
+    return message
 
 
 def _options(model: Model, folder: Path) -> Options:

@@ -15,7 +15,7 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeGuard, TypeVar
 
 from tpucc import plugins
 from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
@@ -102,11 +102,15 @@ class Guest:
         if isinstance(error, SystemExit):
             return self.error("E0521", "raised SystemExit, which would end tpucc", "return a result, or raise an exception", line=line)
         more = tuple(d for d in getattr(error, "diagnostics", ()) if type(d) is Diagnostic) if isinstance(error, Error) else ()
-        text = "" if more else _text(error)
+        text = "" if more else error.msg if self._unread(error) and type(error.msg) is str else _text(error)
         return self.error("E0521", f"raised {name}: {text}" if text else f"raised {name}", line=line, more=more)
 
+    def _unread(self, error: BaseException) -> TypeGuard[SyntaxError]:
+        """Whether Python can't read this file: the text of such an exception ends in its place, which the message has already."""
+        return isinstance(error, SyntaxError) and error.filename == self.file and type(error.lineno) is int
+
     def _line(self, error: BaseException) -> int:
-        if isinstance(error, SyntaxError) and error.filename == self.file and type(error.lineno) is int:
+        if self._unread(error) and error.lineno is not None:
             return error.lineno
         frames, trace = [], error.__traceback__
         while trace is not None:

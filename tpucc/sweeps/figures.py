@@ -19,7 +19,7 @@ COSTS: Mapping[str, str] = {
     "ub_peak_bytes": "unified buffer in use",
     "weight_bandwidth": "weight bandwidth",
     "host_bandwidth": "host bandwidth",
-    "mxu": "rows and columns of the matrix unit",
+    "mxu": "width of the matrix unit",
     "clock_hz": "clock",
     "accumulator_rows": "accumulator rows",
     "unified_buffer_rows": "unified buffer rows",
@@ -65,6 +65,12 @@ class Figures:
     def costs(self) -> tuple[str, ...]:
         """The costs that differ between points."""
         return tuple(name for name in COSTS if self._several(name))
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """The costs that axes have, one for each axis."""
+        own = [[name for name in axis.names if name in self.costs] for axis in self.plan.axes if axis.kind == "set"]
+        return tuple(names[0] for names in own if names)
 
     def best(self) -> int | None:
         """The best point, the first of several; None where nothing was compiled."""
@@ -115,7 +121,7 @@ def worded(name: str, value: float) -> str:
         return f"{value / 1e9:.4g} GB/s"
     if name == "clock_hz":
         return f"{value / 1e6:.4g} MHz"
-    return f"{value:.3g}" if name == "tops" else f"{value:,.0f}"
+    return f"{value:#.3g}".rstrip(".") if name == "tops" else f"{value:,.0f}"
 
 
 def heads(figures: Figures) -> Iterator[str]:

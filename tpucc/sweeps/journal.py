@@ -1,6 +1,7 @@
 """The points that are done: a file to which each appends a line, and from which a second run goes on.
 
-The first line says which sweep it is. A line that was cut when its writer was killed doesn't count, and is removed.
+The first line says which sweep it is. A line that was cut when its writer was killed doesn't count, and is removed. A line that no sweep
+writes doesn't count either: its point is computed again.
 """
 
 from __future__ import annotations
@@ -14,15 +15,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.files import unreadable, write_file
-from tpucc.sweeps.rows import Row
+from tpucc.sweeps.rows import Row, row_of_line
 
 with suppress(ImportError):  # not on Windows, where nothing keeps two commands apart
     import fcntl
 
 SHOWN = 80
 """Characters of a difference in a message."""
+
+
+class _Identity(msgspec.Struct):
+    """The first line: `Plan.identity`."""
+
+    tpucc: str
+    models: dict[str, str]
+    options: list[str]
+    axes: dict[str, list[str]]
 
 
 class Journal:
@@ -73,9 +85,10 @@ class Journal:
     def row(self, point: int) -> Row:
         """The results of a point that is done."""
         self._file.seek(self._places[point])
-        found = json.loads(self._file.readline())
-        del found["point"]
-        return dict(found)
+        found = row_of_line(self._file.readline())
+        if found is None:
+            raise _refused(self.path, "has changed since it was read")
+        return found[1]
 
     def _lock(self) -> None:
         with suppress(NameError):
@@ -86,10 +99,10 @@ class Journal:
 
     def _require_same(self, identity: Mapping[str, Any]) -> None:
         try:
-            found = json.loads(self._file.readline())
-            differing = [key for key in identity if found[key] != identity[key]]
-        except (ValueError, KeyError, TypeError):
+            found = msgspec.to_builtins(msgspec.json.decode(self._file.readline(), type=_Identity))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise _refused(self.path, "isn't the points of a sweep") from None
+        differing = [key for key in identity if found[key] != identity[key]]
         if differing:
             key = differing[0]
             raise _refused(self.path, f"has the points of another sweep: {_difference(key, found[key], identity[key])}")
@@ -98,9 +111,9 @@ class Journal:
         """Where each line begins. The file ends after the last whole line then."""
         end = place = self._file.tell()
         for line in iter(self._file.readline, b""):
-            point = _point(line)
-            if point is not None and 0 <= point < len(self._places) and self._places[point] < 0:
-                self._places[point] = place
+            kept = row_of_line(line) if line.endswith(b"\n") else None
+            if kept is not None and kept[0] < len(self._places) and self._places[kept[0]] < 0:
+                self._places[kept[0]] = place
             place += len(line)
             end = place if line.endswith(b"\n") else end
         self._file.truncate(end)
@@ -113,16 +126,6 @@ def journal_of(table: Path) -> Path:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-
-
-def _point(line: bytes) -> int | None:
-    """The point of a whole line; None for anything else."""
-    try:
-        found = json.loads(line) if line.endswith(b"\n") else {}
-        point = found["point"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return point if type(point) is int else None
 
 
 def _difference(key: str, there: Any, here: Any) -> str:

@@ -15,9 +15,9 @@ import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.driver import passes_of
 from tpucc.files import read_file
-from tpucc.frontend.ast import Directive, Text
-from tpucc.frontend.parse import parse
-from tpucc.interop.sources import read_source
+from tpucc.frontend.ast import Param
+from tpucc.frontend.params import unknown_param
+from tpucc.interop.sources import files_of, items_of
 from tpucc.options import FLAGS as COMPILING
 from tpucc.options import Options, options_of
 from tpucc.passes.plugins import installed_passes, passes_of_file
@@ -55,8 +55,8 @@ class Plan:
         return math.prod(self.sizes)
 
     def require(self, most: int) -> None:
-        """Raises `UsageError` E0560 for an axis that is there twice, a model that is, or more than `most` points; and what is wrong with
-        the options of all points."""
+        """Raises `UsageError` E0560 for an axis that is there twice, a model that is, or more than `most` points; E0510 for a param that no
+        model has; and what is wrong with the options of all points."""
         require_apart(self.axes)
         if len(set(self.models)) < len(self.models):
             raise wrong("a model is given twice")
@@ -66,6 +66,15 @@ class Plan:
             raise wrong(text, f"--most {self.count} allows them")
         require_compilable(self.base.target)
         passes_of(self.base)
+        self._require_params()
+
+    def _require_params(self) -> None:
+        """Raises `UsageError` E0510 for a param that no model has: no point could be compiled."""
+        declared = {item.name.text: None for model in self.models for item in items_of(Path(model)) if isinstance(item, Param)}
+        for axis in self.axes if all(Path(model).suffix == ".tpu" for model in self.models) else ():
+            for name in axis.names if axis.kind == "param" else ():
+                if name not in declared:
+                    raise unknown_param(name, declared)
 
     def places(self, point: int) -> tuple[int, ...]:
         """The model's place, and that of each axis's value."""
@@ -131,7 +140,7 @@ class Plan:
         """What a table is of: tpucc's version, the models and the files that they need by their digests, options and axes."""
         return {
             "tpucc": tpucc.__version__,
-            "models": {model: _digest(*_files_of(model)) for model in self.models},
+            "models": {model: _digest(*files_of(Path(model))) for model in self.models},
             "options": [*self.words, _digest(*self._files(), values=repr(self.given.get("target")))],
             "axes": {f"{FLAGS[axis.kind]} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
         }
@@ -142,17 +151,6 @@ class Plan:
         named = [self.given.get("weights"), self.given.get("calibration"), *(self.given.get("passes") or ())]
         named += [*(self.given.get("stages") or {}).values(), target if str(target).endswith(".toml") else None]
         yield from (Path(name) for name in named if name is not None)
-
-
-def _files_of(model: str) -> Iterator[Path]:
-    """A source and the files that it names. Raises the errors of reading and parsing it."""
-    path = Path(model)
-    yield path
-    for item in parse(read_source(path)).items if path.suffix == ".tpu" else ():
-        if isinstance(item, Directive) and item.keyword in ("weights", "calibration") and isinstance(item.value, Text):
-            named = path.parent / "".join(part for part in item.value.parts if isinstance(part, str))
-            if named.is_file():  # a missing one is an error of compiling, which says where it is named
-                yield named
 
 
 def _digest(*files: Path, values: str = "") -> str:

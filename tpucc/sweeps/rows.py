@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from tpucc.diagnostics import Error
+from tpucc.sim.bottleneck import BOTTLENECKS
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.plan import Plan
@@ -46,6 +49,14 @@ RESULTS: Mapping[str, tuple[type, Callable[[Stats], Any]]] = {
 `host_bytes` are those of both directions."""
 FAILURE = ("error", "reason")
 """The columns of a point that can't be compiled: the error's code and its message."""
+_COUNT = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_KEPT = {int: _COUNT, float: Annotated[float, msgspec.Meta(ge=0)], str: str}
+_RESULTS = {name: _KEPT[kind] for name, (kind, _) in RESULTS.items()} | {"bottleneck": Literal[tuple(str(name) for name in BOTTLENECKS)]}
+_FAILURE = {"error": Annotated[str, msgspec.Meta(pattern=r"^E\d{4}$")], "reason": str}
+_LINES = [
+    msgspec.json.Decoder(msgspec.defstruct("Line", [("point", _COUNT), *fields.items()], forbid_unknown_fields=True))
+    for fields in (_RESULTS, _FAILURE)
+]
 
 
 def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
@@ -64,6 +75,17 @@ def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
 
 def failed(code: str, reason: str) -> Row:
     return dict(zip(FAILURE, (code, reason), strict=True))
+
+
+def row_of_line(line: bytes) -> tuple[int, Row] | None:
+    """The point and the row of a line that a sweep has kept; None for what no sweep writes: other types, numbers out of their ranges."""
+    for decoder in _LINES:
+        try:
+            found = msgspec.structs.asdict(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        return found.pop("point"), found
+    return None
 
 
 def columns(plan: Plan) -> dict[str, type]:
@@ -86,13 +108,14 @@ _TAKEN = {"model", "command", *RESULTS, *FAILURE}
 
 
 def settings(plan: Plan, point: int) -> Iterator[tuple[str, Any]]:
-    """The columns that say which point it is, with its values: numbers where all of the column's are."""
+    """The columns that say which point it is, with its values: numbers where all of the column's are, as the command has them."""
     yield "model", plan.model(point)
     kinds = settings_columns(plan)
     names = iter(list(kinds)[1:])
-    for _, _, text in plan.pairs(point):
+    for axis, _, text in plan.pairs(point):
         name = next(names)
-        yield name, text if kinds[name] is str else kinds[name](_value(text))
+        value = _value(text)
+        yield name, text if kinds[name] is str else value if axis.kind == "param" else kinds[name](value)
 
 
 def whole(plan: Plan, point: int, found: Row) -> dict[str, Any]:

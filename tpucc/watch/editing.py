@@ -17,6 +17,14 @@ class ChangedError(Exception):
     """The file has other bytes than those that the edited text was made from."""
 
 
+class GoneError(Exception):
+    """The file isn't there any more."""
+
+
+GONE = '"gone"'
+"""The tag of a file that isn't there."""
+
+
 class Edited:
     """A source file, read and written by the threads of the requests. Contents come with their tag, which differs when a byte does."""
 
@@ -25,7 +33,9 @@ class Edited:
         self._saving = Lock()
 
     def read(self) -> tuple[bytes, str]:
-        """The file as UTF-8, and its tag. Raises `UsageError` where it can't be read, or isn't UTF-8, and `LimitError`."""
+        """The file as UTF-8, and its tag. Raises `GoneError`; `UsageError` where it can't be read, or isn't UTF-8; and `LimitError`."""
+        if not os.path.lexists(self._path):
+            raise GoneError(f"{self._path.name} has been deleted")
         content = read_file(self._path, most=LARGEST)
         try:
             content.decode()
@@ -35,13 +45,18 @@ class Edited:
 
     def write(self, text: bytes, known: str) -> tuple[bytes, str]:
         """The file after it has this text in place of the one with the tag `known`; its line ends and its mode stay, and a link stays one.
+        One that has been deleted, and is known to be `GONE`, is written anew.
 
         Raises `ChangedError`, and what `read` and `write_file` raise.
         """
         with self._saving:
-            old, tag = self.read()
+            gone = not os.path.lexists(self._path)
+            old, tag = (b"", GONE) if gone else self.read()
             if tag != known:
                 raise ChangedError(f"not saved: {self._path.name} has changed on the disk")
+            if gone:
+                write_file(self._path, text)
+                return self.read()
             place = Path(os.path.realpath(self._path))
             mode = stat.S_IMODE(place.stat().st_mode)
             write_file(place, text.replace(b"\n", b"\r\n") if b"\r\n" in old else text)

@@ -14,7 +14,7 @@ from threading import Condition
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, reason
-from tpucc.watch.editing import ChangedError, Edited
+from tpucc.watch.editing import GONE, ChangedError, Edited, GoneError
 from tpucc.watch.loopback import HEADERS, PLAIN, LoopbackHandler, LoopbackServer
 from tpucc.watch.page import page
 from tpucc.watch.site import View
@@ -105,7 +105,7 @@ class Handler(LoopbackHandler):
         if self.place != SOURCE:
             return self.do_POST()
         text = self.content(PLAIN)
-        if text is None or not compare_digest(self.headers.get(KEY, "").encode(), self.server.secret.encode()):
+        if text is None or not self._saves:
             return self.refuse("not saved: open the address that tpucc watch printed when it started")
         return self._source(text)
 
@@ -115,16 +115,23 @@ class Handler(LoopbackHandler):
 
     do_DELETE = do_PATCH = do_OPTIONS = do_POST
 
+    @property
+    def _saves(self) -> bool:
+        """Whether who asks knows the key."""
+        return compare_digest(self.headers.get(KEY, "").encode(), self.server.secret.encode())
+
     def _source(self, text: bytes | None) -> None:
-        """The source as it is, or after it has been written; a tag says which bytes it has."""
-        source = self.server.source
+        """The source as it is, or after it has been written; a tag says which bytes it has, and `Allow` whether who asks may write it."""
+        source, allowed = self.server.source, {"Allow": "GET, HEAD, PUT" if self._saves else "GET, HEAD"}
         try:
             body, tag = source.read() if text is None else source.write(text, self.headers.get("If-Match", ""))
         except ChangedError as error:
             return self.send(HTTPStatus.PRECONDITION_FAILED, PLAIN, f"{error}\n".encode())
+        except GoneError as error:
+            return self.send(HTTPStatus.NOT_FOUND, PLAIN, f"{error}\n".encode(), {"ETag": GONE, **allowed})
         except Error as error:
             return self.send(HTTPStatus.CONFLICT, PLAIN, f"{error.diagnostics[0].message}\n".encode())
-        return self.send(HTTPStatus.OK, PLAIN, body, {"ETag": tag})
+        return self.send(HTTPStatus.OK, PLAIN, body, {"ETag": tag, **allowed})
 
     def _events(self) -> None:
         """The state now and after every change, as server-sent events, until the reader goes or the server stops."""

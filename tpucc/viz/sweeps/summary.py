@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, listed
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
 from tpucc.sweeps.points import Points
 from tpucc.viz.tables import table, wrapped
 
 SHOWN = 12
-"""Points of the front that the summary has."""
+"""Points of a front that the summary has."""
+FRONTS = 3
+"""Fronts that the summary has."""
 
 
 def summary(found: Points) -> str:
-    """What was compiled, the best point, and the front of the first cost that differs."""
+    """What was compiled, the best point, and the fronts of the costs that were swept, or else of the first one that differs."""
     figures = figures_of(found)
     parts = ["\n".join(wrapped(sentence, "  ") for sentence in heads(figures))]
     best = figures.best()
@@ -22,8 +24,10 @@ def summary(found: Points) -> str:
         row = found[best]
         parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}: {row['explanation']}", "  "))
         parts.append(row["command"])
-    if figures.costs:
-        parts.append(_front(found, figures, figures.costs[0]))
+    shown = (figures.swept or figures.costs[:1])[:FRONTS]
+    parts += [_front(found, figures, cost) for cost in shown]
+    if more := [COSTS[cost] for cost in figures.costs if cost not in shown]:
+        parts.append(wrapped(f"the page has the same for {listed(more)}", "  "))
     return "\n\n".join(parts)
 
 

@@ -4,12 +4,14 @@ import { editor, languages } from "editor";
 
 const KEY = new URLSearchParams(location.search).get("key") ?? "";
 const LOST = "tpucc watch can't be reached";
+const CLOSED = "this page can't save: open the address that tpucc watch printed when it started";
 const source = editor($("source"), languages.model(JSON.parse($("words").textContent)), "source of the model", edited, save);
 const report = $("report");
 
-/** The file as it was when it was last read or written here, and as it is if the visitor has to choose. */
+/** The file as it was when it was last read or written here, and as it is if the visitor has to choose: without a text it has been deleted. */
 let kept = { text: "", tag: "" };
 let other = null;
+let saves = true;
 
 /** What asks the server is done one after the other: an old answer never comes after a new one. */
 let last = Promise.resolve();
@@ -21,8 +23,13 @@ const say = (words) => ($("status").textContent = words);
 /** After the text, or what is known of the file, has changed. */
 function edited() {
   $("save").disabled = !unsaved();
+  const gone = other?.text === null;
   $("conflict").hidden = other === null;
-  say(unsaved() ? "not saved: Ctrl-S writes the file" : "");
+  $("differs").textContent = gone ? "The file has been deleted. What stands here is in no file." : "The file has other text now. What you have written here is not saved.";
+  $("take").hidden = gone;
+  $("over").textContent = gone ? "Save mine" : "Save mine over it";
+  if (!saves) return say(CLOSED);
+  return say(unsaved() ? "not saved: Ctrl-S writes the file" : "");
 }
 
 /** @param {Response} answer */
@@ -32,7 +39,12 @@ async function contents(answer) {
 
 /** Shows the file as it is. A text that isn't saved stays until the visitor has chosen. */
 async function follow() {
-  const answer = await fetch("source");
+  const answer = await fetch("source", { headers: { "X-Tpucc-Key": KEY } });
+  saves = answer.headers.get("Allow")?.includes("PUT") ?? saves;
+  if (answer.status === 404) {
+    other = { text: null, tag: answer.headers.get("ETag") };
+    return edited();
+  }
   if (!answer.ok) return say(await answer.text());
   const found = await contents(answer);
   other = found.tag === kept.tag || found.text === source.text() || !unsaved() ? null : found;
