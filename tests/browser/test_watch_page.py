@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.legibility import legibility
+from tests.support.cases import one_of
+from tests.support.legibility import legibility_in_both_themes
 from tests.support.playground import builder
 from tests.support.visits import settle
 from tests.support.watching import SMALL, WRONG, recipe
@@ -94,12 +95,14 @@ def test_an_edit_becomes_the_page_and_the_selection_stays(page: Page, watched: W
     assert page.url == watched.address + HASH
 
 
-def test_an_error_stands_at_its_line_until_it_is_mended(page: Page, watched: Watched) -> None:
-    watched.save(WRONG)
+def test_an_error_stands_at_its_line_in_view_until_it_is_mended(page: Page, watched: Watched) -> None:
     mark = page.locator("mark.error")
-    mark.wait_for()
+    watched.save("\n" * 500 + WRONG)
+    page.locator(".line.marked b").get_by_text("504").wait_for()
+    page.wait_for_function("() => { const y = document.querySelector('mark.error').getBoundingClientRect().y; return y > 0 && y < 800; }")
+    watched.save(WRONG)
+    page.locator(".line.marked b").get_by_text("4", exact=True).wait_for()
     assert mark.inner_text() == "v"
-    assert page.locator(".line.marked b").inner_text() == "4"
     carets = page.locator(".carets i").bounding_box()
     place = mark.bounding_box()
     assert carets is not None
@@ -112,14 +115,14 @@ def test_an_error_stands_at_its_line_until_it_is_mended(page: Page, watched: Wat
     assert page.url == watched.address + HASH
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_error_can_be_read_in_both_themes(scheme: str, page: Page, watched: Watched) -> None:
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+def test_an_error_can_be_read_in_both_themes_and_its_code_leads_to_its_explanation(page: Page, watched: Watched) -> None:
     watched.save(WRONG)
     page.locator("mark.error").wait_for()
-    found = legibility(page)
+    found = legibility_in_both_themes(page)
     assert found.count > 10
     assert found.faults == []
+    page.get_by_role("link", name="E0201").click()
+    page.get_by_text("# E0201: ").wait_for()
 
 
 def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page, watched: Watched) -> None:
@@ -173,19 +176,6 @@ def test_the_tour_comes_with_the_report_and_not_with_errors(page: Page, watched:
     page.locator(".tour").wait_for()
     assert page.locator("#tour").is_visible()
     page.evaluate("window.name = ''")
-
-
-def test_the_code_leads_to_its_explanation(page: Page, watched: Watched) -> None:
-    watched.save(WRONG)
-    page.get_by_role("link", name="E0201").click()
-    page.get_by_text("# E0201: ").wait_for()
-
-
-def test_an_error_far_down_comes_into_view(page: Page, watched: Watched) -> None:
-    watched.save("\n" * 500 + WRONG)
-    mark = page.locator("mark.error")
-    mark.wait_for()
-    page.wait_for_function("() => { const y = document.querySelector('mark.error').getBoundingClientRect().y; return y > 0 && y < 800; }")
 
 
 def test_a_page_says_when_the_server_is_gone(page: Page, watched: Watched, record: Record) -> None:
@@ -294,6 +284,7 @@ def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(
     record.faults[:] = [fault for fault in record.faults if "412" not in fault]
 
 
+@pytest.mark.parametrize("editing", one_of(2, ["a text area", "CodeMirror"]), indirect=True)
 def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watched, record: Record) -> None:
     desk.goto(watched.server.root)
     desk.locator("#source").get_by_role("textbox").wait_for()
@@ -326,14 +317,13 @@ def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched
     record.faults[:] = [fault for fault in record.faults if "404" not in fault]
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_the_desk_can_be_read_at_both_widths(desk: Page, watched: Watched, width: int, scheme: str) -> None:
-    desk.set_viewport_size({"width": width, "height": 800})
-    desk.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+def test_the_desk_can_be_read_at_both_widths(desk: Page, watched: Watched) -> None:
     watched.save("\n" * 60 + WRONG)
     desk.locator("#messages .error").wait_for()
     pane = desk.frame_locator("#report").locator(".tpucc-errors")
     pane.locator("mark.error").wait_for()
-    assert pane.evaluate("(pane) => pane.offsetHeight / innerHeight") < 0.31, "the last good report stays in sight"
-    assert desk.evaluate("document.documentElement.scrollWidth") <= width
-    assert legibility(desk).faults == []
+    for width in (1280, 390):
+        desk.set_viewport_size({"width": width, "height": 800})
+        assert pane.evaluate("(pane) => pane.offsetHeight / innerHeight") < 0.31, "the last good report stays in sight"
+        assert desk.evaluate("document.documentElement.scrollWidth") <= width
+        assert legibility_in_both_themes(desk).faults == []

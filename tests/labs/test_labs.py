@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tpucc.labs import labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
-from tpucc.labs.lab import Failed, Lab, Plain, Term
+from tpucc.labs.lab import Failed, Lab, Plain, Term, Test
 
 ROOT = Path(__file__).parents[2]
 EXPLOITED = Path(__file__).parent / "exploits"
@@ -58,10 +59,16 @@ class Here:
         return self._files[name]
 
 
+@cache
+def all_tests(lab: Lab, term: Term) -> tuple[Test, ...]:
+    """All tests of a lab, made once: they change nothing that they share, and hand out copies."""
+    return (*lab.public(term), *lab.hidden(term, SEED))
+
+
 def results(lab: Lab, given: Mapping[str, str] | str, term: Term, only: str = "") -> list[Result]:
     """What the tests find in files, or in the main one alone; or what the test of this name finds."""
     submission = submitted(lab, {lab.file: given} if isinstance(given, str) else given, term)
-    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if not only or test.name == only]
+    found = [run(test, submission) for test in all_tests(lab, term) if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []
     return found
 
@@ -91,7 +98,7 @@ MISTAKES = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in lab
 
 @pytest.mark.parametrize(("lab", "term"), PAIRS)
 def test_the_reference_gets_all_points(lab: Lab, term: Term) -> None:
-    tests = (*lab.public(term), *lab.hidden(term, SEED))
+    tests = all_tests(lab, term)
     assert sum(test.points for test in tests) == 100
     assert len({test.name for test in tests}) == len(tests)
     found = results(lab, files_of(lab, reference(lab)), term)
@@ -120,7 +127,7 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path) -> 
     assert named is not None
     for term in TERMS:
         submission = submitted(lab, files_of(lab, path), term)
-        tests = sorted((*lab.public(term), *lab.hidden(term, SEED)), key=lambda test: (test.name != named["test"], -test.points))
+        tests = sorted(all_tests(lab, term), key=lambda test: (test.name != named["test"], -test.points))
         found = run(tests[0], submission)
         assert tests[0].name == named["test"]
         assert not found.outcome.passed
@@ -159,7 +166,7 @@ ANSWERED = [lab for lab in labs() if lab.functions and not lab.open]
 
 @pytest.mark.parametrize("lab", ANSWERED, ids=lambda lab: lab.name)
 def test_one_answer_to_everything_gets_the_floor(lab: Lab) -> None:
-    tests = (*lab.public(TERMS[0]), *lab.hidden(TERMS[0], SEED))
+    tests = all_tests(lab, TERMS[0])
     for said, answer in ANSWERS.items():
         found = [run(test, Here(dict.fromkeys(lab.functions, answer))) for test in tests]
         assert [result.fault for result in found if result.fault] == []

@@ -25,3 +25,13 @@ class Legibility:
 def legibility(page: Page) -> Legibility:
     """Of all texts that can be seen now, those aside that recede on purpose."""
     return Legibility(**page.evaluate(_SCRIPT, LEAST))
+
+
+def legibility_in_both_themes(page: Page) -> Legibility:
+    """The texts of the theme that has fewer, and the faults of both; the page is dark after it."""
+    found = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found[scheme] = legibility(page)
+    faults = [f"{scheme}: {fault}" for scheme, one in found.items() for fault in one.faults]
+    return Legibility(min(one.count for one in found.values()), faults)
