@@ -28,7 +28,7 @@ from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome
 from tpucc.labs.one import grade_one
 from tpucc.labs.submissions import submitted
 
@@ -305,6 +305,16 @@ def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: P
     with pytest.raises(UsageError, match=f"with the isolation {kind.name}, submissions could read .*/lib/class"):
         lab_command._require_closed(kind, [], [tmp_path / "src" / "class", tmp_path / "lib" / "class" / "new"])
     lab_command._require_closed(kind, [tmp_path / "src" / "class", tmp_path / "lib" / "checkout" / "class"])
+
+
+def test_the_seed_draws_the_inputs_of_public_tests_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grade is the same with the same seed; checking draws the same every time."""
+    puzzles, seeds = find("puzzles"), list[int]()
+    monkeypatch.setattr(grading, "run", lambda test, _, seed: (seeds.append(seed), grading.Result(test, Outcome(0, ""), 0.0))[1])
+    for given in (1, 1, 2):
+        grading.grade(puzzles, tmp_path, AS_WRITTEN, given, jails.NONE, ("puzzle 1",))
+    grading.check(puzzles, tmp_path, AS_WRITTEN, ("puzzle 1",))
+    assert seeds[0] == seeds[1] != seeds[2] != seeds[3] == 0
 
 
 def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

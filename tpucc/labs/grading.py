@@ -253,19 +253,20 @@ def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
 
 
 def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
+    seed = 0 if grade.seed is None else random.Random(f"{grade.seed}/judging").getrandbits(32)
     for test in grade.tests:
-        result = run(test, submission)
+        result = run(test, submission, seed)
         grade = replace(grade, results=(*grade.results, replace(result, printed=submission.printed())))
         if watch:
             watch(grade)
     return grade
 
 
-def run(test: Test, submission: Submission) -> Result:
-    """One test. Whatever the submission answers, there is a result."""
+def run(test: Test, submission: Submission, seed: int = 0) -> Result:
+    """One test, whose inputs for answers `seed` draws. Whatever the submission answers, there is a result."""
     start = monotonic()
     fault = trouble = ""
-    asked = Asked()
+    asked = Asked(seed=seed)
     ASKED.set(asked)
     try:
         outcome = test.run(_Noted(submission, asked))

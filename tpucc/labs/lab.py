@@ -97,13 +97,21 @@ Call = tuple[str, tuple[Any, ...]]
 
 @dataclass(slots=True)
 class Asked:
-    """What a submission was asked last."""
+    """What a submission was asked last, and what draws the inputs of its answers."""
 
     call: Call | None = None
+    seed: int = 0
 
 
 ASKED: ContextVar[Asked | None] = ContextVar("ASKED", default=None)
 """Of the test that runs."""
+
+
+def judging_seed() -> int:
+    """What draws the inputs on which an answer is judged, in the test that runs. Of a grader's tests, the public ones too, no submission
+    knows it: an answer that is right on known inputs only, such as a constant, is wrong on these."""
+    asked = ASKED.get()
+    return asked.seed if asked else 0
 
 
 def last_call() -> Call | None:
