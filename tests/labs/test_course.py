@@ -700,6 +700,16 @@ def test_the_table_says_why_tests_lost_points() -> None:
     assert Row("", as_json(graded_as(Outcome(0, "all"), Outcome(0, "all")), details=True)).why == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"), [("=1+1", "'=1+1"), ("  =1+1", "'  =1+1"), ("\uff1d1+1", "'\uff1d1+1"), ("a=1", "a=1"), ("", "")]
+)
+def test_no_cell_is_a_formula_or_too_long(text: str, shown: str) -> None:
+    results = {"output": f"{text}{'x' * 400_000}", "tests": [], "extra_data": {"note": text, "like": [text]}}
+    (row,) = csv.DictReader(io.StringIO(as_csv([Row(text, results)])))
+    assert [row["name"], row["note"], row["like"]] == [shown] * 3
+    assert max(map(len, row.values())) <= 5001
+
+
 def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None:
     """The lab's file, whatever it is called, and all that it can read; of a lab of texts, the files that it asks for."""
     puzzles, main = find("puzzles"), b'exec(open("hel" + "per.txt").read())'

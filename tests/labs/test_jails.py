@@ -447,6 +447,41 @@ def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> N
         submission.call("forge", kind, seconds=5)
 
 
+LONG = b"""
+import os, msgspec
+data = msgspec.msgpack.encode({"kind": "E" * 9000, "message": "x" * 9000, "left_out": 2**63,
+                               "frames": [["A" * 40_000, 1, "f" * 9000]] * 10})
+os.write(4, len(data).to_bytes(8, "big") + data)
+"""
+
+
+def test_no_text_of_a_childs_is_long(shared: Path) -> None:
+    with cell(shared, {"f.py": LONG}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed) as caught:
+        submission.load()
+    assert len(caught.value.words) < 10_000
+    assert len(caught.value.kind) == len(caught.value.frames[0].file) == len(caught.value.frames[0].function) == 200
+    assert caught.value.left_out == 10**6
+
+
+READS_NOTHING = b"""
+import os, time, msgspec
+for _ in range(50):
+    data = msgspec.msgpack.encode({"value": [], "cpu": 0.0})
+    os.write(4, len(data).to_bytes(8, "big") + data)
+time.sleep(60)
+"""
+
+
+def test_a_child_that_reads_nothing_holds_up_nobody(shared: Path) -> None:
+    """It has answered before it was asked: no answer counts to a question that isn't read."""
+    begun = time.monotonic()
+    with cell(shared, {"f.py": READS_NOTHING}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        submission.load()
+        with pytest.raises(Failed, match=r"takes longer than 0\.5 s by the clock"):
+            submission.call("f", b"x" * 2**20, seconds=0.1)
+    assert time.monotonic() - begun < 30
+
+
 def test_an_exception_that_is_called_as_a_limit_is_one_is_no_limit(shared: Path) -> None:
     code = b"class time(Exception): pass\ndef f(): raise time('processor')"
     with cell(shared, {"f.py": code}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed) as caught:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
@@ -26,8 +27,8 @@ SEED = "TPUCC_SEED"
 """The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""
 LONGEST_NAME = 200
 """Bytes of a submission's name, above which its results get another."""
-WHY = 200
-"""Characters of a reason in the table."""
+WHY, CELL = 200, 5000
+"""Characters of a reason in the table, and of a cell: spreadsheets take 32,767."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
         _harmless(printable(first_line(row.problem))),
         _harmless(row.why),
         _harmless(printable(first_line(row.note))),
-        "; ".join(map(str, more.get("like", ()))),
+        _harmless("; ".join(map(str, more.get("like", ())))),
     )
 
 
@@ -180,5 +181,8 @@ def first_line(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text that a spreadsheet takes for no formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    """Text that a spreadsheet takes for no formula, whatever spaces it begins with and however wide its first sign is; what is too long is
+    cut."""
+    first = unicodedata.normalize("NFKC", text.lstrip()[:1])
+    shown = text if len(text) <= CELL else f"{text[: CELL - 1]}…"
+    return f"'{shown}" if first in ("=", "+", "-", "@", "\N{MINUS SIGN}") or text[:1] in ("\t", "\r") else shown
