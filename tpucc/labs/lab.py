@@ -75,7 +75,7 @@ def failing(kind: str, what: str) -> Iterator[None]:
         name = Path(error.filename).name if error.filename else what
         raise Failed(kind, f"{name} can't be read: {reason(error)}") from None
     except Exception as error:
-        raise Failed(kind, f"{what} can't be read: {error}") from None
+        raise Failed(kind, f"{what} can't be read: {str(error) or type(error).__name__}") from None
 
 
 class Submission(Protocol):
