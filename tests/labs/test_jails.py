@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -480,6 +481,42 @@ def test_a_child_that_reads_nothing_holds_up_nobody(shared: Path) -> None:
         with pytest.raises(Failed, match=r"takes longer than 0\.5 s by the clock"):
             submission.call("f", b"x" * 2**20, seconds=0.1)
     assert time.monotonic() - begun < 30
+
+
+CALLS = b"""
+import ctypes, os, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+number, flags = ctypes.c_ulong(2**20), {"newuser": 0x10000000, "newns": 0x20000}
+clone, clone3 = {"x86_64": (56, 435), "aarch64": (220, 435)}[os.uname().machine]
+tried = {
+    "shmget": lambda: libc.shmget(0, number, 0o1600), "semget": lambda: libc.semget(0, 1, 0o1600), "msgget": lambda: libc.msgget(0, 0o1600),
+    "memfd_create": lambda: libc.memfd_create(b"x", 0), "unshare": lambda: libc.unshare(flags["newuser"]),
+    "clone": lambda: libc.syscall(clone, flags["newuser"] | 17, 0, 0, 0, 0), "clone3": lambda: libc.syscall(clone3, 0, 0),
+}
+def errors():
+    return {name: ctypes.get_errno() if call() < 0 else 0 for name, call in tried.items()}
+def works():
+    threads = [threading.Thread(target=print, args=("thread",)) for _ in range(3)]
+    for thread in threads:
+        thread.start(); thread.join()
+    return subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, text=True).stdout
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine not in guest.MACHINES, reason="Linux's calls, by their numbers")
+def test_what_outlives_a_process_or_has_no_limit_is_refused(shared: Path) -> None:
+    """Shared memory beyond the limit of memory, what the next submission would find, and a user with all capabilities."""
+    with cell(shared, {"f.py": CALLS}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        assert submission.call("errors") == {name: errno.ENOSYS if name == "clone3" else errno.EPERM for name in submission.call("errors")}
+        assert submission.call("works") == "1\n"
+        assert submission.printed() == "thread\n" * 3
+
+
+def test_a_jail_without_namespaces_needs_the_refusal_of_shared_memory() -> None:
+    for jail in JAILS:
+        said = msgspec.msgpack.encode({"value": {"readable": [], "others": 0, "network": False, "filtered": False}})
+        found = jails._judged(jail, subprocess.CompletedProcess([], 0, bytes(8) + said, b""))
+        assert found.works == (jail.name != "user")
 
 
 def test_an_exception_that_is_called_as_a_limit_is_one_is_no_limit(shared: Path) -> None:

@@ -333,4 +333,6 @@ def _judged(jail: Jail, done: subprocess.CompletedProcess[bytes]) -> Finding:
         return Finding(jail, False, f"the child can read {seen['readable'][0]}: close it to others (chmod go-rwx)")
     if jail.name != "user" and (seen["others"] or seen["network"]):
         return Finding(jail, False, "the child sees other processes" if seen["others"] else "the child has a network")
+    if jail.name == "user" and not seen["filtered"]:
+        return Finding(jail, False, "shared memory, which outlives a child, can't be refused here")
     return Finding(jail, True)
