@@ -24,7 +24,7 @@ from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, workers
+from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, remains, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -598,3 +598,49 @@ def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkey
         with pytest.raises(Failed, match=r"^f: takes longer than 0\.1 s of processor time$") as caught:
             submission.call("f")
         assert caught.value.kind == "time"
+
+
+@posix
+def test_what_a_submission_leaves_is_taken_away_however_deep_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deeper than Python can walk, and than a path may be long, in folders that all users may write."""
+    shared_folder, others = tmp_path / "tmp", tmp_path / "tmp" / "others"
+    others.mkdir(parents=True)
+    above = os.open(shared_folder, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=above)
+        below = os.open("d", os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.close(above)
+    (shared_folder / "d" / "link").symlink_to(tmp_path)
+    remains.take_away(os.getuid(), [str(shared_folder)])
+    assert list(shared_folder.iterdir()) == []
+    assert tmp_path.is_dir()
+    others.mkdir()
+    remains.take_away(os.getuid() + 1, [str(shared_folder)])
+    assert list(shared_folder.iterdir()) == [others]
+    others.chmod(0o777)
+    assert list(remains._open_to_all(os.getuid() + 1, [str(shared_folder)])) == [str(shared_folder), str(others)]
+    monkeypatch.setattr(remains, "MOST", 0)
+    with pytest.raises(remains.Left, match="left more than 0 files and folders"):
+        remains.take_away(os.getuid(), [str(shared_folder)])
+
+
+def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one submission and of a class: the next one could read it. A time-out ends a process amid a test."""
+
+    def left(*_: object) -> None:
+        raise remains.Left("it can't be removed")
+
+    monkeypatch.setattr(workers, "_run", run_here)
+    folder = tmp_path / "class"
+    for name in ("anna", "ben"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / LAB.file).write_text("import os\ndef allocate(lives, rows):\n    os._exit(1)\n")
+    monkeypatch.setattr(Jail, "end", left)
+    rows = list[classes.Row]()
+    with pytest.raises(remains.Left, match="it can't be removed"):
+        grading.grade(LAB, folder / "anna", AS_WRITTEN, SEED, jails.NONE)
+    with pytest.raises(remains.Left, match="anna: it can't be removed"):
+        classes.grade_all(LAB, folder, AS_WRITTEN, SEED, tmp_path / "into", jails.NONE, told=rows.append)
+    assert rows == []

@@ -276,7 +276,7 @@ class _Process:
         return text, lost
 
     def end(self) -> None:
-        """Ends the process, its group, and whatever else the jail holds."""
+        """Ends the process, its group, and whatever else the jail holds. Raises `Left`."""
         with suppress(OSError):
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -284,7 +284,13 @@ class _Process:
                 self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
-        self._jail.end(self._cell)
+        try:
+            self._jail.end(self._cell)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Ends the threads, and closes the pipes."""
         self._over = True
         for stream, thread in ((self._process.stdout, self._threads[0]), (self._process.stderr, self._threads[1])):
             thread.join(2)

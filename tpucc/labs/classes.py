@@ -18,6 +18,7 @@ from tpucc.files import read_file, write_file
 from tpucc.labs.grading import contents_of
 from tpucc.labs.jails import Jail
 from tpucc.labs.lab import Failed, Lab, Term, failing
+from tpucc.labs.remains import Left
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
 from tpucc.tasks.work import computed
@@ -81,6 +82,7 @@ def grade_all(
     run goes on: only what is new, changed, or was graded by another seed is graded.
 
     `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
+    Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths, key, rows, digests = submissions(folder, lab), _key(lab, term, seed), dict[int, Row](), dict[int, str]()
@@ -107,6 +109,8 @@ def grade_all(
     ) as found:
         for number, results in found:
             path = paths[number]
+            if "left" in results:
+                raise Left(f"{printable(path.name)}: {results['left']}")
             results["extra_data"] = {**results["extra_data"], "files": digests[number], **key}
             write_file(_file(path, into), (json.dumps(results, indent=1) + "\n").encode())
             done(number, Row(path.name, results))

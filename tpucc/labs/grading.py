@@ -20,6 +20,7 @@ from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
 from tpucc.labs.likeness import likeness
+from tpucc.labs.remains import Left
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 from tpucc.values import dataclass
@@ -263,7 +264,7 @@ def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Gr
 
 
 def run(test: Test, submission: Submission, seed: int = 0) -> Result:
-    """One test, whose inputs for answers `seed` draws. Whatever the submission answers, there is a result."""
+    """One test, whose inputs for answers `seed` draws. Whatever the submission answers, there is a result. Raises `Left`."""
     start = monotonic()
     fault = trouble = ""
     asked = Asked(seed=seed)
@@ -272,6 +273,8 @@ def run(test: Test, submission: Submission, seed: int = 0) -> Result:
         outcome = test.run(_Noted(submission, asked))
     except Failed as failure:
         outcome, trouble = Outcome(0, failure.words, _given(asked)), _trouble(failure)
+    except Left:
+        raise
     except Error as error:
         behind = _behind(error)
         words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
