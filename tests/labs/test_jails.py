@@ -294,6 +294,18 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
 
 
 @posix
+def test_one_submission_is_graded_only_where_it_cannot_read_those_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bob", "eve", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ("notes.md" if name == "other" else LAB.file)).write_text("")
+    assert lab_command._beside(tmp_path / "eve", LAB) == [tmp_path / "bob"]
+    monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
+    monkeypatch.setattr(jails.OtherUser, "reaches", lambda _, place: place.name == "bob")
+    monkeypatch.setattr(lab_command, "grade", lambda *_: pytest.fail("it was graded"))
+    assert main(["lab", "grade", str(tmp_path / "eve"), "--lab", "5", "--seed", "1"]) == 2
+
+
+@posix
 @pytest.mark.parametrize("kind", JAILS[:2], ids=lambda kind: kind.name)
 def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the system, jails show programs and libraries: what lies there is refused, and the grader's own checkout covered."""
