@@ -18,6 +18,7 @@ from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
 from measure import programs_page, row_heads
 from notebook_page import executed
+from onnx_operators import onnx_operators_page
 from paper_page import paper_page, targets_page
 from screenshots import take_screenshots
 from sweep_pictures import figure_svg
@@ -170,6 +171,7 @@ def quick_pages() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/charts.md": charts_page(),
+        "reference/onnx.md": f"{MADE}\n{onnx_operators_page()}",
         **{page: with_outputs(text_of(page)) for page in WITH_COMMANDS},
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }

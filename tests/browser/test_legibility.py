@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.command_line import run
 from tests.support.legibility import legibility
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
@@ -92,7 +93,7 @@ CUT = """() => [...document.querySelectorAll("body *")].flatMap((element) => {
 # Diagrams fit their panes, and are zoomed to be read.
 SMALL = """() => [...document.querySelectorAll(".view.on svg text")].flatMap((text) => {
   const picture = text.ownerSVGElement;
-  if (picture.closest(".picture:not(.chart), .rewrite")) return [];
+  if (picture.closest(".picture:not(.chart), .rewrite") || !picture.checkVisibility()) return [];
   const scale = picture.viewBox.baseVal.width ? picture.getBoundingClientRect().width / picture.viewBox.baseVal.width : 1;
   const size = Number.parseFloat(getComputedStyle(text).fontSize) * scale;
   return size < 10.5 ? [`${size}: ${text.textContent}`] : [];
@@ -105,6 +106,26 @@ def test_nothing_is_cut_without_a_sign_and_nothing_is_tiny(report: Path, open_pa
         select(page, held)
         for view in views(page):
             assert page.evaluate(CUT) + page.evaluate(SMALL) == [], (view, held)
+
+
+def test_a_telephone_shows_the_view_with_the_whole_roofline_and_table_of_errors(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report, "view=roofline")
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    view = page.locator("#view-roofline").bounding_box()
+    assert view is not None
+    assert view["y"] < 844 / 2, "the view begins in the upper half"
+    [seen] = [picture for picture in page.locator("#view-roofline .picture > svg").all() if picture.is_visible()]
+    assert seen.get_attribute("id") == "roofline-narrow"
+    assert (
+        page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('#view-roofline .picture'))")
+        == 0
+    )
+    assert page.evaluate(SMALL) == []
+    page.click("#tab-error")
+    settle(page)
+    assert page.locator("#view-error .scroll").evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") == 0
 
 
 FOCUSED = """() => {
@@ -193,3 +214,12 @@ def test_a_large_diagram_begins_where_there_is_a_box(open_page: OpenPage, tmp_pa
     for view in ("graph", "layers", "program"):
         page.click(f"#tab-{view}")
         assert page.evaluate(SEEN, view) > 0, view
+
+
+def test_tables_of_a_comparison_fit_a_telephone(open_page: OpenPage, tmp_path: Path) -> None:
+    assert run("compare", PROGRAMS / "05_digits_cnn.tpu", "--b=-O0", "-o", tmp_path / "compared.html", "--quiet") == 0
+    page = open_page(tmp_path / "compared.html")
+    page.set_viewport_size({"width": 390, "height": 844})
+    over = "(tables) => tables.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator(".scroll").evaluate_all(over) == [0, 0, 0]

@@ -214,6 +214,11 @@ def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenP
           }).map((one) => `${part.dataset.part}: ${one.textContent}`);
         })"""
         assert page.evaluate(out) == []
+        assert (
+            width < 900
+            or page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('view-machine'))")
+            <= 0
+        )
 
 
 def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open_page: OpenPage, tmp_path: Path) -> None:

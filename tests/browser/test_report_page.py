@@ -117,6 +117,16 @@ def test_what_is_painted_is_light_on_paper_and_then_as_it_was(open_page: OpenPag
     assert page.evaluate(PAINTED) == dark
 
 
+BARS = """() => [...document.querySelectorAll("#source > div")].map((line) => {
+    line.click();
+    const all = document.querySelector("#inspector .spent tr:last-child td:nth-child(2)");
+    const found = [line.querySelector("i span")?.title ?? "", all?.textContent ?? ""];
+    line.click();
+    return found;
+})"""
+"""For each line of the source what its bar says, and the cycles that the panel has of it."""
+
+
 @pytest.mark.parametrize("program", ["06_digits_lstm", "paper/mlp0"])
 def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, open_page: OpenPage, tmp_path: Path) -> None:
     """At the smallest size of a window: 33 layers with weights, and a layer of 64 tiles. The buffer gives them its room."""
@@ -136,6 +146,9 @@ def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, ope
     assert not page.locator("#memory").is_visible()
     bars = page.locator("#source i span").evaluate_all("(bars) => bars.map((bar) => bar.getBoundingClientRect().width)")
     assert min(bars) >= 3.9, "a hollow bar has an inside"
+    lines = page.evaluate(BARS)
+    assert sum(bool(bar) for bar, _ in lines) == len(bars) > 0
+    assert all(bar.split(" ")[0] == told for bar, told in lines), "the bar of a line has the cycles that the panel has"
     page.click("#tab-summary")
     stats = page.locator("#view-summary .numbers").inner_text()
     [tiles] = re.findall(r"[\d,]+ distinct", stats)

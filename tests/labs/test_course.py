@@ -11,10 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -26,12 +27,13 @@ from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
-from tpucc.cli import lab_command
+from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
+from tpucc.ir.types import f32
 from tpucc.labs import child, find, jails, labs, workers
 from tpucc.labs.board import as_page, as_text, board
+from tpucc.labs.calls import packed_call, saved
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
@@ -41,6 +43,7 @@ from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, digest_of_graded, submissions
+from tpucc.target import load_target
 
 LAB = find("allocation")
 EXPLOITS = Path(__file__).parent / "exploits"
@@ -325,6 +328,39 @@ def test_a_class_hears_of_files_of_another_term_and_of_what_has_no_points(
     assert "     0  anna  f.py:2: takes long\n" in said.out
 
 
+def test_a_class_that_takes_long_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In lines on standard error, where that is no terminal; the table's lines on standard output stay as they are."""
+    for name in ("anna", "ben"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    monkeypatch.setattr(progress, "PAUSE", 0.02)
+    monkeypatch.setattr(workers, "_graded", lambda *_: (time.sleep(0.1), workers.ungraded("late"))[1])
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--seed", str(2**40), "--trust", "--jobs", "1") == 0
+    said = capsys.readouterr()
+    assert "0 of 2 graded; being graded: anna (0 s)\n" in said.err
+    assert "1 of 2 graded; being graded: ben (0 s)\n" in said.err
+    assert said.out.splitlines()[2:4] == ["     0  anna  late", "     0  ben  late"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+def test_a_table_is_closed_where_submissions_could_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "class" / "anna").mkdir(parents=True)
+    monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: False)
+    monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
+    monkeypatch.setattr(workers, "_graded", lambda *_: workers.ungraded("late"))
+    assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--jobs", "1", "-o", tmp_path / "grades.csv") == 0
+    assert (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
+
+
+def test_a_graders_limit_leaves_room_for_judging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading, then all calls by the clock, are half of what a submission may hold the grader; that ends it whatever happens."""
+    assert child.START + child.BUDGET * child.BY_THE_CLOCK <= workers.LONGEST * 0.6
+    assert child.PATIENCE * child.CALL <= child.BUDGET / 2
+    monkeypatch.setattr(workers, "LONGEST", 0.01)
+    assert workers._graded(workers.Grading(5, AS_WRITTEN, 3, NONE), None)["output"] == "the grader took longer than 0.01 s"  # type: ignore[arg-type]
+
+
 def test_what_is_printed_stands_with_the_test_that_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also of a line that has no end, of a process that is gone, and of tests that pass; the first test has what loading printed."""
     text = """
@@ -559,7 +595,9 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
         odd.write_text(wrong)
     (folder / "string.py").write_text("raise SystemExit('imported by the grader')")  # a module of Python's own is called so
     monkeypatch.chdir(folder)
-    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, NONE, 2)}
+    begun: list[str] = []
+    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, NONE, 2, begun=begun.append)}
+    assert sorted(begun) == sorted(rows.keys() - {"linked"})
     assert rows["linked"].problem.startswith("it is a link")
     for name in ("--trust", "a" * 252, *([odd.name] if sys.platform == "linux" else [])):
         assert rows[name].results["extra_data"]["complete"]
@@ -752,6 +790,36 @@ def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeyp
         assert packed_call(again[0]) in map(packed_call, made)
 
 
+def test_a_saved_call_names_no_code(tmp_path: Path) -> None:
+    """A pickle is refused unread, and so is what names anything but a class of values."""
+    spoiled, ran = tmp_path / "one.call", tmp_path / "ran"
+    values: list[tuple[object, ...]] = [(f32(2), [1.5, float("inf")], {"a": (True, None)}), (load_target("tpu_v1"),)]
+    for given in values:
+        spoiled.write_bytes(packed_call(given))
+        assert saved(str(spoiled)) == given
+    other = [f'{{"class": "{name}", "fields": {{"args": "touch {ran}"}}}}' for name in ("subprocess.Popen", "tpucc.files.Path")]
+    known = '{"class": "tpucc.isa.verify.Verifier", "fields": {}}'
+    texts = [
+        *other,
+        known,
+        "1",
+        "[]",
+        "x",
+        '{"class": 5, "fields": {}}',
+        '{"builder": 3}',
+        "[" * 9999,
+        '{"class": "tpucc.X", "fields": {}}',
+        '{"class": "tpucc", "fields": {}}',
+    ]
+    for content in (pickle.dumps((partial(open, str(ran), "w"),)), *map(str.encode, texts)):
+        spoiled.write_bytes(content)
+        with pytest.raises(ValueError, match="has no call that tpucc lab check has written"):
+            saved(str(spoiled))
+    with pytest.raises(TypeError, match="no class of frozen values"):
+        packed_call((Path(),))
+    assert not ran.exists()
+
+
 def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file may be called anything; what isn't a name of Python's is imported by its text."""
     made: list[tuple[object, ...]] = []
@@ -774,7 +842,7 @@ def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest
     (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))
     assert run("lab", "check", tmp_path, "--lab", "5") == 1
     assert capsys.readouterr().out.count("\n      call: ") == len(list((tmp_path / "check").glob("*.call"))) == 1
-    lives, rows = pickle.loads((tmp_path / "check" / "too_large.call").read_bytes())
+    lives, rows = saved(str(tmp_path / "check" / "too_large.call"))
     assert (lives.first.tolist(), rows) == ([0, 4, 5], 14)
     (tmp_path / LAB.file).write_text(solution())
     assert run("lab", "check", tmp_path, "--lab", "5") == 0

@@ -41,8 +41,10 @@ def test_a_worker_is_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
             if len(seen) == 2:
                 os.kill(processes.pop(), signal.SIGKILL)
 
-        rows = grade_all(LAB, folder, AS_WRITTEN, 3, tmp_path / "cluster", NONE, scheduler=cluster.scheduler_address, told=kill)
+        address, begun = cluster.scheduler_address, list[str]()
+        rows = grade_all(LAB, folder, AS_WRITTEN, 3, tmp_path / "cluster", NONE, scheduler=address, told=kill, begun=begun.append)
     assert len(processes) == 1
+    assert set(begun) == set(seen)
     assert sorted(seen) == [row.name for row in rows] == [f"student {number}" for number in range(6)]
     assert as_csv(rows) == as_csv(alone)
     for path in (tmp_path / "alone").iterdir():

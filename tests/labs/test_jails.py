@@ -288,6 +288,14 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
     assert not jails.Bubblewrap().reaches(folder)
     folder.chmod(0o700)
     assert not jails.OtherUser().reaches(folder)
+    monkeypatch.setattr(jails, "_open_to_others", lambda _: True)
+    table = tmp_path / "grades.csv"
+    lab_command._require_closed(jails.OtherUser(), [table], [Path()])
+    for mode, closed in ((0o600, True), (0o644, False)):
+        table.touch()
+        table.chmod(mode)
+        with nullcontext() if closed else pytest.raises(UsageError, match=r"submissions could read .*/grades\.csv"):
+            lab_command._require_closed(jails.OtherUser(), [table], [Path()])
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: True)
     with pytest.raises(UsageError, match="submissions could read"):
         lab_command._require_closed(jails.OtherUser(), [folder])
@@ -300,9 +308,11 @@ def test_one_submission_is_graded_only_where_it_cannot_read_those_beside_it(tmp_
         (tmp_path / name / ("notes.md" if name == "other" else LAB.file)).write_text("")
     assert lab_command._beside(tmp_path / "eve", LAB) == [tmp_path / "bob"]
     monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
-    monkeypatch.setattr(jails.OtherUser, "reaches", lambda _, place: place.name == "bob")
+    (tmp_path / "dan.py").write_text("")
     monkeypatch.setattr(lab_command, "grade", lambda *_: pytest.fail("it was graded"))
-    assert main(["lab", "grade", str(tmp_path / "eve"), "--lab", "5", "--seed", "1"]) == 2
+    for readable in ("bob", "dan.py"):
+        monkeypatch.setattr(jails.OtherUser, "reaches", lambda _, place, name=readable: place.name == name)
+        assert main(["lab", "grade", str(tmp_path / "eve"), "--lab", "5", "--seed", "1"]) == 2
 
 
 @posix
@@ -598,6 +608,24 @@ def test_waiting_counts_less_than_computing(shared: Path, monkeypatch: pytest.Mo
     slow = b"import time\ndef f():\n  time.sleep(0.6)\n  return 1"
     with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
         assert submission.call("f") == 1
+
+
+@posix
+def test_a_call_that_waits_for_what_never_comes_is_ended_soon(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It doesn't hold the grader for all of the time that a busy machine has; after three, nothing is asked. One that computes goes on."""
+    monkeypatch.setattr(child, "WAITING", 0.1)
+    slow = (
+        b"import time\ndef f(): time.sleep(50)\ndef g():\n  for _ in range(6):\n    sum(range(200_000))\n    time.sleep(0.05)\n  return 1"
+    )
+    with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        assert submission.call("g") == 1
+        for _ in range(child.PATIENCE):
+            with pytest.raises(Failed, match=r"^f: waits and computes nothing for 0\.1 s, and was stopped there$") as caught:
+                submission.call("f")
+            assert caught.value.kind == "time"
+        with pytest.raises(Failed, match="not asked: 3 calls took too long"):
+            submission.call("f")
+        assert submission._waited < 10
 
 
 @posix

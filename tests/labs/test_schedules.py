@@ -58,10 +58,21 @@ def test_a_message_names_both_instructions_and_the_row() -> None:
     assert "instruction 3" in found.picture()
 
 
-def test_a_wait_too_many_is_named() -> None:
-    given = setting(AS_WRITTEN)
-    waits = [*built_in(six(), given.rules), Wait(5, Engine.HOST, (Engine.MATRIX,))]
-    assert needless(six(), waits, 1) == waits[-1]
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (
+            Wait(5, Engine.HOST, (Engine.MATRIX,)),
+            "instruction 5 `read_host_memory host=0 ub=0 rows=4` comes after instruction 2 `matrix_multiply ub=0 acc=0 rows=4` by "
+            "(3, 'activation', ['matrix']) and (4, 'host', ['activation'])",
+        ),
+        (Wait(0, Engine.MATRIX, (Engine.HOST,)), "no instruction after it conflicts with one before it that it waits for"),
+    ],
+    ids=["ordered by others", "no conflict"],
+)
+def test_a_wait_too_many_is_named_with_those_that_make_it_so(more: Wait, why: str) -> None:
+    waits = sorted([*built_in(six(), setting(AS_WRITTEN).rules), more], key=lambda wait: wait.before)
+    assert needless(six(), waits, 1) == (more, why)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +139,9 @@ def test_half_of_the_listings_with_a_wait_too_many_earn_nothing() -> None:
     spare = f"[(n, engine, [other]) for n in range(7) for engine, other in {pairs}]"
     right = [(w.before, w.engine.name, [e.name for e in w.engines]) for w in built_in(first, given.rules)]
     waits = Here(f"def synchronise(listing): return {right!r} if len(listing) == 6 else {spare}")
+    assert exact([seven()], given, waits).message.endswith(
+        "(0, 'matrix', ['host']) can be left out: no instruction after it conflicts with one before it that it waits for"
+    )
     assert [exact(cases, given, waits).share for cases in ([six()], [six(), six(), six(), seven()], [six(), seven()])] == [1, 0.5, 0]
 
 

@@ -141,4 +141,5 @@ def test_shares_are_named_from_the_largest_on() -> None:
         Part(Limit.HOST_WORK, 3, 9995, 9999),
     ]
     assert path_words(shares(path)) == "host link 99.8, activation 0.2"
+    assert path_words(shares(path), 1) == "host link 99.8"
     assert list(shares([]).values()) == [0.0] * len(Limit)

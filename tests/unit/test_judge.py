@@ -139,6 +139,15 @@ def test_given_inputs_and_a_seed() -> None:
         tpucc.judge(exe, {"y": np.zeros((4, 6), np.float32)})
 
 
+def test_calibration_inputs_of_another_type_are_converted_as_other_inputs_are(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", ids=np.array([[0, 4, 1]]), scale=np.ones(1))
+    (tmp_path / "m.tpu").write_text(
+        "weights random(seed=0)\nmodel m(ids: i32[1, 3] in [0, 4], scale: f32[1]) -> f32[1, 3, 4]:\n"
+        "    weight table: f32[5, 4]\n    return embedding(ids, table) * scale\n"
+    )
+    assert run("judge", tmp_path / "m.tpu", "--calibrate", tmp_path / "x.npz", "--quiet") == 0
+
+
 def test_a_program_without_its_source_and_one_that_is_not_valid(tmp_path: Path) -> None:
     exe = tpucc.compile_source(SMALL)
     exe.save(tmp_path / "p.tpub")

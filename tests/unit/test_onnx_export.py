@@ -194,6 +194,14 @@ def test_an_output_with_the_name_of_an_input_has_another(tmp_path: Path, capsys:
     assert f"x is an input too: ONNX's output is {names[0]}" in capsys.readouterr().err
 
 
+def test_a_file_in_float32_that_rounds_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "m.tpu"
+    source.write_text("model m(x: f32[2, 3]) -> f32[2, 3]:\n    return relu(dequantize(quantize(x, 0.5)))\n")
+    for arguments, noted in (([], True), (["--quantized"], False)):
+        assert run("export", source, *arguments) == 0
+        assert ("disable_quant_qdq = 1 keeps them" in " ".join(capsys.readouterr().err.split())) is noted
+
+
 def test_the_command_writes_a_file_with_the_usual_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.tpu").write_text(SMALL)
     assert run("export", tmp_path / "m.tpu", "-o", tmp_path / "q.onnx", "--quantized", "-D", "units=5", "--target", "tiny") == 0

@@ -176,6 +176,7 @@ SEQUENCE = {"x": (3, 5, 6)}
         ([node("Expand", ["x", "n"], ["y"])], [whole("n", 2, 1, 1, 6)]),
         ([node("Tile", ["x", "n"], ["y"])], [whole("n", 1, 2, 1)]),
         ([node("Trilu", ["x"], ["y"], upper=0)], []),
+        ([node("Trilu", ["x", "k"], ["y"])], [array(np.array(-(2**62)), "k")]),
         ([node("Conv", ["x", "w"], ["y"], strides=[2], pads=[1, 0])], [drawn("w", 4, 5, 3)]),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_padding=[0], pads=[1, 1])], [drawn("w", 5, 3, 4)]),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_padding=[1])], [drawn("w", 5, 3, 4)]),
@@ -190,11 +191,88 @@ def test_operators_on_sequences(nodes: Sequence[Any], constants: Sequence[Any]) 
     compared(model_of(nodes, constants, SEQUENCE, opset=21 if nodes[0].op_type != "RMSNormalization" else 23))
 
 
+MASKS: dict[str, tuple[str, list[Any], str]] = {
+    "taken from 1": ("INT64", [node("Cast", ["m"], ["f"], to=1), node("Sub", ["one", "f"], ["g"]), node("Mul", ["g", "low"], ["h"])], "0"),
+    "compared with 0": ("INT32", [node("Equal", ["m", "none"], ["e"]), node("Where", ["e", "low", "one"], ["h"])], "0"),
+    "repeated": (
+        "INT64",
+        [node("Expand", ["m", "n"], ["e"]), node("Cast", ["e"], ["b"], to=9), node("Where", ["b", "one", "low"], ["h"])],
+        "0",
+    ),
+    "booleans counted": ("BOOL", [node("Not", ["m"], ["b"]), node("Cast", ["b"], ["i"], to=7), node("Cast", ["i"], ["h"], to=1)], "0"),
+    "numbers": ("INT64", [node("Mul", ["m", "m"], ["i"]), node("ReduceSum", ["i"], ["k"]), node("Cast", ["k"], ["h"], to=1)], ""),
+    "a quotient of floats": ("INT32", [node("CastLike", ["m", "x"], ["f"]), node("Div", ["f", "low"], ["h"])], ""),
+    "small numbers": ("UINT8", [node("Cast", ["m"], ["h"], to=1)], "255"),
+    "padding among rows": (
+        "INT64",
+        [node("Gather", ["t", "m"], ["g"]), node("Equal", ["m", "none"], ["e"]), node("Where", ["e", "low", "g"], ["h"])],
+        "i32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
+    type_, nodes, limit = MASKS[name]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(type_))
+    constants = [
+        array(np.float32(1), "one"),
+        array(np.float32(-1e4), "low"),
+        drawn("t", 5),
+        whole("n", 3, 4),
+        array(np.zeros(1, dtype), "none"),
+    ]
+    read = {operand for made in nodes for operand in made.input}
+    model = model_of([*nodes, node("Add", ["x", "h"], ["y"])], [c for c in constants if c.name in read], {"x": (3, 4), "m": (3, 4)})
+    model.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.DataType.Value(type_)
+    made = built(model)
+    given = {"x": DRAW.normal(size=(3, 4)).astype(np.float32), "m": DRAW.integers(0, 2, (3, 4)).astype(dtype)}
+    (wanted,) = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, given)
+    inputs = {value.name: value.type for value in made.graph.inputs}
+    found = evaluate(bind_arrays(made.graph, made.weights), given | {"m": given["m"].astype(inputs["m"].numpy)})
+    np.testing.assert_allclose(found[made.graph.outputs[0].node], wanted, rtol=1e-6)
+    values = {"0": "0.0 and 1.0 as f32", "": "whole numbers as f32", "255": "whole numbers as f32"}
+    assert [note for note in made.notes if note.startswith("m takes")] == [
+        f"m takes {values[limit]} here, and {dtype} in the file" for _ in range(limit in values)
+    ]
+    assert (inputs["m"].range and inputs["m"].range.high) == {"0": 1.0, "": None, "255": 255.0, "i32": 4.0}[limit]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says", "mend"),
+    [
+        (
+            [node("Div", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)],
+            "Div: it rounds a result of integers (1 node: i)",
+            "Cast to float",
+        ),
+        (
+            [node("Gather", ["t", "m"], ["g"]), node("Cast", ["m"], ["f"], to=1), node("Mul", ["g", "f"], ["h"])],
+            "Cast: it makes",
+            "second input",
+        ),
+        ([node("Gather", ["t", "m"], ["g"]), node("Mul", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)], "Mul: ", "second input"),
+    ],
+)
+def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any], says: str, mend: str) -> None:
+    model = model_of([*nodes, node("Add", ["x", "h"], ["y"])], [drawn("t", 5)], {"x": (3, 4), "m": (3, 4)})
+    model.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    with pytest.raises(tpucc.CompileError) as raised:
+        built(model)
+    assert [(d.code, d.message.startswith(says), mend in d.help[0]) for d in raised.value.diagnostics] == [("E1007", True, True)]
+
+
 def test_the_page_lists_the_operators_that_are_read() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "onnx.md").read_text("utf-8")
     listed = page.partition("Abs, Add, And")[1:]
     names = "".join(listed).partition(".\n\n")[0].replace("\n", " ").split(", ")
     assert sorted(names) == sorted(RULES)
+    table = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "onnx.md").read_text("utf-8")
+    assert sorted(op for line in table.split("\n") if " | " in line for op in line.split(" | ")[0][2:].split(", ")) == sorted(
+        [*RULES, "operator"]
+    )
+    assert "| Pad | `axes`, `mode`, `paddings`, `pads`, `value` | the list of axes, the padding, the padding's value |" in table
+    assert "the mode … (the modes are …)" in table
 
 
 def gelu(x: str, y: str) -> list[Any]:

@@ -101,7 +101,7 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     assert facts == {
         "time": ["2,000 cycles", "2 µs"],
         "speed": ["1.25 TOPS", "25 % of the target's peak"],
-        "bottleneck": ["weight memory", "critical path, %: weight memory 62.5, host link 37.5"],
+        "bottleneck": ["weight memory", "of the critical path, %: weight memory 62.5, host link 37.5"],
         "work": ["1,000", "multiply-accumulates"],
         "instructions": ["4,200", "1 layer"],
         "in a stream": ["1,500 cycles", "1.5 µs for each batch; bottleneck: activation"],

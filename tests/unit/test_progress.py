@@ -15,7 +15,7 @@ import tpucc
 from tests.support.terminal import on_a_terminal, screen
 from tpucc.cli import progress
 from tpucc.cli.main import main
-from tpucc.cli.progress import CompileProgress, Progress
+from tpucc.cli.progress import ClassProgress, CompileProgress, Progress
 from tpucc.driver import compile_source
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
@@ -25,7 +25,7 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 IRIS = str(PROGRAMS / "02_iris.tpu")
 AT_ONCE = """
 import tpucc.cli.progress as p, tpucc.cli.main as m
-p.Progress.__enter__ = lambda self: (self._shown and self._show(), self)[1]
+p.Progress.__enter__ = lambda self: (self.shown and self._show(), self)[1]
 """
 """Shows the display when it is entered, in the same thread: no test of what it shows depends on the speed of the machine."""
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
@@ -50,6 +50,28 @@ def test_each_stage_is_named_before_it_runs() -> None:
     assert [words.split(",")[0] for words in running] == stages
     counts = [words.split(", ")[1] for words in running[3:]]
     assert counts == [f"stage {number} of {len(stages)}" for number in range(4, len(stages) + 1)]
+
+
+def test_a_class_says_what_is_being_graded_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three submissions by name, those that run longest first; on a terminal in a line that is renewed."""
+    recorder = Recorder()
+    monkeypatch.setattr(recorder, "shown", True)
+    monkeypatch.setattr(progress, "SECOND", 0.01)
+    course = ClassProgress(9)
+    monkeypatch.setattr(course, "_progress", recorder)
+    monkeypatch.setattr(progress, "monotonic", lambda: 100.0)
+    for name in ("anna", "ben\x1b"):
+        course.begun(name)
+    monkeypatch.setattr(progress, "monotonic", lambda: 165.4)
+    for name in "cdef":
+        course.begun(name)
+    course.done("anna")
+    course.done("kept")
+    with course:
+        while not recorder.said:
+            time.sleep(0.01)
+    assert recorder.said[0] == "2 of 9 graded; being graded: ben\\x1b (65 s), c (0 s), d (0 s), 2 more"
+    assert ClassProgress(2, on_cluster=True).words == "0 of 2 graded"
 
 
 def test_rounds_are_counted() -> None:

@@ -123,6 +123,19 @@ def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (found["steps"], found["stopped"], found["all_reduce_by_formula"]["hops"]) == (1, False, 2)
 
 
+def test_the_formula_is_of_tpu_v2_alone(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other machines have the same arithmetic, and other links."""
+    weights = []
+    for target in ("tpu_v2", "tpu_v3"):
+        assert command(written, "-o", target, "--steps", "1", "--cores", "2", "--target", target, "--json") == 0
+        assert (json.loads(capsys.readouterr().out)["all_reduce_by_formula"] is None) == (target == "tpu_v3")
+        assert ("the rates of TPU v2" in Path(target, "report.html").read_text()) == (target == "tpu_v2")
+        weights.append(Path(target, "weights.npz").read_bytes())
+    assert weights[0] == weights[1]
+    assert command(written, "--steps", "1", "--cores", "2", "--target", "tpu_v3") == 0
+    assert "by formula" not in capsys.readouterr().out
+
+
 def test_the_cost_of_cores_is_of_those_that_divide_the_batch_of_a_machine(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a batch of 20 in two microbatches a core: 4 cores have parts of 2 or 3. A host has no links."""
     given: list[str | Path] = [written, "-o", "out", "--steps", "1", "--cores", "2", "--microbatches", "2", "-D", "batch=20"]

@@ -282,7 +282,7 @@ def test_what_is_probably_a_mistake_gets_a_note(tmp_path: Path) -> None:
     assert "the source names no examples" in notes(path, tmp_path, examples=None)
     ranged = path.read_text().replace("model net(x: f32[batch, 4])", "model net(x: f32[batch, 4] in [0.0, 1.0])")
     path.write_text(ranged)
-    assert "outside [0, 1], the range that the source declares" in notes(path, tmp_path)
+    assert "outside [0, 1], the range that the source declares, and training takes them as they are" in notes(path, tmp_path)
     np.savez(tmp_path / "net_test.npz", x=examples()["x"], label=examples()["label"])
     assert "net_test.npz: the held-out set has no array labels" in notes(path, tmp_path)
     assert refused(InputError, path, held_out=tmp_path / "net_test.npz") == "E0441"
@@ -364,7 +364,10 @@ FORGED: dict[str, tuple[dict[str, Any], str]] = {
     "several ends": ({"until": np.ones(2, np.int64)}, "until is int64\\[2\\], expected int64"),
     "a table of losses": ({"losses": np.ones((1, 1), np.float32)}, "losses is float32\\[1, 1\\], expected float32"),
     "an infinite loss": ({"losses": np.full(1, np.inf, np.float32)}, "losses has values that are infinite"),
-    "losses of an epoch": ({"losses": np.ones(3, np.float32)}, "losses of 3 steps of an epoch, and an epoch has 3 steps"),
+    "losses of more steps than are done": (
+        {"losses": np.ones(2, np.float32)},
+        "losses of 2 steps of an epoch, and of this epoch 1 of 3 steps",
+    ),
     "a weight that is no number": ({"state/fc2.b": np.full(3, np.nan, np.float32)}, "fc2.b has values that are infinite or not"),
     "a weight in double precision": ({"state/fc2.b": np.ones(3)}, "fc2.b is float64\\[3\\], expected float32\\[3\\]"),
     "another key": ({"other": np.ones(3)}, "other is not a state of this training"),

@@ -255,6 +255,17 @@ def test_a_fault_of_written_tiles_is_named(what: str) -> None:
     assert any(line.startswith(code) and text in line for line in found), found
 
 
+def test_the_first_part_that_weight_memory_has_no_room_for_is_named() -> None:
+    p = by_written_weights()
+    for room, about in (
+        (1, ("tile", "0")),
+        (p.tiles.nbytes, ("written_tiles", "")),
+        (p.tiles.nbytes + 65536 * p.written_tiles, ("block", "")),
+    ):
+        (found,) = verify(replace(p, target=p.target.__class__(**{**_fields(p), "weight_memory_bytes": room})))
+        assert (found.code, found.about) == ("V0105", about)
+
+
 @pytest.mark.parametrize("code", BREAKS)
 def test_a_broken_rule_is_named(code: str) -> None:
     found = verify(BREAKS[code](program()))

@@ -179,6 +179,17 @@ def test_the_bar_of_a_line_is_its_share_of_the_cycles() -> None:
         assert f'title="{cycles:,} cycles, 100 %: the sum of all calls of the def" class="sum" style="width:100.0%"' in inner
 
 
+def test_a_layer_counts_for_each_line_that_it_comes_from() -> None:
+    """Line 4 is a gate of the product in line 3, whose layer is one with it."""
+    text = "weights random(seed=0)\ndef gate(x, w):\n    z = x @ w\n    return sigmoid(z)\n"
+    text += "model m(x: f32[4, 8]) -> f32[4, 8]:\n    weight w: f32[8, 8]\n    h = gate(x, w)\n    y = gate(h, w)\n    return y\n"
+    made = tpucc.compile_source(text, name="m.tpu")
+    lines = [part for part in page_of(made).split("\n") if 'id="line-' in part]
+    titles = [found[1] if (found := re.search('title="([^"]*) cycles', line)) else "" for line in lines]
+    whole = f"{made.stats['cycles']:,}"
+    assert titles == ["", whole, whole, whole, "", whole, *(f"{layer['cycles']:,}" for layer in made.stats["layers"]), ""]
+
+
 def test_hostile_names_are_escaped() -> None:
     text = f"# {BIDI.replace(chr(0), '').replace(chr(10), '')}\n# {HOSTILE}\n# </script><!-- <script>\n{DENSE}"
     html = page_of(tpucc.compile_source(text, name=f"{HOSTILE}.tpu"))
@@ -402,7 +413,7 @@ def test_a_layer_s_cycles_are_given_row_by_row() -> None:
         shares = [counts["breakdown"][row.key] for row in ROWS.values()]
         assert [100 * cycles / counts["cycles"] for cycles in layer["spent"]] == pytest.approx(shares)
     assert [row["name"] for row in found["rows"][1:]] == [cause["meaning"] for cause in found["waits"]["causes"]]
-    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "step": ["", ""], "of": [[0], [1]]}
+    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "def": [3, 3], "step": ["", ""], "of": [[0], [1]]}
 
 
 def test_moving_one_node_keeps_the_others() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import load_target
 from tpucc.viz.charts.beside import STEPS, Room
 from tpucc.viz.charts.roofline import ABOVE, BOTTLENECK_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
-from tpucc.viz.pictures import works_of
+from tpucc.viz.pictures import NARROW, works_of
 from tpucc.viz.rect import Rect
 from tpucc.viz.text import SMALL, rate_text, text_width
 
@@ -161,6 +163,39 @@ def test_a_name_of_the_roof_keeps_away_from_the_points() -> None:
             assert math.dist(centre, (float(name.get("x", "")), float(name.get("y", "")))) > 60
 
 
+def covered(text: ET.Element) -> Rect:
+    """Where a text that isn't turned stands."""
+    width = text_width("".join(text.itertext()), SMALL)
+    left = float(text.get("x", "")) - width * {"end": 1.0, "middle": 0.5}.get(str(text.get("text-anchor")), 0.0)
+    return Rect(left, float(text.get("y", "")) - SMALL, left + width, float(text.get("y", "")) + 3)
+
+
+def test_the_name_of_a_dashed_roof_keeps_off_the_points() -> None:
+    """The link allows 107 GOPS; a layer a little above that, at the right, has been where the name of the roof was."""
+    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, host_bytes=10**6)
+    for cycles in (55_000, 62_000, 70_000):
+        svg = roofline_svg(TARGET, work, [RooflinePoint("a", 5 * 10**6, 5000, cycles, 0)])
+        [name] = [text for text in shapes(svg, "text") if "host link" in "".join(text.itertext()) and text.get("font-weight") != "bold"][
+            -1:
+        ]
+        for circle in shapes(svg, "circle"):
+            x, y = (float(circle.get(key, "")) for key in ("cx", "cy"))
+            assert not covered(name).meets(Rect(x - 5, y - 5, x + 5, y + 5))
+
+
+@pytest.mark.parametrize("macs", [10**3, 10**6, 10**9])
+def test_a_narrow_picture_has_all_its_words_inside(macs: int) -> None:
+    """At the width of a telephone the roof's name is short, that of the ridge is left of it, and numbers of the axis don't touch."""
+    work = RooflinePoint("model", macs, 10**5, 10**5, host_bytes=10**6)
+    svg = roofline_svg(TARGET, work, LAYERS, NARROW)
+    places = [(covered(text), "".join(text.itertext())) for text in shapes(svg, "text") if not text.get("transform")]
+    assert all(place.left >= 0 and place.right <= NARROW for place, words in places if not words.startswith("model: "))
+    numbers = sorted((place for place, words in places if re.fullmatch(r"1[\d,.]*|0.[\d]*", words)), key=lambda place: place.left)
+    assert all(one.right + 2 < other.left for one, other in itertools.pairwise(numbers))
+    assert any(words.startswith("host link: ") for _, words in places)
+    assert any(words.endswith("all layers") for _, words in places)
+
+
 def test_what_is_written_on_the_grid_has_a_rim_of_the_paper_s_colour() -> None:
     """Labels of the axes stand outside the frame; all others may lie on a grid line, which must not strike them through."""
     svg = roofline_svg(TARGET, RooflinePoint("m", 2 * 10**6, 131072, 70700), LAYERS)
@@ -232,6 +267,19 @@ def test_a_line_never_crosses_a_name() -> None:
     assert free is not None
     assert free[2]
     assert stood(Room(AREA, [*blocked, way], names=[Rect(0, 100, 400, 150)]), *point) is None
+
+
+def test_words_that_are_needed_stand_on_anything_but_names() -> None:
+    everywhere = [Rect(0, 0, 400, 300)]
+    assert not Room(AREA, [*everywhere]).place(WORDS, (100, 100), 9)
+    assert Room(AREA, [*everywhere]).place(WORDS, (100, 100), 9, is_needed=True)
+    assert not Room(AREA, [*everywhere], names=[*everywhere]).place(WORDS, (100, 100), 9, is_needed=True)
+
+
+def test_a_line_crosses_a_mark_only_where_there_is_no_other_way() -> None:
+    taken, mark = Rect(0, 70, 400, 114), Rect(200, 112, 220, 126)
+    assert stood(Room(AREA, [taken], shunned=[mark]), 200, 100) == near(200 - 15 - WIDTH, 104 + STEPS[0], True)
+    assert stood(Room(AREA, [taken], shunned=[AREA]), 200, 100) == near(215, 104 + STEPS[0], True)
 
 
 def test_hostile_names_stay_text_beside_points() -> None:

@@ -109,7 +109,8 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "counts": {name.strip(): pair(value) | {"difference": value.difference} for name, value in found.counts.items()},
         "layers": [
             {
-                "name": layer.name,
+                "name": layer.names[1] or layer.names[0],
+                "names": dict(zip("ab", layer.names, strict=True)),
                 "kind": layer.kind,
                 "line": layer.line,
                 "cycles": pair(layer.cycles),

@@ -16,6 +16,11 @@ from tpucc.files import write_file
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.runtime.export import exported
 
+ROUNDING = (
+    "the source's quantize and dequantize are QuantizeLinear and DequantizeLinear of float32 values, and ONNX Runtime's optimizer leaves "
+    "some of them out: its setting session.disable_quant_qdq = 1 keeps them, and --quantized writes the integers"
+)
+
 
 @click.command("export")
 @click.argument("model", type=FILE)
@@ -41,7 +46,8 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
         write_file(place, data)
         named = zip(made.graph.outputs if made.graph else (), written.outputs, strict=False)
         renamed = [f"{output.name} is an input too: ONNX's output is {name}" for output, name in named if output.name != name]
-        told(renamed, progress, quiet)
+        rounds = not quantized and any(node.op == "QuantizeLinear" for node in written.nodes)
+        told([*renamed, *[ROUNDING] * rounds], progress, quiet)
     if not quiet:
         parts = [counted(len(written.nodes), "node"), counted(len(written.initializers), "initializer"), counted(len(data), "byte")]
         click.echo(f"{printable(str(place))}: {', '.join(parts)}")

@@ -16,9 +16,9 @@ from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
+from tpucc.labs.calls import packed_call
 from tpucc.labs.child import BUDGET
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
-from tpucc.labs.given import packed_call
 from tpucc.labs.grading import Grade, Result, check, grade, isolated, random_seed
 from tpucc.labs.jails import NONE, Jail
 from tpucc.labs.lab import Lab, Term
@@ -203,7 +203,8 @@ def grade_lab(
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
         table["output"] = table["output"] or table["into"].with_name(f"{table['into'].name}.csv")
     if jail is not None:
-        _require_closed(jail, [path, table["into"]] if whole_class else [], [path.absolute().parent, json_file, table["output"], Path()])
+        secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
+        _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
     seed = random_seed() if seed is None else seed
     if jail is not None and not whole_class:
         _require_closed(jail, _beside(path, lab))
@@ -212,17 +213,21 @@ def grade_lab(
     click.echo(f"isolation: {isolation}; --seed {seed}")
     if whole_class:
         graders = partial(grade_all, jail=jail, jobs=jobs or os.cpu_count() or 1, scheduler=scheduler)
-        return _class(lab, path, variant, seed, graders, **table)
+        status = _class(lab, path, variant, seed, graders, scheduler is not None, **table)
+        if jail is not None and jail.name == "user":
+            table["output"].chmod(0o600)  # the next submissions could read it, and the seed is in it
+        return status
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
-def _require_closed(jail: Jail, folders: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
-    """Raises `UsageError` E0552 for a folder that submissions could read: with others' work, or with results. A jail of file modes shows
-    the whole system, and there only the `folders` of a class are asked for; the `others` may lie where jails show the interpreter."""
-    asked = [*folders, *(other for other in others if other is not None and jail.name != "user")]
+def _require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
+    """Raises `UsageError` E0552 for a folder or a file that submissions could read. A jail of file modes shows the whole system, and there
+    only what is `secret` is asked for, as far as it is there: others' work, results with what hidden tests found, tables with the seed.
+    The `others` may lie where jails show the interpreter."""
+    asked = [*secret, *(other for other in others if other is not None and jail.name != "user")]
     for each in asked:
-        if (jail.name != "user" or each.is_dir()) and jail.reaches(each):
+        if (jail.name != "user" or each.exists()) and jail.reaches(each):
             shown = printable(str(each.absolute()))
             message = f"with the isolation {jail.name}, submissions could read {shown}"
             raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
@@ -244,7 +249,11 @@ def _heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
-def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], into: Path, output: Path) -> int:
+def _class(
+    lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], on_cluster: bool, into: Path, output: Path
+) -> int:
+    from tpucc.cli.progress import ClassProgress  # imports the compiler, which other commands of labs don't need
+
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
         click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
@@ -254,7 +263,14 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[...,
     if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, term)]:
         whose = ", ".join(printable(path.name) for path in named)
         click.echo(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}", err=True)
-    rows = graders(lab, folder, term, seed, into, told=lambda row: click.echo(_row(row)))
+    with ClassProgress(len(submissions(folder, lab)), on_cluster) as progress:
+
+        def told(row: Row) -> None:
+            with progress.aside():
+                click.echo(_row(row))
+            progress.done(row.name)
+
+        rows = graders(lab, folder, term, seed, into, told=told, begun=progress.begun)
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0

@@ -7,8 +7,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+import click
 
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import printable
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.5
 """Seconds before anything is shown."""
+SECOND, PAUSE = 1.0, 30.0
+"""Seconds between what is said of a class on a terminal, and elsewhere."""
+NAMED, NAME = 3, 30
+"""Submissions of a class that are named at a time, and characters of a name."""
 
 
 class Progress:
@@ -29,7 +36,7 @@ class Progress:
     """
 
     def __init__(self, shown: bool) -> None:
-        self._shown = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.shown = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._lock = threading.RLock()
         self._now = ""
         self._bar: Bar | None = None
@@ -37,7 +44,7 @@ class Progress:
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        if self._shown:
+        if self.shown:
             self._timer.start()
         return self
 
@@ -71,7 +78,7 @@ class Progress:
         """Takes the display away for good."""
         self._timer.cancel()
         with self._lock:
-            self._shown = False
+            self.shown = False
             if self._bar is not None:
                 self._bar.stop()
                 self._bar = None
@@ -79,7 +86,7 @@ class Progress:
     def _show(self) -> None:
         bar = _bar()
         with self._lock:
-            if self._shown:
+            if self.shown:
                 self._bar = bar
                 self._bar.add_task(self._now, total=None)
                 self._bar.start()
@@ -101,6 +108,55 @@ class CompileProgress:
         self._order = self._order or stage_order(self._options)  # not before: an error in the source comes before one in the options
         if number < len(self._order):
             self._progress.stage(f"{printable(self._order[number])}, stage {number + 1} of {len(self._order)}")
+
+
+class ClassProgress:
+    """A context that says how many of a class's submissions are graded, and which are being graded for how long: on a terminal one line
+    that is renewed each `SECOND`, and else a line on standard error each `PAUSE`."""
+
+    def __init__(self, total: int, on_cluster: bool = False) -> None:
+        self._progress, self._total, self._finished = Progress(True), total, 0
+        self._doing = "with the cluster" if on_cluster else "being graded"
+        self._running: dict[str, float] = {}
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self.aside = self._progress.aside
+
+    def __enter__(self) -> Self:
+        self._progress.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+        self._progress.close()
+
+    def begun(self, name: str) -> None:
+        with self._lock:
+            self._running[name] = monotonic()
+
+    def done(self, name: str) -> None:
+        with self._lock:
+            self._running.pop(name, None)
+            self._finished += 1
+
+    @property
+    def words(self) -> str:
+        """`4 of 6 graded; being graded: ben (65 s), chris (40 s)`, the longest first."""
+        with self._lock:
+            times = [f"{printable(name)[:NAME]} ({monotonic() - since:.0f} s)" for name, since in self._running.items()]
+            more = [f"{len(times) - NAMED:,} more"] if len(times) > NAMED else []
+            now = f"; {self._doing}: {', '.join([*times[:NAMED], *more])}" if times else ""
+            return f"{self._finished:,} of {self._total:,} graded{now}"
+
+    def _follow(self) -> None:
+        """Says it again and again, in a thread of its own."""
+        while not self._over.wait(SECOND if self._progress.shown else PAUSE):
+            if self._progress.shown:
+                self._progress.stage(self.words)
+            else:
+                click.echo(self.words, err=True)
 
 
 SILENT = Progress(False)

@@ -21,7 +21,7 @@ from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
-from tpucc.training.costs import HOP, LINK, all_reduce
+from tpucc.training.costs import HOP, LINK, TARGET, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.viz.tables import table, wrapped
@@ -53,7 +53,7 @@ class _Train(click.Command):
 @click.option("-o", "--output", type=FILE, metavar="DIR", help="Where to write the files (default: build/MODEL).")
 @click.option("--epochs", type=click.IntRange(0), metavar="N", help=f"Epochs to train, counted from --resume (default {EPOCHS}).")
 @click.option("--steps", type=click.IntRange(0), metavar="N", help="Steps to train, counted from --resume, in place of epochs.")
-@click.option("--target", default=HOST, show_default=True, metavar="NAME", help="Whose arithmetic: host (float32), or a machine: tpu_v2.")
+@click.option("--target", default=HOST, show_default=True, metavar="NAME", help="Whose arithmetic: host, tpu_v2, tpu_v3 or tpu_v4i.")
 @click.option("--cores", type=int, default=1, show_default=True, help="Cores that share the batch.")
 @click.option("--microbatches", type=int, default=1, show_default=True, help="Parts that each core makes of its share, one after another.")
 @click.option("--examples", type=FILE, metavar="X.npz", help="Train on these, not on those that the source names.")
@@ -85,7 +85,8 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
         files = write_training(session, folder)
     paths = [printable(str(folder / name)) for name in files]
     if as_json:
-        cost = asdict(all_reduce(session.step.reduced_bytes, session.settings.cores))
+        known = session.settings.target in (HOST, TARGET)
+        cost = asdict(all_reduce(session.step.reduced_bytes, session.settings.cores)) if known else None
         print_json(session.history | {"stopped": stopped, "all_reduce_by_formula": cost, "files": paths, "warnings": warnings})
     elif not quiet:
         click.echo(_ending(session, model, folder, stopped))
@@ -154,7 +155,7 @@ def _ending(session: Session, model: Path, folder: Path, stopped: bool) -> str:
     if state.losses:
         number, mean = state.step // session.examples.steps + 1, math.fsum(state.losses) / len(state.losses)
         parts.append(f"epoch {number:,} so far: {len(state.losses):,} of {counted(session.examples.steps, 'step')}, loss {_loss(mean)}")
-    if settings.cores > 1 and settings.target != HOST:
+    if settings.cores > 1 and settings.target == TARGET:
         parts.append(costs_text(session.step.reduced_bytes, session.core_counts))
     if stopped:
         parts.append(f"stopped after {counted(state.step, 'step')}; this goes on to the same bits:\n  {_resuming(model, folder)}")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
 from tpucc.frontend import ast
 from tpucc.frontend.binding import Callee, bind
@@ -147,6 +149,12 @@ def _setting(name: str, each: Parameter, bound: Mapping[str, ast.Argument], fram
         return each.name, None
     if not is_number(value) or not each.allows(value):
         message = f"{each.name} of {name} must be {each.range}, found {describe(value)}"
+        frame.report(Problem("E0926", message, argument.span))
+        return each.name, None
+    with np.errstate(over="ignore"):
+        held = float(np.float32(value))
+    if not each.allows(held):
+        message = f"{each.name} of {name} must be {each.range}, and in float32 {float(value)!r} is {held:g}"
         frame.report(Problem("E0926", message, argument.span))
         return each.name, None
     return each.name, float(value)

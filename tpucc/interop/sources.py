@@ -90,19 +90,16 @@ def bind_weights(model: Model, folder: Path, archive: Path | None, source: Sourc
 
 
 def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
-    """The calibration arrays, or None when there are none. They are checked here, where it is known where they are from."""
+    """The calibration arrays in the inputs' types, or None. They are checked here, where it is known where they are from."""
     if archive is not None:
         arrays = read_arrays(archive)
         with naming(archive):
-            checked(model.graph.inputs, arrays, "calibration")
-        return arrays
+            return checked(model.graph.inputs, arrays, "calibration")
     if model.calibration is None:
         return None
     path = beside(folder, model.calibration, model.calibration_span, "calibration")
     with named_at(model.calibration_span):
-        arrays = read_arrays(path)
-        checked(model.graph.inputs, arrays, "calibration")
-    return arrays
+        return checked(model.graph.inputs, read_arrays(path), "calibration")
 
 
 @contextmanager

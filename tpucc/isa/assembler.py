@@ -80,7 +80,7 @@ def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Prog
     source = Source(name, text)
     errors.require_none(source)
     program = replace(parts.program, instructions=records, layer_of=np.array(layers, np.uint32), residents=stays)
-    return program, Places(source, spans, directive_places(lines))
+    return program, Places(source, spans, directive_places(lines), exact=True)
 
 
 def read_code(

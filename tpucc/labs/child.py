@@ -22,7 +22,7 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.files import inside
-from tpucc.labs.guest import BY_THE_CLOCK, DEEPEST, FRAMES, LOADING, LONGEST
+from tpucc.labs.guest import BY_THE_CLOCK, DEEPEST, FRAMES, LOADING, LONGEST, WAITING
 from tpucc.labs.jails import Cell, Jail
 from tpucc.labs.lab import Failed, Frame, Plain, failing
 from tpucc.labs.messages import decoded
@@ -108,7 +108,7 @@ class Child:
             raise Failed("time", f"not asked: all calls together have {most}")
         clock = min(limit * BY_THE_CLOCK, max(0.1, round(BUDGET * BY_THE_CLOCK - self._waited, 1)))
         limit = min(limit, max(0.1, round(BUDGET - self._spent, 1)))
-        request = pickle.dumps((function, arguments, limit, clock))
+        request = pickle.dumps((function, arguments, limit, clock, WAITING))
         self.load()
         assert self._process is not None
         self._process.send(request)
@@ -159,13 +159,19 @@ class Child:
         message = failure.message
         if failure.kind == "time":
             self._late += PATIENCE if doing == LOAD else 1  # what doesn't load the first time isn't loaded again
-            limit = f"{seconds:g} s of processor time" if message == "processor" else f"{clock:g} s by the clock"
-            used_up = self._spent > BUDGET - ROUNDED if message == "processor" else self._waited > BUDGET * BY_THE_CLOCK - ROUNDED
-            most = f"{BUDGET:g} s of processor time" if message == "processor" else f"{BUDGET * BY_THE_CLOCK:g} s by the clock"
-            message = f"takes longer than {limit}{', and was stopped there' if failure.frames else ''}"
-            if used_up and doing != LOAD:
-                message = f"was stopped{' there' if failure.frames else ''}: the {most} of all calls together are used up"
+            message = self._late_words(message, seconds, clock, " there" if failure.frames else "", doing)
         return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
+
+    def _late_words(self, which: str, seconds: float, clock: float, there: str, doing: str) -> str:
+        """By which limit a call was ended: of processor time, by the clock, or of one that only waits."""
+        if which == "idle":
+            return f"waits and computes nothing for {WAITING:g} s, and was stopped{there}"
+        limit = f"{seconds:g} s of processor time" if which == "processor" else f"{clock:g} s by the clock"
+        used_up = self._spent > BUDGET - ROUNDED if which == "processor" else self._waited > BUDGET * BY_THE_CLOCK - ROUNDED
+        most = f"{BUDGET:g} s of processor time" if which == "processor" else f"{BUDGET * BY_THE_CLOCK:g} s by the clock"
+        if used_up and doing != LOAD:
+            return f"was stopped{there}: the {most} of all calls together are used up"
+        return f"takes longer than {limit}{f', and was stopped{there}' if there else ''}"
 
     def _failure(self, answer: dict[str, Any]) -> Failed:
         """Why there is no value, as the child says it, or why that can't be read."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
-from tpucc.labs.grading import contents_of
+from tpucc.labs.grading import Contents, contents_of
 from tpucc.labs.jails import Jail
 from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.remains import Left
@@ -77,11 +77,13 @@ def grade_all(
     jobs: int = 1,
     scheduler: str | None = None,
     told: Callable[[Row], None] = lambda _: None,
+    begun: Callable[[str], None] = lambda _: None,
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
     run goes on: only what is new, changed, or was graded by another seed is graded.
 
     `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
+    `begun` hears the name of each submission that is given to a worker, in any thread; a cluster gets all at once.
     Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -90,6 +92,10 @@ def grade_all(
     def done(number: int, row: Row) -> None:
         rows[number] = row
         told(row)
+
+    def given(number: int) -> Contents:
+        begun(paths[number].name)
+        return contents_of(lab, paths[number], term)
 
     for number, path in enumerate(paths):
         try:
@@ -104,9 +110,7 @@ def grade_all(
                 done(number, kept)
     missing = [[number] for number in range(len(paths)) if number not in rows]
     work = Grading(lab.number, term, seed, jail)
-    with closing(
-        computed(work, missing, lambda number: contents_of(lab, paths[number], term), min(jobs, len(missing)), scheduler)
-    ) as found:
+    with closing(computed(work, missing, given, min(jobs, len(missing)), scheduler)) as found:
         for number, results in found:
             path = paths[number]
             if "left" in results:

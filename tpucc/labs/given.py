@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from itertools import islice
-from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -35,18 +33,6 @@ def call_text(function: str, arguments: Sequence[object]) -> str:
         return f"{head}{line}"
     lines = indent(",\n".join(texts), "  ")
     return f"{head}{function}(\n{lines}\n)"
-
-
-def packed_call(arguments: Sequence[Any]) -> bytes:
-    """The arguments of a call, for a file; of values of tpucc's only the fields, as what they have computed of these can't be written."""
-    return pickle.dumps(tuple(replace(each) if is_dataclass(each) and not isinstance(each, type) else each for each in arguments))
-
-
-def saved(path: str) -> tuple[Any, ...]:
-    """The arguments of a call that `check` has written into a file. Such a file is code of who made it: read only what `check` has just
-    written here."""
-    arguments: tuple[Any, ...] = pickle.loads(Path(path).read_bytes())
-    return arguments
 
 
 def _imports(arguments: Sequence[object]) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Runs a submission in a process of its own: one request after the other, each a call of one of its functions.
 
 This file is started by its path, with nothing of tpucc on Python's path but a copy without reference solutions. A request is a pickle of
-(function, arguments, seconds of processor time, seconds by the clock) from the grader on standard input, after its length in eight bytes.
-An answer is MessagePack in the same frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "frames": …}` where
-there is none; `cpu` has the seconds of processor time that it took. What the submission prints goes to standard error, before the answer.
+(function, arguments, seconds of processor time, seconds by the clock, those of a call that only waits) from the grader on standard input,
+after its length in eight bytes. An answer is MessagePack in the same frame on what was standard output: `{"value": …}`, or
+`{"kind": …, "message": …, "frames": …}` where there is none; `cpu` has the seconds of processor time that it took. What the submission
+prints goes to standard error, before the answer.
 Whatever the submission does here, it can only answer wrongly: nothing in this process knows what is right.
 """
 
@@ -42,6 +43,10 @@ LOADING = 10.0
 """Seconds of processor time in which a submission's file must be loaded."""
 BY_THE_CLOCK = 5
 """A limit of processor time, as often by the clock, ends what only waits. It is long because a busy machine lets everybody wait."""
+WAITING = 10.0
+"""Seconds by the clock after which a call is ended that has computed for less than `IDLE` of them: no machine is so busy that it holds up a
+call by so much, and what it waits for doesn't come."""
+IDLE = 0.01
 
 
 MACHINES = {
@@ -140,13 +145,13 @@ def _filter(machine: int, clone: int, clone3: int, refused: tuple[int, ...]) -> 
 
 def _serve(file: str, requests: BinaryIO, answers: BinaryIO) -> None:
     begun = time.process_time()
-    with _alarm(LOADING, LOADING * BY_THE_CLOCK, file, answers):
+    with _alarm(LOADING, LOADING * BY_THE_CLOCK, WAITING, file, answers):
         module, failure = _loaded(file)
     _send(answers, (failure or {"value": None}) | _said(begun))
     while module is not None and (head := requests.read(8)):
-        function, arguments, seconds, clock = pickle.loads(requests.read(int.from_bytes(head, "big")))
+        function, arguments, seconds, clock, waiting = pickle.loads(requests.read(int.from_bytes(head, "big")))
         begun = time.process_time()
-        with _alarm(seconds, clock, file, answers):
+        with _alarm(seconds, clock, waiting, file, answers):
             answer = _answer(module, file, function, arguments)
         _send(answers, answer | _said(begun))
 
@@ -160,23 +165,28 @@ def _said(begun: float) -> dict[str, Any]:
 
 
 @contextmanager
-def _alarm(seconds: float, clock: float, file: str, answers: BinaryIO) -> Iterator[None]:
-    """After so many seconds of processor time, or so many by the clock, answers where the submission is, and ends this process.
+def _alarm(seconds: float, clock: float, waiting: float, file: str, answers: BinaryIO) -> Iterator[None]:
+    """After so many seconds of processor time, or so many by the clock, answers where the submission is, and ends this process. One that
+    only waits has `waiting` seconds by the clock.
 
     The grader ends it by the clock too, and the kernel a second later where no line of Python is reached: this only says where.
     """
     if not hasattr(signal, "setitimer"):  # Windows has none
         yield
         return
-    begun = time.process_time()
+    begun, first = time.process_time(), min(waiting, clock)
+    rest = [clock - first]
 
     def late(number: int, frame: FrameType | None) -> None:
-        which = "processor" if number == signal.SIGPROF else "clock"
+        which = "processor" if number == signal.SIGPROF else "idle" if any(rest) else "clock"
+        if which == "idle" and time.process_time() - begun > IDLE * waiting:
+            signal.setitimer(signal.ITIMER_REAL, rest.pop())
+            return
         found = _frames(traceback.walk_stack(frame), file, outwards=True)
         _send(answers, {"kind": "time", "message": which, **found, **_said(begun)})
         os._exit(1)
 
-    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, clock))
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, first))
     _end_after(begun + seconds + 1)
     for number, timer, most in timers:
         signal.signal(number, late)

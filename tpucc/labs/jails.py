@@ -176,7 +176,7 @@ class OtherUser(Jail):
         return next((path for path in (python(), *others) if os.path.exists(path) and _open_to_others(Path(path))), python())
 
     def reaches(self, place: Path) -> bool:
-        """Whether children may enter or list a folder."""
+        """Whether children may enter or list a folder, or read a file."""
         return _open_to_others(place.absolute()) and bool(place.stat().st_mode & 0o005)
 
     def advice(self, place: str) -> str:

@@ -155,7 +155,7 @@ def _call_again(result: Result, grade: Grade) -> str:
     if not saved or result.outcome.call is None:
         return ""
     function, module = result.outcome.call[0], Path(grade.origin if grade.origin.endswith(".py") else grade.lab.file).stem
-    begin = "from tpucc.labs.given import saved; "
+    begin = "from tpucc.labs.calls import saved; "
     if not module.isidentifier() or iskeyword(module):  # a file's name may be any words, and code among them
         return f"{begin}from importlib import import_module; import_module({module!a}).{function}(*saved('check/{saved}'))"
     return f"{begin}from {module} import {function}; {function}(*saved('check/{saved}'))"

@@ -10,8 +10,8 @@ from pathlib import Path
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file, write_files
 from tpucc.labs import find
-from tpucc.labs.child import BUDGET, CALL
-from tpucc.labs.guest import BY_THE_CLOCK
+from tpucc.labs.child import BUDGET, CALL, PATIENCE
+from tpucc.labs.guest import BY_THE_CLOCK, WAITING
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Term
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
 from tpucc.values import dataclass
@@ -20,7 +20,8 @@ LIMITS = f"""
 ## Limits
 
 A call of your code may take {CALL:g} seconds of processor time, and all calls of one `check` or `grade` {BUDGET:g} seconds together;
-by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that would come later isn't made, and its test fails.
+by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that computes nothing for {WAITING:g} seconds is ended.
+After {PATIENCE} calls that took too long no other is made, nor after the limits of all calls: the tests fail that need one.
 A process of your code has 1.5 GiB of memory.
 """
 """The end of every handout whose functions are called."""

@@ -20,7 +20,8 @@ from tpucc.tasks.processes import environment
 from tpucc.values import dataclass
 
 LONGEST = 600
-"""Seconds after which one submission's grader is ended; it has a limit of its own for every call."""
+"""Seconds after which one submission's grader is ended: what it has found until then counts. The submission itself has less, `child.START`
+and by the clock `child.BUDGET`; the rest is for judging."""
 Results = dict[str, Any]
 """What `results.json` has of a submission."""
 

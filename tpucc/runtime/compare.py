@@ -7,6 +7,7 @@ for the same (`GROUPS`), each with the numbers of both programs that explain it:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import SPECS, Engine, Opcode
+from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Opcode
 from tpucc.runtime.batches import model_batch
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
@@ -32,6 +33,8 @@ AGAINST = 0.25
 TELLING = 0.2
 """A number explains a change of cycles if it changed the same way, by at least this part of their share. A part of them explains it if at
 least this part of the change is its."""
+
+_NUMBERED = re.compile(r"\.\d+$")
 
 ADDRESSES = ("ub", "acc", "host")
 """The spaces of operands that are rows of a memory."""
@@ -86,6 +89,8 @@ class Group:
     """Rows of the accounting with one reason, and the numbers that can explain them. `words` say what their cycles are spent on."""
 
     words: str
+    unit: Engine
+    """Whose work the matrix unit does, or waits for."""
     rows: tuple[Cause, ...]
     numbers: tuple[Number, ...]
     parts: tuple[Part, ...] = ()
@@ -117,9 +122,10 @@ FOR_SUMS = Part(
     "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
 )
 GROUPS = (
-    Group("multiplying", (Cause.ACTIVE,), (Number("rows multiplied", _rows_of(Engine.MATRIX)),)),
+    Group("multiplying", Engine.MATRIX, (Cause.ACTIVE,), (Number("rows multiplied", _rows_of(Engine.MATRIX)),)),
     Group(
         "waiting for weight tiles",
+        Engine.WEIGHTS,
         (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT),
         (
             Number(
@@ -132,12 +138,14 @@ GROUPS = (
     ),
     Group(
         "waiting for the activation unit",
+        Engine.ACTIVATION,
         (Cause.RAW_STALL, Cause.ACTIVATION),
         (Number("rows through that unit", _rows_of(Engine.ACTIVATION)),),
         (FOR_HOST, FOR_SUMS),
     ),
     Group(
         "waiting for the host",
+        Engine.HOST,
         (Cause.INPUT_STALL, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT),
         (
             Number(
@@ -149,24 +157,36 @@ GROUPS = (
             Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
         ),
     ),
-    Group("with nothing to do, while the array fills or drains", (Cause.IDLE,), ()),
+    Group("with nothing to do, while the array fills or drains", Engine.MATRIX, (Cause.IDLE,), ()),
 )
 """Each row of the accounting is in one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerDifference:
-    """A layer by its name: its cycles on both sides, 0 where a side has none of that name, and the differences of the accounting's rows.
+    """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows by their names.
 
-    `only` is "a" or "b" where one side alone has it. `line` is that of b's source, of a's where b has none. `rows` are by their names.
+    `names` are those of the layer on both sides, empty on a side that has no such layer. `kind` and `line` are those of b, of a where b has
+    none. `place` is the same for all layers of one product of the source.
     """
 
-    name: str
+    names: tuple[str, str]
     kind: str
     line: int
+    place: str
     cycles: Pair
     rows: Mapping[str, int]
-    only: str = ""
+
+    @property
+    def only(self) -> str:
+        """ "a" or "b" where one side alone has it."""
+        return "" if all(self.names) else "a" if self.names[0] else "b"
+
+    @property
+    def name(self) -> str:
+        """That of b, with a's where it is another: `lstm.8 (A: lstm.4)`."""
+        a, b = self.names
+        return f"{b} (A: {a})" if a and b and a != b else b or a
 
     @property
     def cause(self) -> str:
@@ -220,7 +240,7 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: t
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
     rows = _paired(*(spent(side) for side in sides))
     items = _items(sides)
-    layers = tuple(sorted(_layers(a.stats["layers"], b.stats["layers"]), key=lambda layer: -abs(layer.cycles.difference)))
+    layers = tuple(sorted(_layers(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
     sentences = [
         _sentence(sides, cycles, said),
         *([_for_one_item(items, said)] if items else []),
@@ -282,25 +302,80 @@ def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
     return found | {name: pair for name, pair in own.items() if pair.a or pair.b}
 
 
-def _layers(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[LayerDifference]:
-    """Layers of the same name and of the same turn among them belong together."""
-    a, b = _by_name(before), _by_name(after)
-    for key in dict.fromkeys([*b, *a]):
-        one, other = a.get(key), b.get(key)
-        shown = other or one
-        assert shown is not None
-        cycles = Pair(one["cycles"] if one else 0, other["cycles"] if other else 0)
-        rows = {row.name: _row(other, row.key) - _row(one, row.key) for row in ROWS.values()}
-        yield LayerDifference(shown["name"], shown["kind"], shown["line"], cycles, rows, "" if one and other else "b" if other else "a")
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A layer of one side: its numbers in `stats.json`, its place, and the multiply-accumulates of an item of the batch."""
+
+    numbers: Mapping[str, Any]
+    place: str
+    macs: float
+
+    @property
+    def name(self) -> str:
+        return str(self.numbers["name"])
 
 
-def _by_name(layers: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
-    found: dict[tuple[str, int], Mapping[str, Any]] = {}
-    seen: dict[str, int] = {}
-    for layer in layers:
-        seen[layer["name"]] = seen.get(layer["name"], 0) + 1
-        found[layer["name"], seen[layer["name"]]] = layer
+def _layers(sides: tuple[Runtime, Runtime], items: Items | None) -> Iterator[LayerDifference]:
+    """Layers of one place that compute as much for an item belong together, whatever their names are."""
+    in_source = sides[0].program.source_text == sides[1].program.source_text
+    batches = (items.batch.a, items.batch.b) if items else (1, 1)
+    a, b = (_by_place(side, batch, in_source) for side, batch in zip(sides, batches, strict=True))
+    for place in dict.fromkeys([*b, *a]):
+        for one, other in _matched(a.get(place, []), b.get(place, [])):
+            yield _difference(one, other)
+
+
+def _by_place(side: Runtime, batch: int, in_source: bool) -> dict[str, list[_Layer]]:
+    """The layers of each place, in their order: a product of the source and the calls that led to it; between different sources, and where
+    a layer has no place in its source, the name without its number."""
+    found: dict[str, list[_Layer]] = {}
+    for layer, numbers in zip(side.program.layers, side.stats["layers"], strict=True):
+        spans = (*layer.origin.spans[:1], *layer.origin.calls)
+        place = " ".join(map(str, spans)) if in_source and spans else _NUMBERED.sub("", layer.name)
+        found.setdefault(place, []).append(_Layer(numbers, place, numbers["macs"] / batch))
     return found
+
+
+def _matched(a: Sequence[_Layer], b: Sequence[_Layer]) -> Iterator[tuple[_Layer | None, _Layer | None]]:
+    """Those of equal multiply-accumulates in their order if they are as many, else by their names. What is left are other products, unless
+    both sides have as many and the sum of the multiply-accumulates differs: then the sizes of the model do, and names tell."""
+    left: tuple[list[_Layer], list[_Layer]] = ([], [])
+    for macs in dict.fromkeys(layer.macs for layer in (*b, *a)):
+        own = [[layer for layer in side if layer.macs == macs] for side in (a, b)]
+        pairs = list(zip(*own, strict=True)) if len(own[0]) == len(own[1]) else _of_one_name(*own)
+        yield from pairs
+        for side, mine, place in zip(left, own, (0, 1), strict=True):
+            side += [layer for layer in mine if not any(layer is pair[place] for pair in pairs)]
+    is_resized = len(left[0]) == len(left[1]) and sum(layer.macs for layer in a) != sum(layer.macs for layer in b)
+    pairs = _of_one_name(*left) if is_resized else []
+    yield from pairs
+    yield from ((None, layer) for layer in left[1] if not any(layer is other for _, other in pairs))
+    yield from ((layer, None) for layer in left[0] if not any(layer is one for one, _ in pairs))
+
+
+def _of_one_name(a: Sequence[_Layer], b: Sequence[_Layer]) -> list[tuple[_Layer, _Layer]]:
+    """Layers of the same name and of the same turn among them."""
+    one, other = _by_name(a), _by_name(b)
+    return [(one[key], other[key]) for key in other if key in one]
+
+
+def _by_name(layers: Sequence[_Layer]) -> dict[tuple[str, int], _Layer]:
+    seen = Counter[str]()
+    found: dict[tuple[str, int], _Layer] = {}
+    for layer in layers:
+        seen[layer.name] += 1
+        found[layer.name, seen[layer.name]] = layer
+    return found
+
+
+def _difference(a: _Layer | None, b: _Layer | None) -> LayerDifference:
+    shown = b or a
+    assert shown is not None
+    one, other = (layer.numbers if layer else None for layer in (a, b))
+    cycles = Pair(one["cycles"] if one else 0, other["cycles"] if other else 0)
+    rows = {row.name: _row(other, row.key) - _row(one, row.key) for row in ROWS.values()}
+    names = (a.name if a else "", b.name if b else "")
+    return LayerDifference(names, shown.numbers["kind"], shown.numbers["line"], shown.place, cycles, rows)
 
 
 def _row(layer: Mapping[str, Any] | None, key: str) -> int:
@@ -395,14 +470,65 @@ def _parts(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterat
 
 
 def _otherwise(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
-    """What is left where no number explains a change: other units work meanwhile, or wait."""
+    """What is left where no number explains a change: when the first product begins, whom it waits for, how much work is hidden."""
+    told = [*_begins(sides, group, cycles), *_by_way(sides, group, cycles)]
+    return "; ".join(told or [_hidden_words(sides, group, cycles)])
+
+
+def _begins(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
+    """Where half of the change or more is before the first product: when that begins, and what the host has sent by then."""
+    times = Pair(*(_first_product(side) for side in sides))
+    waits = Pair(*(_cycles_in(side, group, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
+    if times.difference and waits.difference * cycles.difference >= cycles.difference**2 / 2:
+        sent = Pair(*(_sent_until(side, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
+        after = f", after {sent.b:,} bytes from the host instead of {sent.a:,}" if sent.difference else ""
+        yield f"the first product begins in cycle {times.b:,} instead of {times.a:,}{after}"
+
+
+def _first_product(runtime: Runtime) -> int:
+    """The cycle in which the first multiply begins; the last cycle where there is none."""
+    segments = matrix_segments(runtime.program, runtime.timeline)
+    own = segments.start[segments.cause == Cause.ACTIVE]
+    return int(own[0]) if len(own) else runtime.timeline.makespan
+
+
+def _cycles_in(runtime: Runtime, group: Group, until: int) -> int:
+    """The cycles of a group's rows before a cycle."""
+    segments = matrix_segments(runtime.program, runtime.timeline)
+    return int(segments.cycles[np.isin(segments.cause, group.rows) & (segments.end <= until)].sum())
+
+
+def _sent_until(runtime: Runtime, cycle: int) -> int:
+    """The bytes that the host has sent before a cycle, to all cores."""
+    touched = effects(runtime.program.instructions)
+    rows = int(touched.rows[touched.host_reads & (runtime.timeline.end <= cycle)].sum())
+    return rows * runtime.program.target.mxu * runtime.program.cores
+
+
+def _by_way(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
+    """Whether the matrix unit waits for the host where it waited for the activation unit, which waited for the host."""
     by_way = Pair(*(FOR_HOST.count(side) for side in sides))
     if Cause.INPUT_STALL in group.rows and -by_way.difference * cycles.difference >= TELLING * cycles.difference**2:
         more, less = ("directly", "by way of the activation unit")[:: 1 if cycles.difference > 0 else -1]
-        return f"it is waited for more {more}, and less {less}"
+        yield f"it is waited for more {more}, and less {less}"
+
+
+def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+    """How much of a unit's work is done while the matrix unit doesn't wait for it, if that explains the change."""
     number = group.numbers[0]
-    counts = Pair(*(number.count(side) for side in sides))
-    return f"with {_instead(counts, number.unit)}, {'less' if cycles.difference > 0 else 'more'} is hidden behind other work"
+    counts, hidden = Pair(*(number.count(side) for side in sides)), Pair(*(_hidden(side, group) for side in sides))
+    is_cause = -hidden.difference * cycles.difference >= TELLING * cycles.difference**2
+    words = f", {_instead(hidden, 'cycles of that')} are hidden behind other work" if is_cause else ""
+    return f"with {_instead(counts, number.unit)}{words}"
+
+
+def _hidden(runtime: Runtime, group: Group) -> int:
+    """The cycles in which the unit of a group works and the matrix unit is not in one of the group's rows."""
+    segments, times = matrix_segments(runtime.program, runtime.timeline), runtime.timeline
+    own = (ENGINE_OF[runtime.program.instructions["opcode"]] == group.unit) & (times.end > times.start)
+    passed = np.concatenate([[0], np.cumsum(segments.cycles * ~np.isin(segments.cause, group.rows))])
+    edges = np.concatenate([segments.start[:1], segments.end])
+    return int((np.interp(times.end[own], edges, passed) - np.interp(times.start[own], edges, passed)).sum())
 
 
 def _instead(pair: Pair, unit: str) -> str:
@@ -422,16 +548,30 @@ def _changed(causes: Iterable[Cause], rows: Mapping[str, Pair]) -> list[str]:
 
 
 def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, said: tuple[str, str]) -> Iterator[str]:
-    """The layer that has most of the difference, where there are several."""
+    """The layer that has most of the difference, where there are several; the layers of a place that are no pairs count together."""
     if not difference or len(layers) < 2:
         return
+    places: dict[str, list[LayerDifference]] = {}
+    for number, layer in enumerate(layers):
+        places.setdefault(f"only {layer.place}" if layer.only else str(number), []).append(layer)
     sign = 1 if difference > 0 else -1
-    largest = max(layers, key=lambda layer: sign * layer.cycles.difference)
-    only = f", which only {said['ab'.index(largest.only)]} has" if largest.only else ""
-    line = f" (line {largest.line})" if largest.line else ""
-    yield f"The layer with the most of it is {printable(largest.name)}{line}{only}: {largest.cycles.difference:+,} cycles."
-    if largest.cause in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
+    largest = max(places.values(), key=lambda own: sign * together([layer.cycles for layer in own]).difference)
+    yield f"{_most(largest, said)}: {together([layer.cycles for layer in largest]).difference:+,} cycles."
+    if largest_row(largest) in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
         yield "A step of the host counts for the layer that waits for it."
+
+
+def _most(own: Sequence[LayerDifference], said: tuple[str, str]) -> str:
+    """Which layers have most of the difference: a pair, or those of one place that are no pairs."""
+    first, *others = own
+    line = f" (line {first.line})" if first.line else ""
+    counts = Pair(*(sum(layer.only == side for layer in own) for side in "ab"))
+    if counts.a and counts.b:
+        words = f"{said[1]} has {counted(counts.b, 'layer')} of other products than the {counts.a:,} of {said[0]}"
+        return f"The most of it is in {printable(_NUMBERED.sub('', first.name))}{line}, where {words}"
+    only = f", which only {said['ab'.index(first.only)]} has" if first.only else ""
+    more, noun, verb = (f" and {len(others):,} more", "layers", "are") if others else ("", "layer", "is")
+    return f"The {noun} with the most of it {verb} {printable(first.name)}{more}{line}{only}"
 
 
 def _items(sides: tuple[Runtime, Runtime]) -> Items | None:

@@ -77,18 +77,18 @@ def score(kind: TensorType, labels: AnyArray, found: AnyArray) -> dict[str, floa
     return {"accuracy": float((_classes(found) == wanted).mean())}
 
 
-def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike]) -> Iterator[str]:
-    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, which quantisation cuts off,
-    and numbers that float32 or int32 can't hold."""
+def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike], then: str = "are cut off there") -> Iterator[str]:
+    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, and numbers that float32 or int32
+    can't hold. `then` says what becomes of the former: quantisation cuts them off."""
     for name, kind in inputs.items():
         if name in given:
             array = np.asarray(given[name])
             if array.size and array.dtype.kind in "biuf":
-                yield from _outside(name, array, kind)
+                yield from _outside(name, array, kind, then)
                 yield from _rounded(name, array, kind)
 
 
-def _outside(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
+def _outside(name: str, array: AnyArray, kind: TensorType, then: str) -> Iterator[str]:
     if kind.range is None:
         return
     low, high = kind.range.low, kind.range.high
@@ -98,7 +98,7 @@ def _outside(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
         found = f"{float(np.nanmin(array)):g} to {float(np.nanmax(array)):g}"
         yield (
             f"{printable(name)}: {counted(count, 'value')} of {array.size:,} ({count / array.size:.0%}) are outside [{low:g}, {high:g}], "
-            f"the range that the source declares, and are cut off there; found {found}: scale the inputs, or declare their range"
+            f"the range that the source declares, and {then}; found {found}: scale the inputs, or declare their range"
         )
 
 

@@ -75,9 +75,9 @@ def shares(path: list[Part]) -> dict[Limit, float]:
     return {limit: 100 * own / cycles for limit, own in spent.items()}
 
 
-def path_words(found: Mapping[str, float]) -> str:
-    """`weight memory 52.7, host link 30.1`: the shares of `shares`, from the largest on; what would be printed as 0.0 is left out."""
-    largest = sorted(found.items(), key=lambda entry: -entry[1])
+def path_words(found: Mapping[str, float], most: int = len(Limit)) -> str:
+    """`weight memory 52.7, host link 30.1`: at most so many of the shares of `shares`, from the largest on; none that is printed as 0.0."""
+    largest = sorted(found.items(), key=lambda entry: -entry[1])[:most]
     return ", ".join(f"{limit.replace('_', ' ')} {share:.1f}" for limit, share in largest if share >= LEAST_SHARE)
 
 

@@ -18,6 +18,8 @@ HOP = 1e-6
 """Seconds of a hop: assumed, none is published of TPU v2."""
 MEMORY = 350e9
 """Bytes a second of one core's half of its chip's memory, through which the two cores of a chip exchange: each byte is written and read."""
+TARGET = "tpu_v2"
+"""The machine whose rates these are: those of others aren't computed."""
 CORES = (1, 2, 4, 8)
 """The numbers of cores that a v2-8 can be divided into."""
 

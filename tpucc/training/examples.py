@@ -22,6 +22,8 @@ from tpucc.passes.model_inputs import checked, made_up
 from tpucc.runtime.quality import notices
 from tpucc.values import dataclass
 
+TAKEN = "training takes them as they are, but 8-bit integers will cut them off there"
+"""What becomes of values outside the range that the source declares."""
 Arrays = Mapping[str, AnyArray]
 
 
@@ -77,7 +79,7 @@ def _fitting(model: Model, training: Training, arrays: Arrays, batch: int) -> Ex
     fitting = checked(inputs, arrays, "training set", "train")
     _require_classes(training, fitting)
     count = _count(inputs, fitting, batch)
-    return Examples(fitting, count, batch, notes=(*_left_out(count, batch), *notices(_ranged(model, inputs), fitting)))
+    return Examples(fitting, count, batch, notes=(*_left_out(count, batch), *notices(_ranged(model, inputs), fitting, TAKEN)))
 
 
 def _require_classes(training: Training, arrays: Arrays) -> None:

@@ -266,7 +266,7 @@ def arithmetic_of(target: str) -> Arithmetic:
         return NUMPY
     machine = load_target(target)
     if machine.data_type != "bfloat16":
-        mend = "--target host trains in float32, --target tpu_v2 in bfloat16"
+        mend = "--target host trains in float32, --target tpu_v2, tpu_v3 and tpu_v4i in bfloat16"
         raise UsageError(Diagnostic("E0946", f"{machine.name} multiplies {machine.data_type}: it can't train", help=(mend,)))
     return Machine(machine.mxu)
 

@@ -117,8 +117,9 @@ def read_state(path: Path, shapes: Mapping[str, tuple[int, ...]], steps: int) ->
     for name in NUMBERS:
         if not 0 <= arrays[name] <= LARGEST:
             raise _refused(path, f"{name} is {arrays[name]:,}, expected 0 to {LARGEST:,}")
-    if len(arrays["losses"]) >= steps:
-        problem = f"it has losses of {counted(len(arrays['losses']), 'step')} of an epoch, and an epoch has {counted(steps, 'step')}"
+    if len(arrays["losses"]) > (done := int(arrays["step"]) % steps):
+        found, of = counted(len(arrays["losses"]), "step"), f"{done:,} of {counted(steps, 'step')}"
+        problem = f"it has the losses of {found} of an epoch, and of this epoch {of} are done"
         raise _refused(path, problem, "go on with the batch and the examples that it was trained with")
     if (history := _history(arrays["history"].tobytes())) is None:
         raise _refused(path, "its history isn't one of a training")

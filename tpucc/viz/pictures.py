@@ -35,7 +35,7 @@ from tpucc.viz.statistics import read_statistics
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
-PAGE_WIDTH, PAGE_HEIGHT = 660.0, 300.0
+PAGE_WIDTH, PAGE_HEIGHT, NARROW = 660.0, 300.0, 366.0
 """The width of a chart in the report, which has panes beside it, and the height of its axis."""
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
@@ -121,7 +121,7 @@ def page(
     `recording` the values of a run."""
     openings, rewritings = _opened(diagrams, stages)
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
-    pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH, PAGE_HEIGHT)))
+    pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH, PAGE_HEIGHT), narrow=_roofline(runtime, NARROW, PAGE_HEIGHT)))
     return draw_page(
         PageInput(
             program=runtime.program,

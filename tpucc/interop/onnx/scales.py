@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32
+from tpucc.values import dataclass
 
+TRIED = 2**17
+"""Float32 numbers among which the scale of a result is sought."""
 NEIGHBOURS = 2
 """A scale of weights is sought among so many float32 numbers on both sides of the quotient."""
 
@@ -25,6 +30,39 @@ def weight_scales(multiplier: AnyArray, x: np.float32, y: np.float32) -> Float32
             found = np.where((x * scale / y == multiplier) & gives(largest_weights(scale), scale), scale, found)
         fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & (x * found / y == multiplier)
     return found.astype(np.float32) if fits.all() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Integers of the scale `source`, times weights that may have any scale, or times 1, have these multipliers to a result's scale."""
+
+    source: float
+    multipliers: AnyArray
+    weighted: bool
+
+    def fits(self, multiplier: np.float32, results: Float32) -> AnyArray:
+        """Which of the scales of a result give this multiplier; weights have a scale that they give again."""
+        source = np.float32(self.source)
+        if not self.weighted:
+            return np.asarray(source / results == multiplier)
+        near = (np.float64(multiplier) * results.astype(np.float64) / float(source)).astype(np.float32)
+        scales = [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
+        fits = [(source * scale / results == multiplier) & gives(largest_weights(scale), scale) for scale in scales]
+        return np.asarray(np.any(fits, axis=0))
+
+
+def result_scale(low: float, high: float, operands: Iterable[Scaled]) -> float | None:
+    """The scale of a result between two bounds that gives all operands their multipliers, the one next to the middle.
+
+    None where none of `TRIED` numbers around the middle does.
+    """
+    middle = np.float32((low + high) / 2)
+    tried = (middle.view(np.int32) + np.arange(-TRIED // 2, TRIED // 2, dtype=np.int32)).view(np.float32)
+    tried = tried[(tried > low) & (tried < high)]
+    for operand in operands:
+        for multiplier in np.unique(operand.multipliers):
+            tried = tried[operand.fits(multiplier, tried)]
+    return float(tried[np.argmin(np.abs(tried - middle))]) if len(tried) else None
 
 
 def largest_weights(scale: AnyArray) -> Float32:

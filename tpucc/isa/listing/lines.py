@@ -73,6 +73,17 @@ class Places:
     source: Source
     spans: tuple[Span | None, ...]
     directives: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    exact: bool = False
+    """Whether each instruction stands in the text as the machine has it, with names for some numbers: in a listing."""
+
+    @cached_property
+    def _lines(self) -> Sequence[str]:
+        return self.source.text.split("\n")
+
+    def text(self, instruction: int) -> str:
+        """An instruction of a listing as it is written there; empty for another text's."""
+        span = self.spans[instruction] if self.exact else None
+        return printable(self._lines[span.line - 1].partition(";")[0].strip()) if span is not None else ""
 
     def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
         """The line of an instruction; nothing for one that the text doesn't have."""
@@ -88,13 +99,14 @@ class Places:
         """Whether the comments with which instructions are printed say other numbers than they have in the text as it is now."""
         if None in self.spans:
             return False  # scheduling has numbered them anew
-        lines = self.source.text.split("\n")
-        said = (_NUMBER.search(lines[span.line - 1]) for span in self.spans if span is not None)
+        said = (_NUMBER.search(self._lines[span.line - 1]) for span in self.spans if span is not None)
         return any(found is not None and int(found[1]) != number for number, found in enumerate(said))
 
     def of(self, kind: str, name: str) -> tuple[Label, ...]:
-        """The directive that defines something, or else the first one of its kind; the head of the text where there is none."""
-        places = (self.directives.get(key) for key in ((kind, name), (kind, "0"), ("program", "0")))
+        """The directive that defines something, of a host buffer perhaps its input's or output's, or else the first one of its kind; the
+        head of the text where there is none."""
+        port = [key for key in self.directives if kind == "host" and key[1] == name.rpartition(".")[0]]
+        places = (self.directives.get(key) for key in ((kind, name), *port, (kind, "0"), ("program", "0")))
         span = next(filter(None, places), Span(1, 1, 1, 2))
         return (Label(span, "", self.source),)
 

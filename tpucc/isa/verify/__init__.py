@@ -27,12 +27,13 @@ RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES
 """Every rule by its code, in order."""
 
 
-def verify(program: Program) -> tuple[Violation, ...]:
-    """The program's violations of the machine's rules, in order of instructions; none when it may execute.
+def verify(program: Program, places: Places | None = None) -> tuple[Violation, ...]:
+    """The program's violations of the machine's rules, in order of instructions; none when it may execute. Messages show
+    instructions as they stand in `places`, the listing that the program was assembled from.
 
     Of each rule the first ten are given. Time and memory are linear in the number of instructions and the rows that they touch.
     """
-    context = Context(program)
+    context = Context(program, places)
     for stage in (_structure, encoding.check, ranges.check, _meaning):
         found = _reported(stage(context))
         if found:
@@ -46,7 +47,7 @@ def check(program: Program, places: Places | None = None, numbering: Numbering |
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
     `numbering` gives its numbers in a listing that somebody knows who doesn't know the program.
     """
-    _raise(program, verify(program), places, numbering)
+    _raise(program, verify(program, places), places, numbering)
 
 
 def check_structure(program: Program) -> None:

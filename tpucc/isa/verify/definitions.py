@@ -66,7 +66,7 @@ def host(context: Context, events: Events) -> Iterator[Violation]:
     order = sorted(range(len(program.host)), key=lambda index: program.host[index].start)
     empty = np.array([index in filled or program.host[index].kind in ("scratch", "output") for index in order] + [False], np.bool_)
     undefined = (events.kind == READ) & empty[buffer_of(context, events.row)] & (events.last(events.kind == WRITE) < 0)
-    yield from by_rows(context, events, undefined, "V0404", "reads row {row} of host memory, which nothing has written")
+    yield from by_rows(context, events, undefined, "V0404", "reads {host}, which nothing has written")
 
 
 def sums(context: Context, events: Events) -> Iterator[Violation]:

@@ -56,7 +56,7 @@ def outputs(context: Context, events: Events) -> Iterator[Violation]:
         yield Violation("V1002", f"row {row:,} of the output {name} is never written", about=("host", name))
     is_output = np.array([b.kind == "output" for b in host] + [False], np.bool_)
     twice = writes & (before >= 0) & is_output[buffer]
-    message = "writes row {row} of host memory, an output's, again after {other}"
+    message = "writes {host}, an output's, again after {other}"
     yield from by_rows(context, events, twice, "V1003", message, before)
 
 

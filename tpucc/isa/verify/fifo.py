@@ -29,7 +29,7 @@ def check(context: Context) -> Iterator[Violation]:
     waiting = np.cumsum(effects.pushes.astype(np.int64) - effects.pops)
     starved, over = effects.pops & (waiting < 0), effects.pushes & (waiting > depth)
     yield from context.each("V0601", starved, "switches to the next tile, and no read_weights has asked for one")
-    yield from context.each("V0602", over, lambda i: f"asks for tile {waiting[i]} ahead of its use; the FIFO holds {depth}")
+    yield from context.each("V0602", over, lambda i: f"asks for a tile while {waiting[i] - 1} wait; the FIFO holds {depth}")
     if not starved.any():
         left = np.flatnonzero(effects.pushes)[int(effects.pops.sum()) :]
         yield from context.each("V0603", left, "asks for a tile that no multiply switches to")

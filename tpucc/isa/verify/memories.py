@@ -63,13 +63,16 @@ def _step_accesses(context: Context) -> Iterator[Accesses]:
 def by_rows(context: Context, events: Events, wrong: Bools, code: str, message: str, others: Int64 | None = None) -> Iterator[Violation]:
     """A violation for each of the first instructions with a wrong event, in program order.
 
-    In `message`, `{row}` stands for the first of the rows, and `{other}` for the instruction that `others` gives for the event.
+    In `message`, `{row}` stands for the first of the rows, `{host}` for its name in host memory, and `{other}` for the instruction that
+    `others` gives for the event.
     """
     positions = np.flatnonzero(wrong)
     instructions, first = np.unique(events.instruction[positions], return_index=True)
     for instruction, position in zip(instructions[:MAX_REPORTED].tolist(), positions[first].tolist(), strict=False):
         other = -1 if others is None else int(others[position])
-        yield context.violation(code, instruction, message.replace("{row}", f"{events.row[position]:,}"), other)
+        row = int(events.row[position])
+        words = message.replace("{row}", f"{row:,}").replace("{host}", context.host_row(row))
+        yield context.violation(code, instruction, words, other)
 
 
 def _accesses(start: Int64, end: Int64, among: Bools, kind: int) -> Accesses:

@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostBuffer, Port, Program
 from tpucc.numerics import Int64
 from tpucc.values import dataclass
@@ -50,9 +51,11 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The program under verification, with what several rules need of it. `effects` needs known opcodes."""
+    """The program under verification, with what several rules need of it. `effects` needs known opcodes. `places` are the lines of the
+    listing that the program was assembled from."""
 
     program: Program
+    places: Places | None = None
 
     @cached_property
     def effects(self) -> Effects:
@@ -63,8 +66,14 @@ class Context:
         return resolve(self.program.instructions, self.effects)
 
     def text(self, index: int) -> str:
-        """An instruction as messages show it: its index and its text."""
-        return f"instruction {index:,} `{instruction_text(self.program.instructions[index])}`"
+        """An instruction as messages show it: its index and its text, with the names that a listing has in it."""
+        written = self.places.text(index) if self.places is not None else ""
+        return f"instruction {index:,} `{written or instruction_text(self.program.instructions[index])}`"
+
+    def host_row(self, row: int) -> str:
+        """A row of host memory by its buffer, as listings name it: `row 3 of x.0`."""
+        held = (f"row {row - each.start:,} of {printable(each.name)}" for each in self.program.host if each.start <= row < each.end)
+        return next(held, f"row {row:,} of host memory")
 
     def violation(self, code: str, index: int, message: str, other: int = -1) -> Violation:
         """`message` continues the text of the instruction; with `other`, `{other}` in it stands for the other one's text."""

@@ -143,13 +143,21 @@ def _memories(program: Program) -> Iterator[Violation]:
         yield Violation(
             "V0105",
             f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory",
-            about=("target", ""),
+            about=_over(program),
         )
     sizes = (
-        ("unified buffer", target.unified_buffer_rows, MEMORY_ROWS),
-        ("accumulators", target.accumulator_rows, MEMORY_ROWS),
-        ("host memory", program.host_rows, HOST_ROWS),
+        ("unified buffer", target.unified_buffer_rows, MEMORY_ROWS, ("target", "")),
+        ("accumulators", target.accumulator_rows, MEMORY_ROWS, ("target", "")),
+        ("host memory", program.host_rows, HOST_ROWS, ("host", max(program.host, key=lambda held: held.end).name if program.host else "")),
     )
-    for name, rows, most in sizes:
+    for name, rows, most, about in sizes:
         if rows > most:
-            yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can", about=("target", ""))
+            yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can", about=about)
+
+
+def _over(program: Program) -> tuple[str, str]:
+    """The first directive for which weight memory has no room: of the program's tiles, of those that it writes, of a parameter block."""
+    target, room = program.target, program.target.weight_memory_bytes
+    if program.tiles.nbytes > room:
+        return "tile", str(room // target.tile_bytes)
+    return ("written_tiles", "") if program.tiles.nbytes + program.written_tiles * target.tile_bytes > room else ("block", "")

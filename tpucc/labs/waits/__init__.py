@@ -15,7 +15,7 @@ import tpucc
 from tpucc.isa.instructions import Engine, Opcode
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
-from tpucc.labs.waits.checks import Rules, built_in, needless, program_of, read_waits, unordered
+from tpucc.labs.waits.checks import Rules, as_words, built_in, needless, program_of, read_waits, unordered
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
@@ -167,7 +167,7 @@ def ordered(cases: Sequence[Listing], given: Setting, submission: Submission) ->
 def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """Listings whose conflicts are ordered, with no wait that could be left out: all of them earn all, half of them none; a conflict left
     open loses all."""
-    few: list[tuple[Wait, Listing, list[Wait]]] = []
+    few: list[tuple[tuple[Wait, str], Listing, list[Wait]]] = []
     for listing in cases:
         waits = ask(submission, listing, given)
         if problem := unordered(listing, waits, given.target, given.rules.page):
@@ -178,8 +178,8 @@ def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> O
     message = f"{right} of {len(cases)} listings have every wait that they need and no other"
     if not few:
         return Outcome(1, message)
-    wait, listing, waits = few[0]
-    message = f"{message}. {_told([wait])} can be left out: what it orders is ordered without it"
+    (wait, why), listing, waits = few[0]
+    message = f"{message}. {as_words(wait)} can be left out: {why}"
     outcome = Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, _given(listing), "", _told(waits))
     return _shown(replace(outcome, call=("synchronise", (listing,))), listing, waits, given)
 
@@ -273,12 +273,7 @@ def _given(listing: Listing) -> str:
 
 
 def _told(waits: Sequence[Wait]) -> str:
-    words = [f"({w.before}, {_name(w.engine)!r}, {[_name(e) for e in w.engines]})" for w in waits]
-    return ", ".join(words) or "no waits"
-
-
-def _name(engine: Engine) -> str:
-    return engine.name.lower()
+    return ", ".join(map(as_words, waits)) or "no waits"
 
 
 MODEL = """\

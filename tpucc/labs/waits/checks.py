@@ -27,6 +27,8 @@ from tpucc.target import Target
 from tpucc.values import dataclass
 
 FORM = "(before instruction, engine that waits, engines waited for)"
+Told = tuple[int, tuple[int, ...]]
+"""The last instruction of an engine that has certainly finished, -1 for none, and the numbers of the waits by which another knows it."""
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
 _NAMES = {engine.name.lower(): engine for engine in ROW_ENGINES}
 
@@ -137,8 +139,8 @@ def _violations(context: Context) -> Iterator[Violation]:
         yield from check(context, events, known, "accumulator")
 
 
-def needless(listing: Listing, waits: Sequence[Wait], page: int) -> Wait | None:
-    """A wait, for one engine, without which all conflicts are still ordered; None when each is needed.
+def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, str] | None:
+    """A wait, for one engine, without which all conflicts are still ordered, and what makes it so; None when each is needed.
 
     The waits must order all, and stand in the order of their places.
     """
@@ -146,26 +148,48 @@ def needless(listing: Listing, waits: Sequence[Wait], page: int) -> Wait | None:
     engines, needs = touched.engine.tolist(), conflicts(touched).tolist()
     single = [wait._replace(engines=(other,)) for wait in waits for other in wait.engines]
     for number, wait in enumerate(single):
-        if _ordered(engines, needs, single[:number] + single[number + 1 :]):
-            return wait
+        others = single[:number] + single[number + 1 :]
+        if all(_is_ordered(needed, told) for needed, told in zip(needs, _known(engines, others), strict=True)):
+            return wait, _instead(listing, needs, single, number)
     return None
 
 
-def _ordered(engines: Sequence[int], needs: Sequence[Sequence[int]], waits: Sequence[Wait]) -> bool:
-    """Whether each instruction starts when all that it needs is certainly finished: a vector clock for each engine."""
-    nothing = (-1,) * len(Engine)
-    clock, last, known = [nothing] * len(Engine), list(nothing), list[tuple[int, ...]]()
+def _is_ordered(needed: Sequence[int], told: Sequence[Told]) -> bool:
+    return all(index <= finished for index, (finished, _) in zip(needed, told, strict=True))
+
+
+def _instead(listing: Listing, needs: Sequence[Sequence[int]], waits: Sequence[Wait], number: int) -> str:
+    """Which other waits order the first conflict that a needless one is for: one between its engines, or one that it tells others of."""
+    wait, others = waits[number], [*waits[:number], *waits[number + 1 :]]
+    engines = [listing[index].engine for index in range(len(listing))]
+    for later, (told, without) in enumerate(zip(_known(engines, waits), _known(engines, others), strict=True)):
+        for engine, earlier in enumerate(needs[later]):
+            direct = engines[later] == wait.engine and engine == wait.engines[0] and earlier < wait.before <= later
+            if earlier >= 0 and (direct or number in told[engine][1]):
+                words = " and ".join(map(as_words, (others[each] for each in without[engine][1])))
+                return f"instruction {later} `{listing[later].text}` comes after instruction {earlier} `{listing[earlier].text}` by {words}"
+    return "no instruction after it conflicts with one before it that it waits for"
+
+
+def as_words(wait: Wait) -> str:
+    """`(4, 'host', ['activation'])`, as a submission may write it."""
+    return f"({wait.before}, {wait.engine.name.lower()!r}, {[engine.name.lower() for engine in wait.engines]})"
+
+
+def _known(engines: Sequence[int], waits: Sequence[Wait]) -> Iterator[Sequence[Told]]:
+    """For each instruction, what its engine knows of each engine when it starts: a vector clock for each engine."""
+    nothing: Sequence[Told] = [(-1, ())] * len(Engine)
+    clock, last, known = [nothing] * len(Engine), [-1] * len(Engine), list[Sequence[Told]]()
     following = 0
     for index, engine in enumerate(engines):
         while following < len(waits) and waits[following].before <= index:
             waiting, (other,) = waits[following].engine, waits[following].engines
             brought = known[last[other]] if last[other] >= 0 else nothing
-            own = [max(pair) for pair in zip(clock[waiting], brought, strict=True)]
-            own[other] = max(own[other], last[other])
-            clock[waiting] = tuple(own)
+            both = zip(clock[waiting], brought, strict=True)
+            own = [mine if mine[0] >= theirs[0] else (theirs[0], (*theirs[1], following)) for mine, theirs in both]
+            own[other] = own[other] if own[other][0] >= last[other] else (last[other], (following,))
+            clock[waiting] = own
             following += 1
-        if any(needed > done for needed, done in zip(needs[index], clock[engine], strict=True)):
-            return False
         known.append(clock[engine])
         last[engine] = index
-    return True
+        yield clock[engine]

@@ -113,7 +113,7 @@ class Apart:
     """Keeps what a rule makes as nodes of a graph of its own, whose inputs are what the rule was given."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self.nodes: dict[str, Node] = {}
 
     def input(self, name: str, type_: TensorType) -> Value:
         return self._add(name, "input", (), NoAttributes(), type_)
@@ -133,16 +133,16 @@ class Apart:
     def graph(self, value: Value) -> Graph:
         """What a value is computed from, operands first; its output has the name `gradient`."""
         needed = {value.name}
-        for node in reversed(self._nodes.values()):
+        for node in reversed(self.nodes.values()):
             if node.name in needed:
                 needed.update(node.operands)
-        return Graph("rule", tuple(node for node in self._nodes.values() if node.name in needed), (Output("gradient", value.name),))
+        return Graph("rule", tuple(node for node in self.nodes.values() if node.name in needed), (Output("gradient", value.name),))
 
     def _fresh(self) -> str:
-        return f"v{len(self._nodes)}"
+        return f"v{len(self.nodes)}"
 
     def _add(self, name: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType) -> Value:
-        self._nodes[name] = Node(name, op, operands, attributes, type_, Origin(made_by="rule"))
+        self.nodes[name] = Node(name, op, operands, attributes, type_, Origin(made_by="rule"))
         return Value(name, type_, self)
 
 

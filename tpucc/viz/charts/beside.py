@@ -17,34 +17,40 @@ STEPS = (22.0, 38.0, 54.0, 70.0, 86.0)
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where names may stand: within `area`, never on what is in `taken`, and not on `avoided` as long as there is another place."""
+    """Where names may stand: within `area`, never on what is in `taken`, and not on `avoided` as long as there is another place.
+
+    A line to a name never crosses one of `names`, and nothing of `shunned` as long as there is another place: marks, other lines.
+    """
 
     area: Rect
     taken: list[Rect]
     avoided: Sequence[Rect] = field(default=())
     names: list[Rect] = field(default_factory=list)
+    shunned: list[Rect] = field(default_factory=list)
 
-    def place(self, words: str, point: Point, away: float, bold: bool = False, is_led: bool = True) -> Markup:
+    def place(self, words: str, point: Point, away: float, bold: bool = False, is_led: bool = True, is_needed: bool = False) -> Markup:
         """The words for a point whose mark reaches `away` far; nothing if there is no room, or if they need a line and `is_led` is false.
-        The words' place is taken from then on."""
-        width = text_width(words, SMALL, bold)
-        for obstacles in ((*self.taken, *self.avoided), self.taken):
+        Words that are needed may stand on all but names, and their line may cross all. The words' place is taken from then on."""
+        width, crossed = text_width(words, SMALL, bold), [*self.names, *self.shunned]
+        ways = [([*self.taken, *self.avoided], crossed), (self.taken, crossed), (self.taken, self.names)]
+        for obstacles, shunned in [*ways, *([(self.names, [])] if is_needed else [])]:
             for left, base, end in _places(point, width, away):
                 rect = Rect(left, base - SMALL, left + width, base + 3)
                 if end is not None and not is_led:
                     break
                 lead = [] if end is None else _along(point, end)
-                if self._is_free(rect, lead, obstacles):
+                if self._is_free(rect, lead, obstacles, shunned):
                     self.names.append(rect)
+                    self.shunned.extend(lead)
                     self.taken.extend((rect, *lead))
                     return _written(words, point, (left, base), end, bold)
         return NOTHING
 
-    def _is_free(self, rect: Rect, lead: Sequence[Rect], obstacles: Sequence[Rect]) -> bool:
-        """Whether nothing is in the way of a name, nor another name in that of the line to it."""
+    def _is_free(self, rect: Rect, lead: Sequence[Rect], obstacles: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
+        """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
         inside = self.area.left <= rect.left and rect.right <= self.area.right
         inside = inside and self.area.top <= rect.top and rect.bottom <= self.area.bottom
-        return inside and not any(rect.meets(other) for other in obstacles) and not any(a.meets(b) for a in lead for b in self.names)
+        return inside and not any(rect.meets(other) for other in obstacles) and not any(a.meets(b) for a in lead for b in crossed)
 
 
 def _along(start: Point, end: Point) -> list[Rect]:

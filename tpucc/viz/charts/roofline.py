@@ -27,8 +27,10 @@ NAMED = 40
 """Points that have a name; the legend says how many others there are."""
 FEW = 6
 """Points whose names may stand farther away, at the end of a line."""
-COLUMNS, LINE = 2, 17.0
-"""Of the legend that has the names where they have no room beside the points."""
+COLUMN, LINE = 200.0, 17.0
+"""The least width of a column, and the height of a line, of the legend that has the names where they have no room beside the points."""
+NUMBER = 40.0
+"""The room of a number of the axis of intensities."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
@@ -133,10 +135,13 @@ def roofline_svg(
     bottom = top + height
     axes = _axes(target, drawn, (top, bottom), width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
-    ceilings = _Ceilings(target, axes, _free_place(target, axes, places), model if dashed else None)
-    foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, bottom)
     marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
-    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [*ceilings.taken(), *marks], [foot])
+    if model.drawable:
+        x, y = places[-1]
+        marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
+    ceilings = _Ceilings(target, axes, _free_place(target, axes, marks), model if dashed else None, marks)
+    foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, bottom)
+    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [*ceilings.taken(), *marks], [foot], ceilings.words(), marks)
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
     names = _names(target, axes, layers, room, bottom + 58)
@@ -188,9 +193,14 @@ def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, flo
 
 def _grid(axes: _Axes) -> Markup:
     parts, top, below = [], axes.up.end, axes.up.start
-    for power in range(math.ceil(axes.across.low), math.floor(axes.across.high) + 1):
+    powers = range(math.ceil(axes.across.low), math.floor(axes.across.high) + 1)
+    every = math.ceil(NUMBER * len(powers) / (axes.across.end - LEFT))
+    for power in powers:
         x = axes.across(power)
-        parts += [line(x, top, x, below, "grid"), label(number(10.0**power), x, below + 18, anchor="middle")]
+        parts += [line(x, top, x, below, "grid")]
+        text = number(10.0**power)
+        last = axes.across.end + EDGE - text_width(text, SMALL) / 2
+        parts += [] if power % every else [label(text, min(x, last), below + 18, anchor="middle")]
     for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
         y = axes.up(power)
         parts += [line(LEFT, y, axes.across.end, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
@@ -208,6 +218,8 @@ class _Ceilings:
     named: Point
     model: RooflinePoint | None = None
     """The model, if it has dashed ceilings."""
+    marks: Sequence[Rect] = ()
+    """Where the points are."""
 
     @property
     def corner(self) -> Point:
@@ -223,12 +235,22 @@ class _Ceilings:
     def peak(self) -> str:
         return f"matrix unit: {rate_text(self.target.peak_ops)}"
 
-    def dashed(self) -> Iterator[tuple[str, float]]:
-        """The words of each dashed ceiling, and its height."""
+    def dashed(self) -> Iterator[tuple[str, float, Rect]]:
+        """The words of each dashed ceiling, its height, and where the words stand."""
         if self.model is not None:
             for name in self.model.dashed(self.target):
-                roof = self.model.roofs(self.target)[name]
-                yield f"{_ceiling_words(self.target, self.model, name)}: {rate_text(roof)}", self.axes.up(math.log10(roof))
+                roof, words = self.model.roofs(self.target)[name], _ceiling_words(self.target, self.model, name)
+                height = self.axes.up(math.log10(roof))
+                texts = [f"{text}: {rate_text(roof)}" for text in words]
+                text = next((text for text in texts if text_width(text, SMALL) < self.axes.across.end - LEFT - 40), texts[-1])
+                yield text, height, self._beside(text_width(text, SMALL), height)
+
+    def _beside(self, width: float, height: float) -> Rect:
+        """The place above or below a dashed ceiling, as far right as can be, on which no point and no other name lies."""
+        others = [*self.marks, *self.along(), self._roof(), self._ridge()]
+        starts = [self.axes.across.end - width - step for step in range(0, int(self.axes.across.end - LEFT - width), 8)]
+        places = [Rect(x, y, x + width, y + 15) for x in starts or [LEFT] for y in (height - 18, height + 2)]
+        return min(places, key=lambda place: any(place.meets(slope) for slope in self._slope()) + 2 * sum(map(place.meets, others)))
 
     @property
     def bandwidth(self) -> str:
@@ -240,7 +262,8 @@ class _Ceilings:
         roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
         foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
         words = label(self.peak, end, corner[1] - 8, SMALL, "ink", "end", **INK_HALO)
-        under = label(f"ridge {number(round(ridge(self.target)))}", corner[0] + 6, self.axes.up.start - 8, SMALL, "soft", "start", **HALO)
+        ridge_name = self._ridge()
+        under = label(self.ridge, ridge_name.left + 6, self.axes.up.start - 8, SMALL, "soft", "start", **HALO)
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
         along = label(self.bandwidth, x, y - 8, SMALL, "ink", "middle", transform=turned, **INK_HALO)
@@ -248,35 +271,58 @@ class _Ceilings:
             joined(
                 [
                     line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4"),
-                    label(text, end, height - 6, SMALL, "ink", "end", **INK_HALO),
+                    label(text, place.right, place.top + 12, SMALL, "ink", "end", **INK_HALO),
                 ]
             )
-            for text, height in self.dashed()
+            for text, height, place in self.dashed()
         ]
         return joined([foot, roof, words, under, along, *dashed])
 
+    @property
+    def ridge(self) -> str:
+        return f"ridge {number(round(ridge(self.target)))}"
+
     def taken(self) -> list[Rect]:
-        """Rectangles on which no name may be written: small ones along the slope and its name, the roof and the ridge with theirs."""
+        """Rectangles on which no name may be written: small ones along the slope, the roofs, and the names of all."""
         corner, end = self.corner, self.axes.across.end
+        roofs = [Rect(LEFT, height - 3, end, height + 3) for _, height, _ in self.dashed()]
+        return [*self._slope(), Rect(corner[0], corner[1] - 3, end, corner[1] + 3), *roofs, *self.words()]
+
+    def words(self) -> list[Rect]:
+        """Where the names of the roofs and of the ridge stand."""
+        return [*self.along(), self._roof(), self._ridge(), *(place for *_, place in self.dashed())]
+
+    def _slope(self) -> list[Rect]:
+        corner = self.corner
         steps = [(d, d * math.tan(self.slope)) for d in range(0, int(corner[0] - LEFT), 4)]
-        found = [Rect(corner[0] - x - 3, corner[1] - y - 3, corner[0] - x + 3, corner[1] - y + 3) for x, y in steps]
+        return [Rect(corner[0] - x - 3, corner[1] - y - 3, corner[0] - x + 3, corner[1] - y + 3) for x, y in steps]
+
+    def along(self) -> list[Rect]:
+        """Small rectangles on the slope's name."""
         half, along = text_width(self.bandwidth, SMALL) / 2, (math.cos(self.slope), math.sin(self.slope))
         middle = (self.named[0] + 12 * along[1], self.named[1] - 12 * along[0])
         offsets = [step - half for step in range(0, int(2 * half) + 1, 6)]
         spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
-        found += [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
-        ridge_name = Rect(corner[0], self.axes.up.start - 22, corner[0] + 80, self.axes.up.start)
-        for words, height in self.dashed():
-            found += [Rect(LEFT, height - 3, end, height + 3), Rect(end - text_width(words, SMALL), height - 18, end, height)]
-        roof = Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] + 3)
-        return [*found, roof, ridge_name]
+        return [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
+
+    def _roof(self) -> Rect:
+        corner, end = self.corner, self.axes.across.end
+        return Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] - 3)
+
+    def _ridge(self) -> Rect:
+        """Right of the ridge, or left of it where there is no room."""
+        width, below = text_width(self.ridge, SMALL) + 12, self.axes.up.start
+        left = self.corner[0] if self.corner[0] + width <= self.axes.across.end + EDGE else self.corner[0] - width
+        return Rect(left, below - 22, left + width, below)
 
 
-def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> str:
+def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str]:
+    """The name of a dashed ceiling with what it follows from, and a short one."""
     if name == HOST:
         each = number(float(f"{model.macs / model.host_bytes:.3g}"))
-        return f"host link: {bandwidth_text(target.host_bandwidth)}, {each} MACs a byte"
-    return f"matrix unit, {percent(model.roofs(target)[name], target.peak_ops)} of its cells hold weights"
+        return f"host link: {bandwidth_text(target.host_bandwidth)}, {each} MACs a byte", "host link"
+    held = percent(model.roofs(target)[name], target.peak_ops)
+    return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells"
 
 
 def _corner(target: Target, axes: _Axes) -> Point:
@@ -289,11 +335,16 @@ def _foot(target: Target, axes: _Axes) -> Point:
     return axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
 
 
-def _free_place(target: Target, axes: _Axes, taken: Sequence[Point]) -> Point:
-    """The place on the slope, at a quarter, a half or three quarters of it, that is the farthest from all that is drawn."""
+def _free_place(target: Target, axes: _Axes, marks: Sequence[Rect]) -> Point:
+    """The place on the slope, from a quarter to three quarters of it, whose words lie on the fewest marks and are the farthest from all."""
     start, end = _foot(target, axes), _corner(target, axes)
-    places = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (0.5, 0.25, 0.75)]
-    return max(places, key=lambda place: min([math.dist(place, other) for other in taken], default=0.0))
+    places = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (0.5, 0.25, 0.375, 0.625, 0.75)]
+
+    def freedom(place: Point) -> tuple[int, float]:
+        covered = sum(any(spot.meets(mark) for spot in _Ceilings(target, axes, place).along()) for mark in marks)
+        return -covered, min([math.dist(place, mark.middle) for mark in marks], default=0.0)
+
+    return max(places, key=freedom)
 
 
 def _is_above(target: Target, work: RooflinePoint) -> bool:
@@ -330,8 +381,9 @@ def _star(target: Target, axes: _Axes, model: RooflinePoint, room: Room) -> Mark
         radius, angle = (10.0 if tip % 2 == 0 else 4.2), math.pi * (tip / 5 - 0.5)
         corners.append(f"{number_text(x + radius * math.cos(angle))},{number_text(y + radius * math.sin(angle))}")
     shape = tag("polygon", title(_words(target, model)), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
-    room.taken.append(Rect(x - 10, y - 10, x + 10, y + 10))
-    return joined([room.place(f"{shown(model.name)}, all layers", (x, y), 14, bold=True), shape])
+    names = (f"{shown(model.name)}, all layers", "all layers")
+    placed = (room.place(words, (x, y), 14, bold=True) for words in names)
+    return joined([next(filter(None, placed), NOTHING), shape])
 
 
 def _names(target: Target, axes: _Axes, layers: Sequence[RooflinePoint], room: Room, below: float) -> Legend:
@@ -344,10 +396,9 @@ def _names(target: Target, axes: _Axes, layers: Sequence[RooflinePoint], room: R
             groups.append(((x, y), [layer.name]))
         else:
             near.append(layer.name)
-    trial = Room(room.area, [*room.taken], room.avoided, [*room.names])
+    trial = Room(room.area, [*room.taken], room.avoided, [*room.names], [*room.shunned])
     beside = [trial.place(_together(names), point, 9, is_led=len(groups) <= FEW) for point, names in groups]
     if all(beside):
-        room.taken[:], room.names[:] = trial.taken, trial.names
         return Legend(joined(beside), 0)
     return _numbered(groups, room, below)
 
@@ -358,9 +409,10 @@ def _numbered(groups: Sequence[tuple[Point, list[str]]], room: Room, below: floa
     more = len(groups) - len(chosen)
     words = [f"{count}: {_together(names)}" for count, (_, names) in enumerate(chosen, 1)]
     words += [f"and {counted(more, 'point')} without a number"] if more else []
-    height = math.ceil(len(words) / COLUMNS)
-    width = (room.area.right - LEFT) / COLUMNS
-    parts = [room.place(str(count), point, 8) for count, (point, _) in enumerate(chosen, 1)]
+    columns = min(2, max(1, int((room.area.right - LEFT) / COLUMN)))
+    height = math.ceil(len(words) / columns)
+    width = (room.area.right - LEFT) / columns
+    parts = [room.place(str(count), point, 8, is_needed=True) for count, (point, _) in enumerate(chosen, 1)]
     for place, text in enumerate(words):
         parts.append(label(fitted(text, SMALL, width - 10), LEFT + place // height * width, below + LINE * (place % height + 0.6)))
     return Legend(joined(parts), height * LINE + 14)

@@ -23,7 +23,7 @@ MOST = 200
 """Layers that have a row of their own."""
 SPACE = Markup("\u00a0")
 """The content of an element that has none: in HTML an empty one would not be closed."""
-EMPTY = tag("td", SPACE)
+EMPTY = tag("td", SPACE, class_="bars")
 
 
 def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
@@ -95,7 +95,8 @@ def _layers(found: Comparison) -> Markup:
 
 
 def _table(head: Iterable[str], rows: Iterable[Markup]) -> Markup:
-    top = tag("tr", joined(tag("th", escaped(name or "\u00a0")) for name in head))
+    heads = (tag("th", escaped(name or "\u00a0"), class_="bars" if place and not name else None) for place, name in enumerate(head))
+    top = tag("tr", joined(heads))
     return tag("div", tag("table", top, joined(tag("tr", row) for row in rows)), class_="scroll", tabindex=0)
 
 

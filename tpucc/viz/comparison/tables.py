@@ -44,11 +44,7 @@ def _layers(found: Comparison) -> str:
     changed = [layer for layer in found.layers if layer.cycles.difference]
     if not changed:
         return ""
-    rows: list[tuple[str, ...]] = [
-        (layer.name, str(layer.line or ""), *numbers(layer.cycles, layer.only), layer.cause) for layer in changed
-    ]
-    if len(changed) > MOST:
-        rows = list(_by_line(changed))
+    rows = list(map(_layer, changed) if len(changed) <= MOST else _by_line(changed))
     equal = len(found.layers) - len(changed)
     note = f"\n{counted(equal, 'layer')} {'takes' if equal == 1 else 'take'} as many cycles in both" if equal else ""
     return table(("layer", "line", "A", "B", "difference", "mostly"), rows) + note

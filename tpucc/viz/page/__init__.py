@@ -19,7 +19,7 @@ from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.machine import machine_view
-from tpucc.viz.page.nesting import calls_of, line_of_def
+from tpucc.viz.page.nesting import calls_of, definition, line_of_def
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
@@ -91,7 +91,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
 
 def _picture(picture: Picture) -> Markup:
     kind = "picture" if picture.boxes else "picture chart"
-    return tag("div", inlined(picture.svg), class_=kind, tabindex=0)
+    narrow = inlined(picture.narrow.replace(f'id="{picture.name}"', f'id="{picture.name}-narrow"', 1)) if picture.narrow else Markup("")
+    return tag("div", inlined(picture.svg), narrow, class_=f"{kind} has-narrow" if narrow else kind, tabindex=0)
 
 
 def _templates(given: PageInput) -> Iterator[Markup]:
@@ -116,27 +117,27 @@ def _view(name: str, title: str, body: Markup) -> Markup:
 
 
 def _source(given: PageInput) -> Markup:
-    """The source with its line numbers, and for each line a bar for its share of the cycles; for those of a `def` the sum of all calls."""
+    """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
     text, stats = given.program.source_text, given.statistics
-    lines = source_lines(text)
-    own, sums = Counter[int](), Counter[int]()
+    lines, cycles = source_lines(text), Counter[int]()
     for layer, counts in zip(given.program.layers, stats.layers, strict=True):
-        calls = calls_of(layer.origin, lines)
-        inner = {span.line for span in layer.origin.spans[:1]}.union(*((call.span.line, line_of_def(call.name, lines)) for call in calls))
-        own[counts.line] += counts.cycles
-        sums.update(dict.fromkeys(inner, counts.cycles))
-    most = max((own | sums).values(), default=0)
-    return joined(_line(number, line, _bar(own[number], sums[number], most, stats.cycles)) for number, line in enumerate(lines, 1))
+        heads = {line_of_def(call.name, lines) for call in calls_of(layer.origin, lines)}
+        cycles.update(dict.fromkeys(layer.origin.lines | heads, counts.cycles))
+    most = max(cycles.values(), default=0)
+    return joined(
+        _line(number, line, _bar(cycles[number], bool(definition(number, lines)), most, stats.cycles))
+        for number, line in enumerate(lines, 1)
+    )
 
 
-def _bar(own: int, calls: int, most: int, whole: int) -> Markup:
-    """The bar beside a line, a hollow one in a `def`, whose `calls` have lines of their own; nothing without cycles."""
-    cycles = own or calls
+def _bar(cycles: int, is_in_def: bool, most: int, whole: int) -> Markup:
+    """The bar beside a line, of all layers that it has a part in: a hollow one in a `def`, whose calls have lines of their own; nothing
+    without cycles."""
     if not cycles:
         return Markup("")
     words = f"{counted(cycles, 'cycle')}, {percent(cycles, whole)}"
-    title = words if own else f"{words}: the sum of all calls of the def"
-    return tag("span", title=title, class_=None if own else "sum", style=f"width:{100 * cycles / most:.1f}%")
+    title = f"{words}: the sum of all calls of the def" if is_in_def else words
+    return tag("span", title=title, class_="sum" if is_in_def else None, style=f"width:{100 * cycles / most:.1f}%")
 
 
 def _line(number: int, text: str, bar: Markup) -> Markup:

@@ -24,11 +24,13 @@ from tpucc.viz.statistics import Statistics
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of the page: a word for its tab, the SVG and, of a diagram, the boxes: number n is the element `NAME-bn`."""
+    """A picture of the page: a word for its tab, the SVG and, of a diagram, the boxes: number n is the element `NAME-bn`. A chart may have
+    another SVG for narrow windows."""
 
     name: str
     svg: str
     boxes: tuple[Box, ...] = ()
+    narrow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

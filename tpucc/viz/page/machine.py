@@ -192,5 +192,5 @@ def _left_out(program: Program, recording: Recording | None) -> str:
         which = f"of instructions {first:,} to {last:,} of {count:,}; {command} has others"
     else:
         which = f"of the first {FIRST} instructions and the first {EACH} of each layer, {steps:,} of {count:,}; {command} has others"
-    parts = f"Of each operand the first {ROWS} rows are here, of each row the first lanes, of each tile a corner."
+    parts = f"The page has the first {ROWS} rows of each operand, of each row the first lanes, of each tile a corner."
     return f"Values on {printable(recording.origin)}, {which}. {parts}"

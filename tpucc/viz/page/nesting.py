@@ -96,12 +96,12 @@ def calls_of(origin: Origin, lines: Sequence[str]) -> list[Call]:
     `def` that the one outside it calls.
     """
     found: list[Call] = []
-    inside = _definition(origin.spans[0].line, lines) if origin.spans else ""
+    inside = definition(origin.spans[0].line, lines) if origin.spans else ""
     for span in origin.calls:
         name = _callee(span, lines)
         if name and name == inside:
             found.append(Call(span, name))
-            inside = _definition(span.line, lines)
+            inside = definition(span.line, lines)
     return found[::-1]
 
 
@@ -111,7 +111,7 @@ def _callee(span: Span, lines: Sequence[str]) -> str:
     return match[0] if match else ""
 
 
-def _definition(line: int, lines: Sequence[str]) -> str:
+def definition(line: int, lines: Sequence[str]) -> str:
     """The name of the `def` in which a line is; empty if it is in none."""
     for text in reversed(lines[:line]):
         if match := _DEFINITION.match(text):

@@ -62,7 +62,7 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", rate_text(1e12 * stats.tops), f"{percent(stats.utilization, 1)} of {whose} peak"
-    yield "bottleneck", stats.bottleneck, f"critical path, %: {path_words(stats.critical_path)}"
+    yield "bottleneck", stats.bottleneck, f"of the critical path, %: {path_words(stats.critical_path, 2)}"
     if stats.stream.cycles:
         yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"

@@ -13,7 +13,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
-from tpucc.training.costs import HOP, LINK, MEMORY, all_reduce
+from tpucc.training.costs import HOP, LINK, MEMORY, TARGET, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
@@ -87,7 +87,7 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[Se
     yield "step", "Step graph", _step(session, drawn)
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
-    if session.settings.target != HOST:
+    if session.settings.target == TARGET:
         yield "cores", "Cores", _costs(session)
     yield "settings", "Settings", _settings(session)
 

@@ -47,7 +47,7 @@ class Call:
         """An operand that must be known. Raises `Unsupported` when it is computed."""
         value = self.value(index)
         if isinstance(value, Tensor):
-            raise Unsupported(f"{what} is computed by the network", f"tpucc's shapes are static: {what} must be a constant")
+            raise Unsupported(f"the network computes {what}", "a constant of the file is needed: a program's shapes and tables are fixed")
         return value.array
 
     def integers(self, index: int, what: str) -> list[int]:
@@ -76,7 +76,10 @@ class Call:
             found = [int(axis) for axis in self.attribute("axes")]
         else:
             return None
-        return [normal(axis, rank) for axis in found]
+        axes = [normal(axis, rank) for axis in found]
+        if len(set(axes)) < len(axes):
+            raise Unsupported(f"the list of axes {found} has one twice")
+        return axes
 
     def reads(self, output: int) -> bool:
         """Whether something reads a result of the node."""

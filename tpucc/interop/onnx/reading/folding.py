@@ -15,9 +15,9 @@ import numpy as np
 from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, malformed
 from tpucc.interop.onnx.reading.rules.shapes import resolved
-from tpucc.interop.onnx.reading.tensors import TYPES
+from tpucc.interop.onnx.reading.tensors import MAX_SIZE, TYPES
 from tpucc.numerics import AnyArray
 
 Arrays = Sequence[AnyArray | None]
@@ -36,9 +36,7 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
         with np.errstate(all="ignore"):
             made = fold(node, operands, opset)
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError, AttributeError):
-        raise Unsupported(
-            "constants that don't fit each other, or the operator", "onnx.checker.check_model(model, full_check=True) may say more"
-        ) from None
+        raise Unsupported("constants that don't fit each other, or the operator", CHECKER) from None
     results = made if isinstance(made, tuple) else (made,)
     if any(result is None for result in results):
         raise Unsupported("an operand is missing")
@@ -163,12 +161,19 @@ def _constant(node: OnnxNode, _: Any, __: int) -> Any:
 
 def _constant_of_shape(node: OnnxNode, arrays: Any, _: int) -> Any:
     value = node.attributes.get("value", np.zeros(1, np.float32))
-    return np.broadcast_to(value.reshape(()), tuple(int(size) for size in arrays[0].reshape(-1)))
+    return _repeated(node, value.reshape(()), arrays[0])
 
 
-def _expand(_: OnnxNode, arrays: Any, __: int) -> Any:
-    wanted = tuple(int(size) for size in arrays[1].reshape(-1))
-    return np.broadcast_to(arrays[0], np.broadcast_shapes(arrays[0].shape, wanted))
+def _expand(node: OnnxNode, arrays: Any, _: int) -> Any:
+    return _repeated(node, *arrays)
+
+
+def _repeated(node: OnnxNode, array: AnyArray, shape: AnyArray) -> AnyArray:
+    """A view of the shape that both have together. Raises `ProgramError` E1003 for one that no memory has, before NumPy refuses it."""
+    wanted = np.broadcast_shapes(array.shape, tuple(int(size) for size in shape.reshape(-1)))
+    if (size := math.prod(wanted)) > MAX_SIZE:
+        raise malformed(f"{node.title} ({node.op}) repeats a constant to {size:,} values; the limit is {MAX_SIZE:,}", code="E1003")
+    return np.broadcast_to(array, wanted)
 
 
 def _flatten(node: OnnxNode, arrays: Any, _: int) -> Any:

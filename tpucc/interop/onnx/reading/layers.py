@@ -2,19 +2,21 @@
 
 The export writes what the device does step by step: sums of integers, a product with the multiplier, QuantizeLinear with the scale 1. The
 metadata of the last node say which scale and zero point its result really has. With them the steps are operators on real values, from which
-the compiler makes the same integers. A table doesn't say of which function it is: a layer that ends in one can't be read back.
+the compiler makes the same integers. A table is compared with those of our functions (`tables.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.scales import weight_scales
+from tpucc.interop.onnx.reading.tables import function_and_scales, function_of
+from tpucc.interop.onnx.scales import Scaled, result_scale, weight_scales
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
@@ -68,8 +70,11 @@ class _Layers:
             scale, zero = (self.constants[name] for name in node.inputs[1:])
             if scale.size == zero.size == 1:
                 self.held[node.outputs[0]] = Quantisation(float(scale.reshape(())), int(zero.reshape(())))
-        elif node.op in MOVES and node.inputs[0] in self.held:
-            self.held[node.outputs[0]] = self.held[node.inputs[0]]
+        elif node.op in MOVES:
+            parts = node.inputs if node.op == "Concat" else node.inputs[:1]
+            held = {self.held.get(name) for name in parts}
+            if len(held) == 1 and (of_all := held.pop()) is not None:
+                self.held[node.outputs[0]] = of_all
 
     def _needed(self) -> tuple[OnnxNode, ...]:
         """The nodes without the steps that nothing reads any more."""
@@ -87,9 +92,53 @@ class _Layers:
         if node.held is None:
             raise _Unknown
         self.own = Quantisation(*node.held)
+        if node.op == "Gather":
+            self._quantised(self._looked_up(node))
+            return
         if node.op not in ENDS or self.constants[node.inputs[ENDS[node.op]]].dtype != I8.numpy:
             raise _Unknown
         self._quantised(self._steps(node))
+
+    def _looked_up(self, node: OnnxNode) -> str:
+        """A function whose table this is, of integers or of the sums of a layer, which have a scale of their own. Raises `_Unknown`."""
+        table, own, source = self.constants[node.inputs[0]], self.own, self._step(self._step(node.inputs[1]).inputs[0]).inputs[0]
+        if (
+            table.shape != (I8.high - I8.low + 1,)
+            or table.dtype != I8.numpy
+            or self.constants[self._step(node.inputs[1]).inputs[1]] != I8.low
+        ):
+            raise _Unknown
+        if source in self.held and (op := function_of(table, self.held[source], own)) is not None:
+            return self._put(op, [self._dequantised(source)])
+        end = self._step(source)
+        zero = int(self.constants[end.inputs[ENDS[end.op]]])
+        if (found := function_and_scales(table, zero, own)) is None:
+            raise _Unknown
+        op, low, high = found
+        if (scale := result_scale(low, high, self._scaled_operands(end))) is None:
+            raise _Unknown
+        self.own = self.held[source] = Quantisation(scale, zero)
+        real = self._steps(end)
+        self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._zero()), attributes={}))
+        self.own = own
+        return self._put(op, [self._dequantised(source)])
+
+    def _scaled_operands(self, end: OnnxNode) -> list[Scaled]:
+        """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `_Unknown`."""
+        if end.op != "QuantizeLinear":
+            x, w, y = (self.constants[end.inputs[index]] for index in (1, 4, 6))
+            return [Scaled(self.held[end.inputs[0]].scale, multiplier(float(x), w, float(y)), True)]
+        last = self._step(end.inputs[0])
+        last = self._step(last.inputs[0]) if last.op == "Clip" else last
+        if last.op in ("Add", "Sub"):
+            parts = [self._step(name).inputs for name in last.inputs]
+            named = [(self._integers(part)[0], self.constants[factor]) for part, factor in parts]
+            return [Scaled(self.held[name].scale, factor, False) for name, factor in named if name in self.held]
+        if (product := self._step(last.inputs[0])).op == "Mul":
+            left, right = (np.float32(self.held[self._integers(name)[0]].scale) for name in product.inputs)
+            return [Scaled(float(left * right), self.constants[last.inputs[1]], False)]
+        sums = self._step(self._step(product.inputs[0]).inputs[0])
+        return [Scaled(self.held[term.inputs[0]].scale, self.constants[last.inputs[1]], True) for term in self._terms(sums)]
 
     def _steps(self, end: OnnxNode) -> str:
         """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `_Unknown`."""
@@ -102,7 +151,13 @@ class _Layers:
         """A product of integers with the real scales, where the file may have the multiplier in their place."""
         x, weights = node.inputs[0], node.inputs[3]
         named = [self.constants[node.inputs[index]] for index in (1, 4, 6)]
-        scales = self._weight_scales(multiplier(float(named[0]), named[1], float(named[2])), x)
+        factors = multiplier(float(named[0]), named[1], float(named[2]))
+        if self._joins(node, factors):
+            concat = self.made[x]
+            return self._put("Concat", [self._dequantised(part) for part in concat.inputs], **concat.attributes)
+        if int(self.constants[node.inputs[2]]) != self.held[x].zero_point:
+            raise _Unknown
+        scales = self._weight_scales(factors, x)
         axis = 0 if node.op == "QLinearConv" else 1
         real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=axis)
         if node.op == "QLinearMatMul":
@@ -112,6 +167,16 @@ class _Layers:
             steps = self._constant(np.float32(self.held[x].scale) * scales, "steps")
             inputs.append(self._put("DequantizeLinear", [node.inputs[8], steps], axis=0))
         return self._put("Conv", inputs, **node.attributes)
+
+    def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
+        """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
+        concat, weights = self.made.get(node.inputs[0]), self.constants[node.inputs[3]]
+        if concat is None or concat.op != "Concat" or len(node.inputs) < 9 or weights.size != len(weights) ** 2:
+            return False
+        columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
+        held = [self.held[part] for part in concat.inputs]
+        parts = ((float(multiplier(each.scale, 1.0, self.own.scale)), each.zero_point) for each in held)
+        return np.array_equal(weights.reshape(len(weights), -1), np.eye(len(weights))) and _runs(columns) == _runs(parts)
 
     def _real(self, node: OnnxNode) -> str:
         """The operator of the layer, on real values, whose steps end in this product or sum. Raises `_Unknown`."""
@@ -123,6 +188,8 @@ class _Layers:
         before = self._step(node.inputs[0])
         if before.op == "Mul":
             return self._product(before, float(factor))
+        if before.op == "Sub":
+            return self._centred(node.inputs[0], float(factor))
         if before.op == "Conv" or self._step(before.inputs[0]).op == "ReduceSum":
             return self._average(before, factor)
         return self._dense(before, factor)
@@ -141,7 +208,9 @@ class _Layers:
             if float(multiplier(scales[0], scales[1], self.own.scale)) != factor:
                 raise _Unknown
             return self._put("Mul", [self._dequantised(name) for name in names])
-        return self._put("Mul", [self._centred(name, factor / scales[0]) for name in node.inputs])
+        sides = zip(names, node.inputs, strict=True)
+        real = [self._dequantised(name) if name in self.held else self._centred(side, factor / scales[0]) for name, side in sides]
+        return self._put("Mul", real)
 
     def _average(self, node: OnnxNode, factors: AnyArray) -> str:
         """The sums of windows times the share of each; windows at an edge may have fewer pixels."""
@@ -245,3 +314,8 @@ class _Layers:
 
     def _fresh(self, role: str) -> str:
         return f"{self.last.outputs[0]}.{role}.{len(self.nodes)}.{len(self.constants)}"
+
+
+def _runs(values: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
+    """The values without those that are equal to the one before."""
+    return [value for value, _ in groupby(values)]

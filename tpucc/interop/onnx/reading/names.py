@@ -56,8 +56,10 @@ def key(name: str, path: str, role: str) -> str:
 
 
 def of_node(node: OnnxNode) -> str:
-    """A node's own name as an identifier."""
-    return identifier(_snake(path_of(replace(node, scope="")).replace(".", "_")), _snake(node.op))
+    """A node's own name as an identifier; that of its operator for `slice.5.Slice`, as tpucc's export names steps."""
+    op = _snake(node.op)
+    made = identifier(_snake(path_of(replace(node, scope="")).replace(".", "_")), op)
+    return op if re.fullmatch(rf"{op}(_\d+)?_{op}", made) else made
 
 
 def path_of(node: OnnxNode) -> str:

@@ -11,13 +11,14 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
+from tpucc.ops.evaluate import MAX_BYTES
 from tpucc.ops.opdef import RuleError
 
 LARGEST = 3.4e38
@@ -58,13 +59,15 @@ class Network:
             type_ = operator.infer(given, [operand.type for operand in operands])
         except RuleError as error:
             message, help = error.named([operand.name for operand in operands])
-            raise Unsupported(message, help) from None
+            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else help) from None
         return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
 
     def input(self, name: str, type_: TensorType) -> Node:
         return self._node("input", (), OPS["input"].attributes(), OPS["input"].infer(None, [type_]), name)
 
     def _node(self, op: str, operands: tuple[str, ...], attributes: Any, type_: TensorType, name: str) -> Node:
+        if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
+            raise Unsupported(f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}")
         return self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
 
     def graph(self) -> Graph:

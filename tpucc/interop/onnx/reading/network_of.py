@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from itertools import zip_longest
+from typing import Any, Literal
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
 from tpucc.interop.onnx.reading import names
@@ -11,13 +12,15 @@ from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
+from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
-from tpucc.interop.onnx.reading.problems import Unsupported, refused
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
@@ -26,10 +29,12 @@ from tpucc.ops.opdef import RuleError
 from tpucc.values import dataclass
 
 Layout = Literal["nhwc", "nchw"]
-KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 9: "bool", 6: "int", 7: "int"}
-"""ONNX's types of inputs that tpucc takes."""
+RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: Range(-128.0, 127.0)}
+"""The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
+LONGEST_VALUE = 60
+"""Characters of an attribute in a message."""
 TRANSPARENT = frozenset(
     [
         "Add",
@@ -82,7 +87,7 @@ NEAREST: Mapping[str, str] = {
     "Scan": "unroll the loop, as exporters do with dynamo=False",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    LAYER: "layers with tables or 16 bits aren't read back: the file that `tpucc export` writes without --quantized is",
+    LAYER: "tables of no single function and layers of 16 bits aren't read back; import what `tpucc export` writes without --quantized",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
@@ -133,25 +138,41 @@ class _Builder:
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = names.identifier(value.name, "x")
-        kind = self._grid(value) or KINDS.get(value.type)
-        if kind is None:
-            raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", "inputs are float32, or int64 indices")
+        if value.type not in TYPES:
+            help = "inputs are numbers or booleans"
+            raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", help)
+        kind = self._kind(value)
         if value.shape is None:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
-        dtype, low_high = ("i32", _rows(self.graph, value.name)) if kind == "int" else ("f32", None)
+        dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
             self.layouts[name] = order
         try:
             node = self.network.input(name, type_)
-        except RuleError as error:
+        except (RuleError, Unsupported) as error:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
             node = self.network.on(node, kind, name)
+        elif kind in ("bool", "whole"):
+            values = "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
+            self.network.notes[f"{name} takes {values} as f32 here, and {type_name(value.type)} in the file"] = None
         return Tensor(node, axes_of(order), kind)
+
+    def _kind(self, value: OnnxValue) -> Kind:
+        """What the elements of an input are."""
+        if value.type in FLOATS or value.type == BOOL:
+            return "bool" if value.type == BOOL else "float"
+        return self._grid(value) or ("int" if is_index(self.graph, value.name) else "whole")
+
+    def _range(self, value: OnnxValue, kind: Kind) -> Range | None:
+        """The values of an input that is f32 here and of another type in the file."""
+        if kind == "whole" and is_mask(self.graph, value.name):
+            return RANGES[BOOL]
+        return RANGES.get(value.type) if kind in ("bool", "whole") else None
 
     def _grid(self, value: OnnxValue) -> Grid | None:
         """The grid of an input of integers that the first node that reads it makes real values of."""
@@ -179,14 +200,15 @@ class _Builder:
                 self._unread(node, Unsupported("", _nearest(node)))
         else:
             try:
-                results = self._results(node, operands)
+                results = tuple(self._results(node, operands))
+                if any(name in self.used for name in node.outputs[len(results) :]):
+                    raise Unsupported(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}", CHECKER)
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)
-        made = list(results)
-        for index, name in enumerate(node.outputs):
+        for name, value in zip_longest(node.outputs, results):
             if name:
-                self.values[name] = made[index] if index < len(made) else None
+                self.values[name] = value
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
@@ -223,9 +245,9 @@ class _Builder:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         try:
             made = RULES[node.kind](Call(network, node, operands, opset, self.used))
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise Unsupported(f"operands or attributes that don't fit each other: {error}") from error
-        return made if isinstance(made, tuple) else (made,)
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
+            raise Unsupported(_misfit(node, operands), CHECKER) from None
+        return [with_kind(node, operands, value) for value in (made if isinstance(made, tuple) else (made,))]
 
     def _output(self, value: OnnxValue) -> Output:
         """A result in the file's order, images with their channels last."""
@@ -292,21 +314,24 @@ def image_inputs(graph: OnnxGraph) -> set[str]:
     return {value.name for value in graph.inputs if value.name in images and value.shape is not None and len(value.shape) in (3, 4)}
 
 
-def _rows(graph: OnnxGraph, name: str) -> Range | None:
-    """The numbers of rows that an input of indices may name, of the tables that it is used with."""
-    aliases, sizes = {name}, []
-    for node in graph.nodes:
-        if node.op in ("Cast", "Identity") and aliases.intersection(node.inputs):
-            aliases.update(node.outputs)
-        if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
-            sizes.append(graph.constants[node.inputs[0]].shape[0])
-    return Range(0.0, float(min(sizes) - 1)) if sizes else None
-
-
 def _key(node: OnnxNode, operands: list[Value | None], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
     return same[0] if len(same) == 1 else node.outputs[0]
+
+
+def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
+    """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
+    shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
+    given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
+    words = listed([f"{printable(name)} = {_shortened(value)}" for name, value in given.items()])
+    return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
+
+
+def _shortened(value: float | str | tuple[Any, ...]) -> str:
+    """An attribute as a message shows it."""
+    text = str(list(value)) if isinstance(value, tuple) else repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _nearest(node: OnnxNode) -> str:
@@ -318,6 +343,8 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     """One message for all nodes that have one problem."""
     shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
     where = f"{counted(len(nodes), 'node')}: {shown}"
+    if op == LAYER:
+        return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
     if not message:
         return Diagnostic("E1006", f"tpucc has nothing for the operator {printable(op)} ({where})", help=(help,))
     return Diagnostic("E1007", f"{printable(op)}: {message} ({where})", help=(help,))

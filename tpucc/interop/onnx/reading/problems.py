@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 
+CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
+"""What to do about a node that isn't what ONNX says."""
+
+INDICES = "numbers of rows stay integers: give the model the same numbers as a second input, of float32"
+"""What to do where a network computes with the integers that it takes rows by."""
+
 
 class Unsupported(Exception):
     """A use of an operator that has no counterpart in tpucc; `help` says what would do instead."""

@@ -25,6 +25,7 @@ MAX_SIZE = 2**31 - 1
 MAX_BYTES = 4 * 2**30
 """The largest tensor, and the sum of all."""
 FLOAT, STRING, BOOL, BFLOAT16 = 1, 8, 9, 16
+FLOATS = (FLOAT, 10, 11, BFLOAT16)
 TYPES: Mapping[int, np.dtype[Any]] = {
     code: np.dtype(name)
     for code, name in {

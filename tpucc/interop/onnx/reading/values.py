@@ -32,8 +32,8 @@ class Grid:
     measured: bool = False
 
 
-Kind = Literal["float", "bool", "int"] | Grid
-"""What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0."""
+Kind = Literal["float", "bool", "whole", "int"] | Grid
+"""What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0; whole numbers are f32, too, and numbers of rows ("int") i32."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
 /** The band above the timeline: the layers, and above them the calls of the source that they are in. */
 const band = (() => {
-  const [ROW, LEAST, DEEPEST] = [17, 3, 2];
+  const [ROW, LEAST, DEEPEST, MARGINS, LETTER] = [17, 3, 2, 6, 5];
   const { layer_spans: turns, layers, calls } = model;
 
   /** Neighbouring turns of one key as one stretch; those without a key are left out. */
@@ -36,19 +36,27 @@ const band = (() => {
   const nameOf = (row, key) => (isLayers(row) ? layers[key].name : named(key));
   const counted = (row, count) => words.counted(count, isLayers(row) ? "layer" : "call");
 
-  /** What of a row can be seen: boxes of one stretch, and boxes of neighbours that are too narrow to be told apart. */
-  function visible(row, x) {
+  /** The stretch of the row above in which one begins. */
+  const above = (row, { from }) => rows[row - 1]?.findLast((one) => one.from <= from);
+
+  /**
+   * What of a row can be seen: boxes of one stretch, and boxes of neighbours that are too narrow for their names. These are of one stretch of
+   * the row above, unless they have no room for how many they are.
+   */
+  function visible(context, row, x) {
     const [from, to] = axis.window();
     const found = [];
+    const written = (box) => fitted(context, names(box), box.right - box.left - MARGINS);
+    const isCounted = (box) => box.stretches.length > 1 && written(box) === names(box)[0];
     for (const stretch of rows[row].filter((one) => one.to > from && one.from < to)) {
-      const [left, right] = [x(stretch.from), x(stretch.to)];
-      const narrow = right - left < LEAST;
+      const box = { row, left: x(stretch.from), right: x(stretch.to), stretches: [stretch] };
       const last = found.at(-1);
-      if (narrow && last?.narrow && left - last.right < LEAST) {
+      box.narrow = !written(box);
+      if (box.narrow && last?.narrow && box.left - last.right < LEAST && (above(row, last.stretches[0]) === above(row, stretch) || !isCounted(last))) {
         last.stretches.push(stretch);
-        last.right = right;
+        last.right = box.right;
       } else {
-        found.push({ row, left, right, narrow, stretches: [stretch] });
+        found.push(box);
       }
     }
     return found;
@@ -85,6 +93,7 @@ const band = (() => {
 
   /** The longest of these that has room; of the last, as much as has, with dots; nothing if that is hardly any. */
   function fitted(context, texts, room) {
+    if (room < LETTER) return "";
     const found = texts.find((text) => context.measureText(text).width <= room);
     if (found) return found;
     let kept = texts.at(-1);
@@ -110,13 +119,13 @@ const band = (() => {
     context.fillRect(left, y, right - left, high);
     context.fillStyle = colours.of(line);
     context.fillRect(left, y, Math.min(1, right - left), high);
-    const text = fitted(context, names(box), right - left - 6);
+    const text = fitted(context, names(box), right - left - MARGINS);
     context.fillStyle = colours.of("ink");
     if (text) context.fillText(text, left + 4, y + 12);
   }
 
   function draw(context, width, x, lit) {
-    boxes = rows.flatMap((_, row) => visible(row, x));
+    boxes = rows.flatMap((_, row) => visible(context, row, x));
     for (const box of boxes) boxed(context, box, width, lit);
   }
 
@@ -136,7 +145,7 @@ const band = (() => {
     if (own.length > 1) {
       const all = [...new Set(own.map(({ key }) => nameOf(row, key)))];
       const more = all.length > 8 ? ` and ${all.length - 8} more` : "";
-      return `${names(box)[0]}, too narrow to be told apart: ${all.slice(0, 8).join(", ")}${more}\n${words.span(from, to)} · a click shows them`;
+      return `${names(box)[0]}, too narrow for their names: ${all.slice(0, 8).join(", ")}${more}\n${words.span(from, to)} · a click shows them`;
     }
     const [layer] = own[0].layers;
     const path = (calls.of[layer] ?? []).map((call) => `${named(call)} (line ${calls.line[call]})`);

@@ -5,7 +5,7 @@
  * {kind: "tile", id: layer, place}, {kind: "box", id, diagram} and {kind: "origin", id}.
  */
 const links = (() => {
-  const { origins, layers, code, buffers, fetches, fetchOf, diagrams } = model;
+  const { origins, layers, calls, code, buffers, fetches, fetchOf, diagrams } = model;
 
   /** Whether all of `few` are among `many`. */
   const within = (few, many) => few.every((item) => many.includes(item));
@@ -68,8 +68,11 @@ const links = (() => {
     return { ...ofLayers(new Set([id])), origins: related([origin]), lines: linesOf([origin]) };
   }
 
+  /** What comes from the calls of the `def` that a line begins. */
+  const ofDef = (line) => related(layers.filter((_, layer) => calls.of[layer].some((call) => calls.def[call] === line)).map(({ origin }) => origin));
+
   const resolvers = {
-    line: ({ id }) => ofOrigins(indices(origins, (origin) => origin.lines.includes(id)), new Set([id])),
+    line: ({ id }) => ofOrigins(new Set([...indices(origins, (origin) => origin.lines.includes(id)), ...ofDef(id)]), new Set([id])),
     box: ({ id, diagram }) => ofOrigins(related(diagrams[diagram][id]), linesOf(diagrams[diagram][id])),
     origin: ({ id }) => ofOrigins(related([id]), linesOf([id])),
     layer: ({ id }) => ofLayer(id),

@@ -49,7 +49,7 @@ const machinePlayer = (() => {
     const waits = starts[focus] > events[goal] ? "waits before it " : "";
     const said = [
       `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${waits}${model.said(index)}.`,
-      layer ? `For ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
+      layer ? `${words.carried(index) ? `A transfer of ${words.carried(index)}, for` : "For"} ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
     ];
     shown.now.replaceChildren(...said.filter(Boolean).map((text) => dom.make("p", {}, text)));
   }

@@ -103,13 +103,13 @@ const timeline = (() => {
     return [from + place * cycles, Math.min(to, from + (place + 1) * cycles)];
   }
 
-  /** The layers' names in the bars that have room. */
+  /** The names of layers, and of the values of transfers, in the bars that have room. */
   function written(context, unit, y, x, width) {
     const [first, last] = lanes.meeting(unit, ...axis.window());
     context.fillStyle = colours.over(`${unit.kind}-line`);
     for (let index = first; index < last; index++) {
       const [left, right] = [Math.max(x(unit.starts[index]), axis.LEFT), Math.min(x(unit.ends[index]), width - axis.RIGHT)];
-      const name = model.layers[model.code.layer[unit.items[index]]]?.name;
+      const name = words.purpose(unit.items[index]);
       if (lit && !chosenLit.instructions[unit.items[index]]) continue;
       if (name && right - left > NAMED && context.measureText(name).width < right - left - 8) context.fillText(name, left + 4, y + lane / 2 + 4);
     }
@@ -121,7 +121,8 @@ const timeline = (() => {
     context.fillText("cycles", 12, y + 13);
     context.fillText("time", 12, y + 27);
     context.textAlign = "center";
-    const ticks = axis.ticks(Math.max(2, Math.floor(width / 140)));
+    const [few, more] = [1, 2].map((times) => axis.ticks(times * Math.max(2, Math.floor(width / 140))));
+    const ticks = few.length > 1 ? few : more;
     const times = words.times(ticks);
     ticks.forEach((tick, index) => {
       const place = Math.min(x(tick), width - 40);
@@ -180,7 +181,7 @@ const timeline = (() => {
     for (const found of own[index]) {
       const place = lanes.at(found, time, 0);
       const item = found.items[place] ?? -1;
-      const layer = model.layers[model.code.layer[item]]?.name ?? "";
+      const layer = words.carried(item) ? `a transfer of ${words.carried(item)}` : model.layers[model.code.layer[item]]?.name ?? "";
       const does = found.cause === undefined ? model.texts[item] ?? found.name : nameOf(found);
       if (place >= 0) return `${[does, layer].filter(Boolean).join(" · ")}\n${words.span(found.starts[place], found.ends[place])}`;
     }

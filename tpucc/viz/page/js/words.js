@@ -97,8 +97,18 @@ const words = (() => {
   /** The unit that works on an instruction, as the machine's plan names it. */
   const unitName = (id) => model.machine_view.units[model.opcodes[code.opcode[id]].unit].name;
 
+  /** What a transfer of the host brings or takes, by the names of the values; nothing of another instruction, or of none (-1). */
+  function carried(id) {
+    if (id < 0 || model.unitOf(id) !== "host") return "";
+    return [...new Set(code.buffersOf(id).map((buffer) => buffers[buffer].name.replace(/\.\d+(#\w+)?$/, "$1")))].join(", ");
+  }
+
+  /** What an instruction is for, shortly: a transfer for its value, another for its layer. */
+  const purpose = (id) => carried(id) || (layers[code.layer[id]]?.name ?? "");
+
   function ofInstruction(id) {
     const parts = [model.texts[id], `It ${model.said(id)}.`];
+    if (carried(id)) parts.push(`It is a transfer of ${carried(id)}, for ${layers[code.layer[id]].name}.`);
     const length = code.end[id] - code.start[id];
     if (length) parts.push(`The ${unitName(id)} works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
@@ -178,5 +188,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, carried, purpose };
 })();

@@ -10,9 +10,11 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
+from tpucc.ops import OPS
 
 MOST_FACTORS = 8
 """The largest exponent that becomes products."""
@@ -25,9 +27,22 @@ def _direct(op: str) -> Rule:
 def _binary(op: str, kind: str = "float") -> Rule:
     def rule(c: Call) -> Result:
         a, b = c.value(0), c.value(1)
+        if kind == "bool" and isinstance(a, Tensor) and a.kind == "int" and isinstance(b, Static) and b.array.size == 1:
+            return _compared(c, op, a, b)
         return c.network.elementwise(op, a, b, kind=kind)  # type: ignore[arg-type]
 
     return rule
+
+
+def _compared(c: Call, op: str, rows: Tensor, number: Static) -> Tensor:
+    """Numbers of rows compared with one number, as padding tokens are: the rows of a table of ones and zeros."""
+    net, limits = c.network, rows.node.type.range
+    if limits is None:
+        raise Unsupported("it compares numbers of rows, whose largest isn't known", INDICES)
+    places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
+    table = OPS[op].reference(OPS[op].attributes(), (places, known))
+    node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], f"{net.name}.table"))
+    return net.reshaped(Tensor(node, (*rows.axes, (node.type.rank - 1,)), "bool"), rows.shape)
 
 
 def _many(op: str) -> Rule:
@@ -154,7 +169,7 @@ def _prelu(c: Call) -> Result:
 
 def _clip(c: Call) -> Result:
     net, x = c.network, c.value(0)
-    low, high = (_bound(c, index, name) for index, name in ((1, "min"), (2, "max")))
+    low, high = _bound(c, 1, c.attribute("min")), _bound(c, 2, c.attribute("max"))
     if isinstance(low, float | None) and isinstance(high, float | None):
         return net.apply(net.tensor(x), partial(clipped, net, low, high))
     for op, bound in (("maximum", low), ("minimum", high)):
@@ -174,12 +189,12 @@ def clipped(net: Network, low: float | None, high: float | None, x: Node) -> Nod
     return net.add("clip", x, low=low, high=high)
 
 
-def _bound(c: Call, index: int, name: str) -> float | Tensor | None:
-    """A bound; None where there is none, or none that a float32 reaches."""
+def _bound(c: Call, index: int, given: float | None) -> float | Tensor | None:
+    """A bound, an operand or else the attribute that is given; None where there is none, or none that a float32 reaches."""
     value = c.inputs[index] if c.has(index) else None
     if isinstance(value, Tensor):
         return value
-    number = float(value.array.reshape(())) if value is not None else c.attribute(name)
+    number = float(value.array.reshape(())) if value is not None else given
     return None if number is None or abs(number) >= float(np.finfo(np.float32).max) else float(number)
 
 
@@ -230,20 +245,30 @@ def _dropout(c: Call) -> Result:
     return c.value(0)
 
 
-FLOATS, WHOLE, BOOL = (1, 10, 11, 16), (2, 3, 4, 5, 6, 7, 12, 13), 9
+WIDE = (6, 7, 12, 13)
+"""Integers of 32 and 64 bits, signed and unsigned."""
 
 
 def _cast(c: Call) -> Result:
     x, to = c.tensor(0), c.attribute("to")
-    if to in FLOATS and x.kind != "int":
+    if x.kind == "int":
+        if to in WIDE:
+            return x
+        raise Unsupported("it makes other values of numbers of rows", INDICES)
+    if to in FLOATS:
         return Tensor(x.node, x.axes)
-    if to == BOOL and x.kind != "int":
-        net = c.network
-        return x if x.kind == "bool" else Tensor(net.add("not_equal", x.node, net.scalar(0.0)), x.axes, "bool")
-    if to in (6, 7, 12, 13) and x.kind == "int":
-        return x
-    wanted = "integers" if to in WHOLE else "numbers with a point"
-    raise Unsupported(f"it makes {wanted} of computed {'integers' if x.kind == 'int' else 'values'}", "tpucc has no conversion for it")
+    if to == BOOL:
+        return x if x.kind == "bool" else Tensor(c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
+    if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
+        return Tensor(x.node, x.axes, "whole")
+    raise Unsupported("it makes integers of computed values", "tpucc has no conversion for it")
+
+
+def _cast_like(c: Call) -> Result:
+    """Whole numbers and booleans beside floats are floats from here on."""
+    x, like = c.value(0), c.value(1)
+    is_float = like.kind == "float" if isinstance(like, Tensor) else like.array.dtype.kind == "f"
+    return Tensor(x.node, x.axes) if isinstance(x, Tensor) and x.kind in ("whole", "bool") and is_float else x
 
 
 RULES: Mapping[str, Rule] = {
@@ -251,7 +276,7 @@ RULES: Mapping[str, Rule] = {
     "Add": _binary("add"),
     "And": _binary("mul", "bool"),
     "Cast": _cast,
-    "CastLike": lambda c: c.value(0),
+    "CastLike": _cast_like,
     "Celu": _composed(_celu),
     "Clip": _clip,
     "Div": _divided,

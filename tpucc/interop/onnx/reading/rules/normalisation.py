@@ -62,9 +62,9 @@ def _instance(c: Call) -> Result:
 
 def _group(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
-    groups = int(c.attribute("num_groups"))
-    if x.shape[1] % groups:
-        raise Unsupported(f"{groups} groups of {x.shape[1]} channels")
+    groups = int(c.attribute("num_groups", 0))
+    if x.rank < 2 or groups < 1 or x.shape[1] % groups:
+        raise Unsupported(f"{groups:,} groups of the channels of {list(x.shape)}")
     split = net.reshaped(x, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
     made = centred(net, split, range(2, split.rank), c.attribute("epsilon", 1e-5))
     if c.opset < 21:

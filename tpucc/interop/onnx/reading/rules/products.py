@@ -71,7 +71,7 @@ def _matmul(c: Call) -> Result:
 def _gemm(c: Call) -> Result:
     """alpha · A' @ B' + beta · C. What is constant takes in the factors."""
     net = c.network
-    a, b = (_turned(c.value(index), c.attribute(name, 0)) for index, name in ((0, "transA"), (1, "transB")))
+    a, b = _turned(c.value(0), c.attribute("transA", 0)), _turned(c.value(1), c.attribute("transB", 0))
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
     if alpha != 1 and isinstance(b, Static):
         b, alpha = Static(b.array * np.float32(alpha), b.name), 1.0

@@ -69,7 +69,7 @@ def _dequantize(c: Call) -> Result:
     if isinstance(x, Static):
         zero = c.array(2, "the zero point") if c.has(2) else None
         return _constant(c, x, c.array(1, "the scale"), zero, int(c.attribute("axis", 1)))
-    if x.kind == "int":
+    if x.kind in ("int", "whole"):
         return c.network.affine(Tensor(x.node, x.axes), c.number(1, "the scale"))
     grid = _grid(c, 1, 2)
     if isinstance(x.kind, Grid) and (x.kind.scale, x.kind.bits) == (grid.scale, grid.bits) and (not c.has(2) or x.kind == grid):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
@@ -62,6 +63,7 @@ class Cell:
 
 
 FUNCTIONS: Mapping[str, str] = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "", "elu": "elu", "softsign": ""}
+DIRECTIONS: Mapping[str, int] = {"forward": 1, "reverse": 1, "bidirectional": 2}
 State = tuple[Node, ...]
 
 
@@ -109,7 +111,7 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
         time, batch, _ = x.shape
         _require_plain(c, time)
         net = c.network
-        directions = {"forward": 1, "reverse": 1, "bidirectional": 2}[c.attribute("direction", "forward")]
+        directions = DIRECTIONS[c.attribute("direction", "forward")]
         x = net.single(x)
         outputs: list[list[Node]] = []
         finals: list[State] = []
@@ -132,6 +134,8 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
 
 def _require_plain(c: Call, time: int) -> None:
     """Raises `Unsupported` for what has no counterpart: sequences of several lengths, clipped cells."""
+    if (direction := c.attribute("direction", "forward")) not in DIRECTIONS:
+        raise Unsupported(f"the direction {direction!r}", f"there are {listed(tuple(DIRECTIONS))}")
     if c.has(4) and not (c.array(4, "the lengths of sequences") == time).all():
         raise Unsupported("sequences of several lengths", "tpucc computes all steps: pad the sequences, and leave sequence_lens out")
     if c.attribute("clip") is not None or c.attribute("input_forget", 0):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.ir.graph import Node
 
+MODES = ("edge", "reflect", "wrap")
+"""Of paddings: what stands around are places of the axis itself. NumPy has the same names."""
 MOST_COPIES = 1_000
 MOST_PIECES = 8
 MOST_PLACES = 2**16
@@ -73,8 +77,12 @@ def _transpose(c: Call) -> Result:
 
 
 def _expand(c: Call) -> Result:
-    x = c.tensor(0)
-    return expanded(c.network, x, np.broadcast_shapes(x.shape, tuple(c.integers(1, "the shape"))))
+    x, wanted = c.tensor(0), c.integers(1, "the shape")
+    try:
+        shape = np.broadcast_shapes(x.shape, tuple(wanted))
+    except ValueError:
+        raise Unsupported(f"{list(x.shape)} doesn't broadcast to {wanted}") from None
+    return expanded(c.network, x, shape)
 
 
 def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
@@ -82,7 +90,7 @@ def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
     if x.shape == tuple(shape):
         return x
     missing = len(shape) - x.rank
-    if np.prod(shape) == x.size:
+    if math.prod(shape) == x.size:
         return Tensor(x.node, (*(() for _ in range(missing)), *x.axes), x.kind)
     whole = net.plain(x)
     return Tensor(net.add("add", whole.node, net.add("zeros", shape=tuple(shape))), tuple((axis,) for axis in range(len(shape))), x.kind)
@@ -203,6 +211,7 @@ def _gather(c: Call) -> Result:
         return _rows(c, data, indices, axis)
     x = c.network.tensor(data)
     size = x.shape[axis]
+    c.network.require_room(indices.shape, indices.array)
     places = indices.array.astype(np.int64).reshape(-1)
     if not len(places) or places.min() < -size or places.max() >= size:
         raise Unsupported(f"an index outside of an axis of {size}")
@@ -301,11 +310,12 @@ def _runs(places: Sequence[int]) -> list[range]:
 
 
 def _pad(c: Call) -> Result:
-    net, x = c.network, c.tensor(0)
+    net, x, mode = c.network, c.tensor(0), c.attribute("mode", "constant")
+    if mode not in ("constant", *MODES):
+        raise Unsupported(f"the mode {mode!r}", f"the modes are {listed(('constant', *MODES))}")
     pads = c.integers(1, "the padding") if c.has(1) else list(c.attribute("pads") or c.attribute("paddings"))
     axes = c.axes(3, x.rank)
     axes = list(range(x.rank)) if axes is None else axes
-    mode = c.attribute("mode", "constant")
     if len(pads) != 2 * len(axes):
         raise Unsupported(f"{len(pads)} numbers of padding for {len(axes)} axes")
     pairs = {axis: (pads[index], pads[len(axes) + index]) for index, axis in enumerate(axes)}
@@ -314,12 +324,11 @@ def _pad(c: Call) -> Result:
             x = part(net, x, {axis: range(max(0, -before), x.shape[axis] - max(0, -after))})
             pairs[axis] = max(0, before), max(0, after)
     if mode != "constant":
-        modes = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
         for axis, ends in pairs.items():
             if x.shape[axis] + sum(ends) > MOST_PLACES:
                 raise Unsupported(f"{mode} padding to {x.shape[axis] + sum(ends):,} places", f"an axis has at most {MOST_PLACES:,} then")
             if any(ends):
-                x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, modes[mode]).tolist())  # type: ignore[call-overload]
+                x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, mode).tolist())
         return x
     value = c.number(2, "the padding's value") if c.has(2) else float(c.attribute("value", 0.0))
     return _surrounded(net, x, pairs, value)
@@ -347,10 +356,19 @@ def _block(x: Tensor, axis: int, count: int, value: float) -> Static:
     return Static(np.broadcast_to(np.float32(value), shape), "padding")
 
 
+def _blocks(c: Call) -> tuple[Tensor, int]:
+    """An image, and the size of the blocks that become channels, or of those that channels become."""
+    x, size = c.tensor(0), int(c.attribute("blocksize", 0))
+    inside = x.shape[1:2] if c.node.op == "DepthToSpace" else x.shape[2:]
+    parts = size**2 if c.node.op == "DepthToSpace" else size
+    if x.rank != 4 or size < 1 or any(length % parts for length in inside):
+        raise Unsupported(f"blocks of the size {size:,} in a tensor {list(x.shape)}", CHECKER)
+    return x, size
+
+
 def _depth_to_space(c: Call) -> Result:
-    net, x = c.network, c.tensor(0)
+    net, (x, size) = c.network, _blocks(c)
     n, channels, height, width = x.shape
-    size = int(c.attribute("blocksize"))
     kept = channels // size**2
     if c.attribute("mode", "DCR") == "DCR":
         split, perm = (n, size, size, kept, height, width), (0, 3, 4, 1, 5, 2)
@@ -362,9 +380,8 @@ def _depth_to_space(c: Call) -> Result:
 
 
 def _space_to_depth(c: Call) -> Result:
-    net, x = c.network, c.tensor(0)
+    net, (x, size) = c.network, _blocks(c)
     n, channels, height, width = x.shape
-    size = int(c.attribute("blocksize"))
     apart = net.reshaped(x, (n, channels, height // size, size, width // size, size))
     moved = Tensor(apart.node, tuple(apart.axes[axis] for axis in (0, 3, 5, 1, 2, 4)))
     return net.reshaped(moved, (n, channels * size**2, height // size, width // size))
@@ -393,7 +410,7 @@ def _size(c: Call) -> Result:
 
 def _trilu(c: Call) -> Result:
     x = c.tensor(0)
-    k = int(c.number(1, "the diagonal")) if c.has(1) else 0
+    k = max(-x.shape[-2], min(x.shape[-1], int(c.number(1, "the diagonal")))) if c.has(1) else 0
     keep: Callable[..., np.ndarray] = np.triu if c.attribute("upper", 1) else np.tril
     mask = keep(np.ones(x.shape[-2:], np.float32), k)
     return c.network.elementwise("where", Static(mask, f"{c.network.name}.mask"), x, Static(np.zeros((), np.float32), ""))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported
@@ -150,7 +151,9 @@ def _conv_transpose(c: Call) -> Result:
     """Groups become zeros in the kernel, and so do dilation and what is added to the result's end."""
     net, x, kernel = c.network, c.tensor(0), c.value(1)
     at, groups = image(net, x), int(c.attribute("group", 1))
-    stride, apart = (pair(c.attribute(name) or (1, 1), name) for name in ("strides", "dilations"))
+    if groups < 1 or at.shape[1] % groups:
+        raise Unsupported(f"{groups:,} groups of {counted(at.shape[1], 'channel')}")
+    stride, apart = pair(c.attribute("strides") or (1, 1), "strides"), pair(c.attribute("dilations") or (1, 1), "dilations")
     shape = _kernel_shape(kernel)
     extent = [(size - 1) * step + 1 for size, step in zip(shape[2:], apart, strict=True)]
     padding, beyond = _cut(c, at.shape[2:], extent, stride, x.rank)

@@ -1,0 +1,121 @@
+"""What an input of integers or booleans is, by its uses: the numbers of rows of a table, a mask, or numbers like others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS
+from tpucc.interop.onnx.reading.values import Tensor, Value
+from tpucc.ir.types import Range
+
+INDICES: Mapping[str, int] = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0, "ScatterElements": 1, "ScatterND": 1}
+"""Which operand of an operator has numbers of rows or of classes."""
+COMPARISONS = frozenset(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+VIEWS = frozenset(["Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"])
+"""Operators whose result has the values of the first operand, and no others."""
+
+
+def is_index(graph: OnnxGraph, name: str) -> bool:
+    """Whether an input, or an integer that is computed of it, numbers rows or classes; so does one that nothing computes with."""
+    reached, is_computed_with = {name}, False
+    for node in _nodes(graph):
+        if reached.isdisjoint(node.inputs):
+            continue
+        is_computed_with |= node.op not in VIEWS
+        place = INDICES.get(node.op, len(node.inputs))
+        if place < len(node.inputs) and node.inputs[place] in reached:
+            return True
+        if node.op not in COMPARISONS and node.op != "Shape" and not (node.op == "Cast" and node.attributes.get("to") in (BOOL, *FLOATS)):
+            reached.update(filter(None, node.outputs))
+    return not is_computed_with
+
+
+def is_mask(graph: OnnxGraph, name: str) -> bool:
+    """Whether only 0 and other values are told apart: each value is a condition, is compared with 0, or taken from 1."""
+    same, found = {name}, False
+    made = {output: node for node in _nodes(graph) for output in node.outputs}
+    for node in _nodes(graph):
+        if same.isdisjoint(node.inputs):
+            continue
+        if node.op in VIEWS or (node.op == "Cast" and node.attributes.get("to") != BOOL):
+            same.update(node.outputs)
+        elif node.op in ("Cast", "Where"):
+            found = True
+        elif node.op == "Sub" and node.inputs[1] in same:
+            found |= _is(graph, made, node.inputs[0], 1)
+        elif node.op == "Equal":
+            found |= any(_is(graph, made, other, 0) for other in node.inputs)
+    return found
+
+
+def rows(graph: OnnxGraph, name: str) -> Range | None:
+    """The numbers of rows that an input of indices may name, of the tables that it is used with."""
+    aliases, sizes = {name}, list[int]()
+    for node in graph.nodes:
+        if node.op in ("Cast", "Identity") and aliases.intersection(node.inputs):
+            aliases.update(node.outputs)
+        if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
+            sizes += graph.constants[node.inputs[0]].shape[:1]
+    return Range(0.0, float(min(sizes) - 1)) if sizes else None
+
+
+def with_kind(node: OnnxNode, operands: Iterable[Value | None], made: Value) -> Value:
+    """A result that is whole if its operands are. Raises `Unsupported` where ONNX rounds such a result."""
+    numbers = [value for place, value in enumerate(operands) if (node.op, place) not in _OTHERS]
+    whole = any(isinstance(value, Tensor) and value.kind == "whole" for value in numbers)
+    if not whole or not isinstance(made, Tensor) or made.kind != "float" or node.op in ("Cast", "CastLike", "DequantizeLinear"):
+        return made
+    if node.op not in EXACT:
+        raise Unsupported("it rounds a result of integers", "Cast to float before it, or export the model with float32 values there")
+    return Tensor(made.node, made.axes, "whole")
+
+
+EXACT = VIEWS | {
+    "Abs",
+    "Add",
+    "Clip",
+    "Concat",
+    "Gather",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "Pad",
+    "ReduceL1",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceSum",
+    "ReduceSumSquare",
+    "Relu",
+    "Sign",
+    "Split",
+    "Sub",
+    "Sum",
+    "Tile",
+    "Trilu",
+    "Where",
+}
+"""Operators whose results of whole numbers are whole."""
+_OTHERS = frozenset([("Where", 0), ("Pow", 1), *INDICES.items()])
+"""Operands whose type isn't that of the result."""
+
+
+def _nodes(graph: OnnxGraph) -> Iterable[OnnxNode]:
+    """All nodes, those of branches before the node that has them."""
+    for node in graph.nodes:
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                yield from _nodes(inner)
+        yield node
+
+
+def _is(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str, number: int) -> bool:
+    """Whether a value is a constant that has this number everywhere."""
+    while name in made and made[name].op in ("Cast", "Identity"):
+        name = made[name].inputs[0]
+    value = graph.constants.get(name) if name not in made else made[name].attributes.get("value")
+    return isinstance(value, np.ndarray) and bool((value == number).all())
