@@ -58,7 +58,7 @@ def write(page: Page, editor: str, text: str) -> None:
 def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     """First the report from when the page was built; then an error at its place, and the report of the mended text."""
     summary, report = page.locator("#summary"), page.frame_locator("#report")
-    assert summary.inner_text() == "2,967 cycles, 4.24 µs, host link bound (made when this page was built)"
+    assert summary.inner_text() == "2,967 cycles, 4.24 µs, weight memory bound (made when this page was built)"
     report.get_by_role("heading", name="hello on tpu_v1").wait_for()
     write(page, "source", example("hello").source.read_text("utf-8").replace("x @ w", "x @ v"))
     page.locator("#source .cm-lintRange-error").get_by_text("v", exact=True).wait_for()
@@ -68,7 +68,7 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     message.get_by_role("button").click()
     page.keyboard.press("Delete")
     page.keyboard.insert_text("w")
-    summary.get_by_text(re.compile("^2,967 cycles, 4.24 µs, host link bound$")).wait_for()
+    summary.get_by_text(re.compile("^2,967 cycles, 4.24 µs, weight memory bound$")).wait_for()
     page.locator("#target").select_option("tiny")
     report.get_by_role("heading", name="hello on tiny").wait_for()
 

@@ -148,4 +148,4 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
     page = opened(visitor, address)
     page.locator("#run").click()
     page.locator("#status").get_by_text("done").wait_for()
-    assert page.locator("#summary").inner_text() == "2,967 cycles, 4.24 µs, host link bound"
+    assert page.locator("#summary").inner_text() == "2,967 cycles, 4.24 µs, weight memory bound"

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.labs.test_labs import Here
 from tpucc.isa.record import RECORD
+from tpucc.labs import find
 from tpucc.labs.answers import integers
 from tpucc.labs.front_end.asking import refused
 from tpucc.labs.given import LONGEST, call_text
+from tpucc.labs.grading import run
 from tpucc.labs.guest import MOST, Unfit, _plain
-from tpucc.labs.lab import Failed
+from tpucc.labs.lab import Failed, Term
 from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing
 
@@ -98,6 +101,7 @@ def test_a_refusal_of_another_form_says_how_to_write_it(about: object, message: 
         ([[1], [2, 3]], "returned a list, [[1], [2, 3]]; expected 3 integers"),
         (np.zeros((3, 1), np.int8), "returned int8 of shape [3, 1]; expected 3 integers"),
         ([1.0, 2.0, 3.0], "returned float64 of shape [3]; expected 3 integers: `.astype(int)` makes integers, and `//` divides them"),
+        ([1, 2], "returned 2 integers; expected 3 integers"),
         (["x" * 99], f"returned a list, ['{'x' * 57}…; expected 3 integers"),
     ],
 )
@@ -105,6 +109,20 @@ def test_a_wrong_kind_of_answer_is_said_in_pythons_words(answer: object, message
     with pytest.raises(Failed) as found:
         integers(answer, (3,), "3 integers")
     assert found.value.words == message
+
+
+@pytest.mark.parametrize(
+    ("name", "test", "text", "message"),
+    [
+        ("tiling", "one tile", "lower_fc", "returned None; expected lines, a list of strings"),
+        ("break_it", "programs", "programs", "returned None; expected a list of texts"),
+        ("break_it", "sound programs", "violations", "returned None, expected a list of numbers from 0 to 49"),
+    ],
+)
+def test_a_function_without_a_return_is_told_so(name: str, test: str, text: str, message: str) -> None:
+    term = Term("2027-spring")
+    (found,) = (each for each in find(name).public(term) if each.name == test)
+    assert run(found, Here({text: lambda *_: None})).outcome.message == message
 
 
 class Thing:

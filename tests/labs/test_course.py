@@ -115,6 +115,9 @@ def test_two_terms_are_compared_for_every_lab(capsys: pytest.CaptureFixture[str]
     assert len(said) == len(labs())
     assert said[3] == " 3  quantisation    the same in both terms"
     assert said[5] == " 5  allocation      differs in handout.md, allocation.py"
+    for given, words in ((("--terms", "a", "b", "c"), "compares two terms: c is one too many"), (("a", "b"), "named by --terms A B")):
+        assert run("lab", "list", *given) == 2
+        assert words in capsys.readouterr().err
     assert run("lab", "list", "--terms", "a", "A") == 0
     assert capsys.readouterr().out.count("the same in both terms") == len(labs())
 
@@ -980,7 +983,9 @@ def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) ->
     before = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert before.returncode == 0, before.stderr
     assert before.stdout.splitlines()[-1] == "1 2"
-    assert "error E0553: this copy of tpucc has no solution of lab 5" in before.stderr
+    told = "this copy of tpucc has no solution of lab"
+    assert f"error E0553: {told} 5" in before.stderr
+    assert f"`E0553`: `{told} …`" in (Path(__file__).parents[2] / "docs" / "setup.md").read_text("utf-8")
     (tmp_path / "lab5" / LAB.file).write_text(solution(Term("autumn")))
     pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     tested = subprocess.run(pytest_words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)

@@ -132,6 +132,29 @@ def test_a_message_names_the_types_that_an_operator_refuses() -> None:
     assert re.search(r"ValueError: matmul\(f32\[\d\], f32\[\d\]\): ", result.outcome.message)
 
 
+@pytest.mark.parametrize(
+    ("condition", "instead"),
+    [
+        ("x > 0", 'write mask.call("where", v, w)'),
+        ("not x", 'write mask.call("where", v, w)'),
+        ("x == 0", 'write v.call("equal", w)'),
+        ("x != g.result", 'v.call("not_equal", w)'),
+    ],
+)
+def test_a_condition_about_numbers_is_refused(condition: str, instead: str) -> None:
+    """Else it would hold of every value, and be gone from the gradient."""
+    text = f"def kinked(g):\n    (x,) = g.operands\n    return [g.dy] if {condition} else [x.zeros()]\n"
+    (result,) = results(LAB, text, Term(), only="kinked: one value")
+    assert "TypeError: the numbers of a value aren't there yet" in result.outcome.message
+    assert instead in result.outcome.message
+
+
+def test_a_value_is_a_key_by_what_it_is() -> None:
+    value = Apart().input("x", f32(2))
+    assert {value: 1}[value] == 1
+    assert value in [value]
+
+
 def test_a_training_is_followed_as_long_as_its_losses_are_near() -> None:
     """A term's rules, of which one has a small fault: the loss leaves the reference's after some steps, and earns these."""
     text = files_of(LAB, reference(LAB))[LAB.file]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tpucc.labs.lab import Term
 from tpucc.labs.puzzles import solved
 from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.sim.interpret import Interpreter
+from tpucc.sim.timing import time_program
 
 LAB = find("puzzles")
 
@@ -60,7 +62,13 @@ WRONG = {
     "a row of no part": (5, "read_host_memory host=x ub=0 rows=1\nhalt", 1, "x.0 to x.1; the last of its 3 rows is x.0+2", "E0713"),
     "an output written as an input": (1, solution(1, host_is_y="host=x"), 2, "Inputs stay as they are", "V1004: line 2"),
     "a halt in a tile program": (13, "halt", 1, "tpucc adds them", "E0751: line 1 `halt`"),
-    "no such instruction": (1, "; hm\n  reed x\n  halt", 2, "", "E0710: line 2 `reed x`: no instruction is named reed"),
+    "no such instruction": (
+        1,
+        "; hm\n  reed x\n  halt",
+        2,
+        "The handout's table has the instructions.",
+        "E0710: line 2 `reed x`: no instruction is named reed",
+    ),
     "a comment of Python's": (1, "\n    # move it\n    halt", 2, "a comment begins with ;", "E0710: line 2"),
     "rows beyond an output": (
         1,
@@ -69,6 +77,15 @@ WRONG = {
         "",
         ": y.0 has 1 row",
     ),
+    "a tile where there is none": (
+        1,
+        "read_weights tile=0\nhalt",
+        1,
+        "",
+        "`read_weights tile=0` asks for tile 0, and the program has none",
+    ),
+    "a block where there is none": (1, "set_configuration block=0\nhalt", 1, "", "chooses block 0, and the program has none"),
+    "an operand of other functions": (3, "vector function=table a=0 b=0 ub=0 inner=3\nhalt", 1, "", "E0711: line 1"),
     "a directive": (1, "halt\n.target tpu_v1", 2, "", ".target is part of the puzzle"),
     "a directive after a byte-order mark": (1, "\ufeff.target tpu_v1\nhalt", 1, "", ".target is part of the puzzle"),
     "nothing": (1, "", 0, "A program ends with halt", "V1001: "),
@@ -147,6 +164,15 @@ def test_a_puzzle_shows_itself() -> None:
         tpucc.lab.puzzle(99)
 
 
+@pytest.mark.parametrize("term", [Term(), Term("fall")], ids=str)
+def test_a_task_says_what_its_goal_is(term: Term) -> None:
+    """A product is scaled; a difference is no sum."""
+    for puzzle in puzzles(term):
+        scaled = any(block.multiplier == 0.125 for block in puzzle.draw(Random(0)).blocks)
+        assert ("each sum times the block's multiplier, rounded" in puzzle.task) is scaled
+    assert "sum" not in puzzles(term)[1].task
+
+
 def test_terms_have_their_own_puzzles() -> None:
     assert str(tpucc.lab.puzzle(7)) != str(tpucc.lab.puzzle(7, "spring"))
 
@@ -157,6 +183,14 @@ def test_the_handouts_example_is_what_the_machine_does() -> None:
     program = assemble(listing, "handout.asm")
     check_program(program)
     assert Interpreter(program).run({"x": np.array([[1, 2, 0, 1]], np.int8)})["y"].tolist() == [[2, 1, 2, 0]]
+    assert f"way back: {time_program(program).makespan}." in " ".join(LAB.material("handout.md", Term()).split())
+
+
+def test_the_numbers_of_puzzle_8_add_up() -> None:
+    """Each of its waits costs what the verdict says, where the sums are activated product by product."""
+    asked, wait = tpucc.lab.puzzle(8), "    synchronize engine=weights wait=matrix\n"
+    cycles = [asked.check(asked.text.replace(wait, "", count), 1).cycles for count in range(3)]
+    assert (cycles, asked.check(asked.text, 1).why[-21:]) == ([88, 72, 56], "such a wait costs 16.")
 
 
 def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:
@@ -199,9 +233,11 @@ def test_a_lab_of_texts_needs_no_process(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tpucc.labs.grading.workshop", None)
     (tmp_path / "puzzle01.asm").write_text(solution(1))
     (tmp_path / "puzzle02.asm").write_bytes(b"\xff")
+    (tmp_path / "Puzzle04 (1).asm").write_text(solution(4))
     grade = check(LAB, tmp_path, Term())
     assert [result.score for result in grade.results][:3] == [3, 0, 0]
-    assert [result.outcome.message for result in grade.results][1:3] == [
+    assert [result.outcome.message for result in grade.results][1:4] == [
         "puzzle02.asm is no text in UTF-8",
         "the submission has no puzzle03.asm",
+        "the submission has no puzzle04.asm; it has Puzzle04 (1).asm",
     ]

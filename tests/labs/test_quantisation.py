@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,11 @@ from tpucc import numerics
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
 from tpucc.labs.lab import Failed, Plain, Term
+from tpucc.labs.quantisation import _fixed, exact, weights
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
+from tpucc.numerics import Float32
 
 AS_WRITTEN = rules(Term())
 
@@ -114,6 +118,50 @@ def test_a_public_test_finds_where_ties_go_and_says_that_there_is_one(function: 
     test = next(test for test in find("quantisation").public(Term(term)) if test.name == function)
     found = run_test(test, Rounding(replace(rule, ties="away" if rule.ties == "even" else "even")))  # as np.rint
     assert re.search(r"; the (quotient|product) -?\d+\.5 is a tie: expected", found.outcome.message)
+
+
+class Mistaken:
+    """The rules with one mistake."""
+
+    def __init__(self, rule: Rules, mistake: str) -> None:
+        self._rule, self._mistake = rule, mistake
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        rule, first = self._rule, self._mistake == "zero point first"
+        if function == "quantise_weights":
+            return self._weights(*arguments)
+        values, factor, zero = arguments
+        scaled = values / np.float32(factor) if function == "quantise" else values.astype(np.float32) * factor
+        with np.errstate(over="ignore"):
+            rounded = rule.rounded(scaled + zero) if first else rule.rounded(scaled) + zero
+        return np.clip(rounded, rule.low, rule.high).astype(np.int64)
+
+    def _weights(self, weights: Float32) -> Plain:
+        scales = np.abs(weights).max(axis=0) / np.float32(self._rule.high)
+        whole = self._rule if self._mistake == "zero columns" else replace(self._rule, ties="away" if self._rule.ties == "even" else "even")
+        with np.errstate(invalid="ignore"):
+            integers = np.nan_to_num(whole.rounded(weights / scales)).astype(np.int64)
+        return [integers, scales if self._mistake == "zero columns" else np.where(scales == 0, np.float32(1), scales)]
+
+    def text(self, name: str) -> str:
+        raise Failed("file", name)
+
+
+@pytest.mark.parametrize("rule", [Rules(bits, ties, False) for bits in (6, 7, 8) for ties in ("even", "away", "zero")], ids=str)
+@pytest.mark.parametrize(
+    ("mistake", "function", "message"),
+    [
+        ("zero point first", "quantise", "is a tie"),
+        ("zero point first", "requantise", "is a tie"),
+        ("weights' ties", "quantise_weights", "expected"),
+        ("zero columns", "quantise_weights", "whose largest magnitude is 0"),
+    ],
+)
+def test_public_cases_show_what_the_handout_forbids(mistake: str, function: str, message: str, rule: Rules) -> None:
+    cases, matrices = _fixed(rule, Random(3))
+    asked = partial(weights, rule, matrices) if function == "quantise_weights" else partial(exact, rule, function, cases[function])
+    with pytest.raises(Failed, match=message):
+        asked(Mistaken(rule, mistake))
 
 
 def test_a_term_with_symmetric_ranges_says_its_zero_point_once() -> None:

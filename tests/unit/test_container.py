@@ -124,7 +124,9 @@ def test_damaged_listings_get_a_place() -> None:
     ("line", "words"),
     [
         ("matrix_multipy ub=0 acc=0 rows=1", "did you mean matrix_multiply"),
-        ("matrix_multiply ub=0 acc=0", "needs rows"),
+        ("matrix_multiply ub=0 acc=0", "needs rows: how many rows, one after the other"),
+        ("vector function=table a=0 b=0 ub=0 inner=1", "function=table has no b"),
+        ("vector function=table a=0 b_stride=2 ub=0 inner=1", "vector has b_stride with another function"),
         ("matrix_multiply ub=0 acc=0 row=1", "did you mean rows"),
         ("matrix_multiply ub=0 acc=0 rows=1 rows=2", "given twice"),
         ("matrix_multiply ub=zero acc=0 rows=1", "nothing in the unified buffer is named zero"),

@@ -68,8 +68,11 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--terms", nargs=2, metavar="A B", help="Which files of each lab differ between two terms, instead.")
-def list_labs(terms: tuple[str, str] | None) -> None:
+@click.argument("more", nargs=-1, metavar="")
+def list_labs(terms: tuple[str, str] | None, more: tuple[str, ...]) -> None:
     """The labs, and the file that each asks for."""
+    if more:
+        raise click.UsageError(f"--terms compares two terms: {more[0]} is one too many" if terms else "two terms are named by --terms A B")
     if terms is not None:
         one, other = (Term(_term_name(name)) for name in terms)
         for lab in labs():

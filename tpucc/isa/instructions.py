@@ -160,7 +160,7 @@ def _operands(spec: Spec, function: int) -> tuple[OperandSpec, ...]:
 
 
 _HOST = OperandSpec("host", "host", "host", "first row in host memory")
-_ROWS = OperandSpec("inner", "rows", "count", "rows to move or compute; consecutive")
+_ROWS = OperandSpec("inner", "rows", "count", "how many rows, one after the other")
 
 
 def _walk(field: str, key: str, meaning: str, of: Place = NOWHERE) -> tuple[OperandSpec, ...]:
@@ -173,7 +173,7 @@ def _walk(field: str, key: str, meaning: str, of: Place = NOWHERE) -> tuple[Oper
 
 _OUTER = OperandSpec("outer", "outer", "count", "outer steps of the walks", 1)
 _INNER = OperandSpec("inner", "inner", "count", "inner steps of the walks")
-_ACC = OperandSpec("acc", "acc", "acc", "first accumulator row; dense")
+_ACC = OperandSpec("acc", "acc", "acc", "first accumulator row; the others follow it")
 _FUNCTION = OperandSpec("function", "function", "function", "what is computed")
 _MATRIX_FLAGS = Flag.SWITCH | Flag.ACCUMULATE | Flag.UNSIGNED | FORMAT_FLAGS
 

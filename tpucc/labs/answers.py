@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.labs.lab import Failed, Plain
 from tpucc.numerics import AnyArray
 
@@ -24,14 +25,21 @@ def integers(answer: Plain, shape: tuple[int, ...], expected: str) -> AnyArray:
 
 
 def said(answer: Plain) -> str:
-    """`a str, 'here'`, `None`; of numbers in an array or in lists, their type and shape, such as `float64 of shape [3]`."""
+    """`a str, 'here'`, `None`, `3 integers`; of other numbers in an array or in lists, their type and shape, as `float64 of shape [3]`."""
     try:
         found = np.asarray(answer)
     except (ValueError, TypeError, OverflowError):
         found = np.asarray(None)
+    if found.ndim == 1 and found.dtype.kind in "iu":
+        return counted(len(found), "integer")
     if found.ndim and found.dtype.kind in "biuf":
         return f"{found.dtype} of shape {list(found.shape)}"
     if answer is None:
         return "None"
-    kind, text = type(answer).__name__, repr(answer)
-    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {text if len(text) <= LONGEST else f'{text[: LONGEST - 1]}…'}"
+    kind = type(answer).__name__
+    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {shortened(repr(answer))}"
+
+
+def shortened(text: str) -> str:
+    """At most `LONGEST` characters of a text."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -214,11 +214,23 @@ class Texts:
 
     def text(self, name: str) -> str:
         if name not in self.files:
-            raise Failed("file", f"the submission has no {name}")
+            there = next((own for own in self.files if _number(own) == _number(name)), "")
+            raise Failed("file", _missing(name, there))
         try:
             return self.files[name].decode("utf-8")
         except UnicodeDecodeError:
             raise Failed("file", f"{name} is no text in UTF-8") from None
+
+
+def _missing(name: str, there: str) -> str:
+    """That a file is missing, and which file, if any, may be meant for it."""
+    return f"the submission has no {name}" + (f"; it has {printable(there)}" if there else "")
+
+
+def _number(name: str) -> int | None:
+    """The first number in a file's name, as of `puzzle1.asm` and `Puzzle01 (1).asm`."""
+    found = re.search(r"\d{1,9}", name.rpartition("/")[2])
+    return int(found[0]) if found else None
 
 
 def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
@@ -228,8 +240,7 @@ def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, w
     grade = replace(grade, digest=digest_of_graded(files, lab, lab.files(grade.term), main))
     if lab.functions and main not in files:
         there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
-        words = f"the submission has no {lab.file}" + (f"; it has {printable(there)}" if there else "")
-        return _without_tests(grade, Failed("file", words), watch)
+        return _without_tests(grade, Failed("file", _missing(lab.file, there)), watch)
     if grade.seed is not None:
         grade = replace(grade, like=likeness(lab, files))
     if shared is None:

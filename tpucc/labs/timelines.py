@@ -1,24 +1,25 @@
-"""Programs beside each other in time: a student's and the reference's, in one scale, as a picture and in characters."""
+"""Programs beside each other in time: a student's and another one, in one scale, as a picture and in characters."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.runtime.compare import compare
+from tpucc.runtime.compare import compare, spent, spent_more
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.values import dataclass
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
-from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, plain
+from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain
 from tpucc.viz.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
 from tpucc.viz.diagrams.paint import arrow
 from tpucc.viz.heading import EDGE, heading
@@ -51,25 +52,56 @@ class Shown:
         return Times.of(self.timeline, matrix_segments(self.program, self.timeline))
 
     @property
-    def words(self) -> str:
-        return f"{self.name}: {self.timeline.makespan:,} cycles"
+    def cycles(self) -> int:
+        return self.timeline.makespan
 
 
-def slower(own: Shown, other: Shown) -> str:
+@dataclass(frozen=True)
+class Reference:
+    """A program that is the lab's answer: what its cycles are spent on is told, by the rows of the accounting, and nothing else is drawn.
+    An archive for students has no `program`."""
+
+    name: str
+    rows: Mapping[str, int]
+    program: Program | None
+
+    @property
+    def cycles(self) -> int:
+        return sum(self.rows.values())
+
+
+def words(run: Shown | Reference) -> str:
+    """A program's name and its cycles."""
+    return f"{run.name}: {counted(run.cycles, 'cycle')}"
+
+
+def slower(own: Shown, other: Shown | Reference) -> str:
     """What makes a program slower than another, as `tpucc compare` says it: cycles and what they are spent on. Empty where it isn't."""
-    if own.timeline.makespan <= other.timeline.makespan:
+    if own.cycles <= other.cycles:
         return ""
-    return compare(Runtime(other.program), Runtime(own.program), said=(f"the {other.name}", own.name)).cause
+    said, runtime = (f"the {other.name}", own.name), Runtime(own.program)
+    if isinstance(other, Reference) and other.program is None:
+        return spent_more(other.rows, spent(runtime), said)
+    assert other.program is not None
+    return compare(Runtime(other.program), runtime, said=said).cause
 
 
-def timelines_text(runs: Sequence[Shown]) -> str:
-    """The lanes of each program, at most `COLUMNS` columns wide; under the matrix unit's, a letter where it waits."""
-    canvas = Canvas(_longest(runs), 1.0, COLUMNS)
-    parts = []
-    for run in runs:
-        drawn = [plain(text) for text in lane_lines(run.program, run.times, canvas)] if run.timeline.makespan else []
-        parts += [run.words, *(text for text in drawn if not text.endswith(" 0 %"))]
+def timelines_text(own: Shown, other: Shown | Reference) -> str:
+    """The lanes of a program, at most `COLUMNS` columns wide; under the matrix unit's, a letter where it waits. Below, those of another, or
+    of a reference a line as long as it takes."""
+    canvas = Canvas(_longest(own, other), 1.0, COLUMNS)
+    runs = _drawn(own, other)
+    parts = [text for run in runs for text in (words(run), *_lane_texts(run, canvas))]
+    if isinstance(other, Reference):
+        parts += [words(other), named("total") + canvas.marks.heights[-1] * round(canvas.cells * other.cycles / canvas.cycles)]
     return "\n".join([*parts, plain(canvas.axis()[0]), *_letters(runs)])
+
+
+def _lane_texts(run: Shown, canvas: Canvas) -> Iterator[str]:
+    """The lanes in which something happens. That of the matrix unit stays, as its waits stand below it without its name."""
+    for drawn in lane_lines(run.program, run.times, canvas) if run.cycles else ():
+        if (text := plain(drawn)).startswith("matrix") or not text.endswith(" 0 %"):
+            yield text
 
 
 def _letters(runs: Sequence[Shown]) -> list[str]:
@@ -79,24 +111,26 @@ def _letters(runs: Sequence[Shown]) -> list[str]:
     return textwrap.wrap(f"waits: {meanings}; capitals: most of a column's time", COLUMNS, subsequent_indent="  ") if causes else []
 
 
-def timelines_svg(name: str, runs: Sequence[Shown], words: str = "") -> str:
-    """The lanes of each program over a common axis of cycles; an arrow leads from what is waited for to what waits. Where the first program
-    is slower than the second, the text says why. There is no axis of seconds: the labs' machines have no clock that a student knows."""
-    words = f"{words}{'; ' if words else ''}a bar is an instruction, in shift a tile{_reading(runs)}"
-    head = heading(name, words, (), most=WIDTH - 2 * EDGE)
-    scale = Scale(0, _longest(runs), LEFT, WIDTH - EDGE)
+def timelines_svg(name: str, own: Shown, other: Shown | Reference, said: str = "") -> str:
+    """The lanes of each program over a common axis of cycles, of a reference a bar of its cycles; an arrow leads from what is waited for to
+    what waits. Where the first program is slower than the second, the text says why. There is no axis of seconds: the labs' machines have
+    no clock that a student knows."""
+    runs = _drawn(own, other)
     used = {lane.name for run in runs for lane in lanes(run.program, run.times) if len(lane.starts)}
+    told = f"{said}{'; ' if said else ''}a bar is an instruction{', in shift a tile' if 'shift' in used else ''}{_reading(runs)}"
+    head = heading(name, told, (), most=WIDTH - 2 * EDGE)
+    scale = Scale(0, _longest(own, other), LEFT, WIDTH - EDGE)
     top, parts = EDGE + head.height, [head.markup]
-    if len(runs) == 2 and (why := slower(*runs)):
+    if why := slower(own, other):
         lines = broken(why, NORMAL, WIDTH - 2 * EDGE)
-        parts += [label(said, EDGE, top + 20 * number + NORMAL, NORMAL) for number, said in enumerate(lines)]
+        parts += [label(part, EDGE, top + 20 * number + NORMAL, NORMAL) for number, part in enumerate(lines)]
         top += 20 * len(lines) + 10
     if thin := _thin(runs):
         parts.append(label(f"thin bars, of one cycle: {', '.join(thin)}", EDGE, top + SMALL, SMALL, "soft"))
         top += 22
     for run in runs:
         undrawn = f"; {len(_found(run)):,} waits, too many to draw" if len(_found(run)) > WAITS else ""
-        parts.append(label(f"{run.words}{undrawn}", EDGE, top + SMALL, font_weight="bold"))
+        parts.append(label(f"{words(run)}{undrawn}", EDGE, top + SMALL, font_weight="bold"))
         top += 22
         shown = [lane for lane in lanes(run.program, run.times) if lane.name in used]
         tops = {lane.name: top + number * (LANE + LANE_GAP) for number, lane in enumerate(shown)}
@@ -105,8 +139,19 @@ def timelines_svg(name: str, runs: Sequence[Shown], words: str = "") -> str:
         parts += _waits(run, {LANES[name]: y for name, y in tops.items() if name in LANES}, scale)
         parts += [_bars(run, lane, scale, tops[lane.name]) for lane in shown]
         top += len(shown) * (LANE + LANE_GAP) + 14
+    if isinstance(other, Reference):
+        parts.append(label(words(other), EDGE, top + SMALL, font_weight="bold"))
+        top += 22
+        parts.append(label("total", EDGE, top + LANE / 2 + 4))
+        parts.append(ink_rect("soft", scale.start, top, scale(other.cycles) - scale.start, LANE))
+        top += LANE + LANE_GAP + 14
     parts.append(cycle_axis(scale, top))
-    return picture("timelines", words, WIDTH, top + 44, *parts)
+    return picture("timelines", told, WIDTH, top + 44, *parts)
+
+
+def _drawn(own: Shown, other: Shown | Reference) -> Sequence[Shown]:
+    """The programs whose instructions are drawn."""
+    return (own, other) if isinstance(other, Shown) else (own,)
 
 
 def _reading(runs: Sequence[Shown]) -> str:
@@ -133,8 +178,8 @@ def _found(run: Shown) -> Int64:
     return np.flatnonzero(run.program.instructions["opcode"] == Opcode.SYNCHRONIZE)
 
 
-def _longest(runs: Sequence[Shown]) -> int:
-    return max(1, *(run.timeline.makespan for run in runs))
+def _longest(own: Shown, other: Shown | Reference) -> int:
+    return max(1, own.cycles, other.cycles)
 
 
 def _bars(run: Shown, lane: Lane, scale: Scale, top: float) -> Markup:

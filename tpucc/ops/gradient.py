@@ -28,6 +28,9 @@ class Builder(Protocol):
     def constant(self, value: Constant) -> Value: ...
 
 
+UNKNOWN = "the numbers of a value aren't there yet when a rule runs"
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A node's result in the hands of a rule, with the arithmetic of the language: `dy * b`, `dy @ w.transposed()`, `2.0 * x`."""
@@ -88,6 +91,12 @@ class Value:
 
     def __le__(self, other: Value | float) -> Value:
         return self.call("less_equal", other)
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError(f'{UNKNOWN}: instead of v == w write v.call("equal", w), and instead of v != w v.call("not_equal", w)')
+
+    def __bool__(self) -> bool:
+        raise TypeError(f'{UNKNOWN}: instead of `if`, `and`, `or` and `not` write mask.call("where", v, w)')
 
     def reshape(self, *shape: int) -> Value:
         return self if shape == self.shape else self.call("reshape", shape=shape)

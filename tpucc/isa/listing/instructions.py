@@ -13,7 +13,7 @@ import numpy as np
 
 from tpucc.diagnostics import did_you_mean, listed, printable
 from tpucc.isa.fields import MAXIMUM, kinds, names_of, well_formed
-from tpucc.isa.instructions import RECORD, SPECS, Flag, Opcode, OperandSpec, Records, Space
+from tpucc.isa.instructions import RECORD, SPECS, Flag, Opcode, OperandSpec, Records, Space, Spec
 from tpucc.isa.listing.words import Word, line_error, place_of
 from tpucc.numerics import Int64
 
@@ -107,6 +107,7 @@ def instruction_fields(line: Sequence[Word], resolve: Resolve, operands: Operand
     keys = [operand.key for operand in used]
     for word in given.values():
         if word.key not in keys:
+            _require_other_function(word, line[0], given, SPECS[opcode])
             _unknown(word, line[0], keys)
     for operand in used:
         fields[operand.field] = _value(operand, given, line[0], resolve)
@@ -192,6 +193,13 @@ def _flag(word: Word, mnemonic: Word, known: Mapping[str, int], keys: Sequence[s
 @cache
 def _flag_names(opcode: Opcode, function: int) -> Mapping[str, int]:
     return {text: int(flag) for flag, text in SPECS[opcode].flags_for(function)}
+
+
+def _require_other_function(word: Word, mnemonic: Word, given: Mapping[str, Word], spec: Spec) -> None:
+    """Raises `LineError` E0711 for an operand that another function of the instruction has."""
+    if "function" in given and word.key in {operand.key for operand in spec.operands}:
+        function = f"function={given['function'].text}"
+        raise line_error("E0711", f"{function} has no {word.key}", word.span, f"{mnemonic} has {word.key} with another function")
 
 
 def _unknown(word: Word, mnemonic: Word, known: Sequence[str]) -> NoReturn:

@@ -76,12 +76,17 @@ def buffer_of(context: Context, rows: Int64) -> Int64:
 def _indices(context: Context) -> Iterator[Violation]:
     index, effects, program = context.program.instructions["index"], context.effects, context.program
     fixed, tiles, blocks = len(program.tiles), program.tile_count, len(program.blocks)
-    yield from context.each("V0304", effects.pushes & (index >= tiles), lambda i: f"asks for tile {index[i]:,} of {tiles:,}")
+    yield from context.each("V0304", effects.pushes & (index >= tiles), lambda i: f"asks for tile {_of(index[i], tiles)}")
     kept = effects.stores & ((index < fixed) | (index >= tiles))
     yield from context.each("V0304", kept, lambda i: f"writes tile {index[i]:,}; tiles {fixed:,} to {tiles - 1:,} can be written")
     deep = effects.stores & (effects.rows > program.target.mxu)
     yield from context.each("V0304", deep, lambda i: f"writes {effects.rows[i]:,} rows of a tile of {program.target.mxu:,}")
-    yield from context.each("V0305", effects.configures & (index >= blocks), lambda i: f"chooses block {index[i]:,} of {blocks:,}")
+    yield from context.each("V0305", effects.configures & (index >= blocks), lambda i: f"chooses block {_of(index[i], blocks)}")
+
+
+def _of(number: int, count: int) -> str:
+    """A number that is too large, and how many there are."""
+    return f"{number:,} of {count:,}" if count else f"{number:,}, and the program has none"
 
 
 def _repeated(context: Context) -> Iterator[Violation]:

@@ -139,8 +139,10 @@ def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
     except Failed as failure:
         if failure.kind != "TooLarge":
             raise
-        needed = bound(lives, rules.alignment) + rules.lost
-        raise Refused(failure.kind, f"TooLarge is raised for {rows:,} rows, of which the buffers need {needed:,}") from None
+        alive = bound(lives, rules.alignment)
+        enough = f"{rows:,} rows, {'which' if rows == alive + rules.lost else f'of which {alive + rules.lost:,}'} are enough"
+        words = f"TooLarge is raised for {enough}: {alive:,} for the buffers that are alive at one time{_taken(rules)}"
+        raise Refused(failure.kind, words) from None
     if found is None:
         raise Failed("result", "returned None: is a `return` missing?")
     return integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
@@ -231,9 +233,15 @@ def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
     try:
         found = placed(lives, rows, rules, submission)
     except Refused as refused:
-        message = f"{refused.message}: {needed:,} are alive at one time, and {_left(rows, rules)}"
-        return Outcome(0, message, _given(lives, rows), "a row for each buffer")
+        return Outcome(0, refused.message, _given(lives, rows), "a row for each buffer")
     return replace(found, message=f"{found.message}; TooLarge with one row fewer") if found.passed else found
+
+
+def _taken(rules: Rules) -> str:
+    """The rows in which no buffer lies, and why."""
+    if rules.above:
+        return f", and the last {rules.above:,}, which are the host's"
+    return f", and {rules.first:,} before row {rules.first:,}, the first at which one may begin" if rules.first else ""
 
 
 def _left(rows: int, rules: Rules) -> str:

@@ -13,6 +13,7 @@ from textwrap import fill
 from tpucc.diagnostics import Error, counted, listed
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import verify
+from tpucc.labs.answers import said, shortened
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
@@ -115,7 +116,7 @@ def reported(submission: Submission, program: Plain) -> set[int]:
     found = submission.call("violations", program)
     count = len(program["instructions"])
     if not isinstance(found, list) or not all(type(number) is int and 0 <= number < count for number in found[: count + 1]):
-        raise Failed("result", f"returned {str(found)[:80]}, expected a list of numbers from 0 to {count - 1}")
+        raise Failed("result", f"returned {shortened(str(found))}, expected a list of numbers from 0 to {count - 1}")
     if len(found) > count:
         raise Failed("result", f"returned {len(found):,} numbers for {counted(count, 'instruction')}")
     return set(found)
@@ -159,7 +160,7 @@ def programs(rule: Rule, submission: Submission) -> list[tuple[Plain, bool]]:
     """The submission's programs, each with whether it breaks the rule. Raises `Failed` for one that isn't a program of the task."""
     found = submission.call("programs")
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found[: PROGRAMS + 1]):
-        raise Failed("result", "returned no list of texts")
+        raise Failed("result", f"returned {said(found)}; expected a list of texts")
     if not 0 < len(found) <= PROGRAMS:
         raise Failed("result", f"returned {counted(len(found), 'program')}, expected 1 to {PROGRAMS}")
     return [_read(rule, number, text) for number, text in enumerate(found)]

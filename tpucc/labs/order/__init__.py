@@ -17,10 +17,12 @@ from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.recorded import packed, recorded
-from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
+from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
+from tpucc.runtime.compare import spent
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
 from tpucc.values import dataclass
@@ -125,6 +127,7 @@ def _references(term: Term) -> None:
     _words(term)
     for case in chain(two_tiles(term), *(_public_cases(term, test)() for test in PUBLIC)):
         best_cycles(case)
+        best_spent(case)
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -187,6 +190,12 @@ def best_cycles(case: Case) -> int:
     return int(recorded(_key(case), lambda: cycles(case.tiles, reference(case))))
 
 
+def best_spent(case: Case) -> Mapping[str, int]:
+    """What these cycles are spent on: the rows of the accounting."""
+    found: Mapping[str, int] = recorded(f"rows of {_key(case)}", lambda: spent(Runtime(scheduled(case.tiles, reference(case)))))
+    return found
+
+
 @cache
 def _key(case: Case) -> str:
     return f"cycles of {sha256(print_tiles(case.tiles).encode()).hexdigest()} under {case.rules}"
@@ -241,17 +250,17 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
         return outcome
     runs = _runs(case, order)
     outcome = replace(outcome, message=f"{message}. {slower(*runs)}".rstrip(), given=_given(case), found=str(order.tolist()))
-    return replace(outcome, drawing=timelines_text(runs), call=("order", (case.tiles,)))
+    return replace(outcome, drawing=timelines_text(*runs), call=("order", (case.tiles,)))
 
 
 def _picture(case: Case, order: Int64) -> str:
-    """The timelines of an order and, where it is known, of the reference's."""
-    return timelines_svg("Order", _runs(case, order))
+    """The timeline of an order, and the reference's cycles."""
+    return timelines_svg("Order", *_runs(case, order))
 
 
-def _runs(case: Case, order: Int64) -> Sequence[Shown]:
-    orders = {"yours": order} if packed() else {"yours": order, "reference": reference(case)}
-    return [Shown(name, scheduled(case.tiles, places)) for name, places in orders.items()]
+def _runs(case: Case, order: Int64) -> tuple[Shown, Reference]:
+    best = None if packed() else scheduled(case.tiles, reference(case))
+    return Shown("yours", scheduled(case.tiles, order)), Reference("reference", best_spent(case), best)
 
 
 def integers(asked: Cases, submission: Submission) -> Outcome:

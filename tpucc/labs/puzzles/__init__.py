@@ -78,9 +78,14 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 def _words(term: Term) -> Mapping[str, str]:
     """The term's numbers, and what follows from them."""
     held = rules(term)
+    machine = puzzles(term)[0].target
     column_sums = held.weights.sum(axis=0).tolist()
     return {
         "term_option": term.option,
+        "fetch": str(machine.tile_fetch_cycles),
+        "shift": str(machine.tile_shift_cycles),
+        "sums": str(machine.pipeline_cycles),
+        "example_cycles": str(machine.tile_fetch_cycles + machine.tile_shift_cycles + machine.pipeline_cycles + 3),
         "rows": str(held.rows),
         "rows2": str(2 * held.rows),
         "rows3": str(3 * held.rows),

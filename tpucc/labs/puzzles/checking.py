@@ -159,7 +159,8 @@ def _unread(found: Diagnostic, text: str) -> Wrong:
     """A line that can't be read, or that the checker of tile programs refuses."""
     line = found.span.line if found.span and found.span != HEAD and _code(found.span.line, text) else 0
     message = _TILE.sub("", found.message, count=1) if line else found.message
-    why = "\n".join(part for part in (WHY.get(found.code, ""), *found.help[:1]) if part)
+    told = [text for text in found.help[:1] if not text.startswith("the instructions are")]  # the handout names fewer
+    why = "\n".join(part for part in (WHY.get(found.code, ""), *told) if part)
     return Wrong(_coded(found.code, f"{_at(line, text)}: {message}" if line else message), why, line)
 
 
@@ -246,7 +247,10 @@ def _within(puzzle: Puzzle, solution: Solution) -> Verdict:
 
 LIMITS = {
     "instructions": "One instruction can do the work of several: see its strides, counts and flags.",
-    "cycles": "Somewhere an engine waits for what another could have begun earlier.",
+    "cycles": (
+        "Somewhere an engine waits for what another could have begun earlier. Who waits for the matrix unit waits for its sums too, which "
+        "are there 8 cycles after the last row: a fetch of 8 cycles after such a wait costs 16."
+    ),
     "fetched tiles": "A tile stays in use until a multiply switches to another one.",
 }
 

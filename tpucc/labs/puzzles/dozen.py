@@ -78,6 +78,10 @@ def rules(term: Term) -> Rules:
     )
 
 
+SCALED = "each sum times the block's multiplier, rounded"
+"""What `activate` makes of sums without a zero point."""
+
+
 def puzzles(term: Term = AS_WRITTEN) -> tuple[Puzzle, ...]:
     """All puzzles of a term, in the order of their numbers."""
     held = rules(term)
@@ -104,7 +108,7 @@ def _combine(number: int, held: Rules) -> Puzzle:
         return Setting({"a": a, "b": b}, {"y": held.combined(a, b)}, blocks=(Block(),))
 
     task = (
-        f"y = a {held.sign} b, value by value; sums beyond int8 are clamped. `vector` works on the activation engine, and asks for a "
+        f"y = a {held.sign} b, value by value; results beyond int8 are clamped. `vector` works on the activation engine, and asks for a "
         "parameter block. The host's rows of b lie right after those of a. Engines work at the same time: with "
         "`synchronize engine=activation wait=host`, `vector` waits until the rows are there, and a line of the same kind lets the host "
         "wait for its result."
@@ -133,7 +137,7 @@ def _one_product(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x}, {"y": block.of_sums(product(x, w))}, (w,), (block,))
 
     task = (
-        "y = x times tile 0, each sum times the block's multiplier, rounded. The tile goes from weight memory to the FIFO, from there "
+        f"y = x times tile 0, {SCALED}. The tile goes from weight memory to the FIFO, from there "
         "to the matrix unit; the sums go to the accumulators, and from there through `activate` to the unified buffer. No engine waits for "
         "another one by itself, but for a tile: who reads rows that another engine writes needs a `synchronize` line before, even where "
         "the values happen to come in time."
@@ -149,7 +153,7 @@ def _two_tiles(number: int, held: Rules) -> Puzzle:
 
     first, second = (1, 0) if held.turned else (0, 1)
     task = (
-        f"y = x times w, where x has eight columns and w eight rows: rows 0 to 3 of w are tile {first}, rows 4 to 7 are tile {second}. "
+        f"y = x times w, {SCALED}; x has eight columns and w eight rows: rows 0 to 3 of w are tile {first}, rows 4 to 7 are tile {second}. "
         "Two products are added in the accumulators: the first one begins the sum, the second one accumulates."
     )
     return Puzzle(number, "accumulate over two tiles", task, draw, best=12)
@@ -165,8 +169,8 @@ def _bias(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x}, {"y": added.of_sums(sums), "z": relu.of_sums(sums)}, (w,), blocks)
 
     task = (
-        "y = x times tile 0 plus a bias, and z = relu of the same: negative values become 0. A parameter block has the bias, which is "
-        "added to each sum before the multiplier, and the lowest value that comes out (low). Sums may be activated twice."
+        f"y = x times tile 0 plus a bias, {SCALED}, and z = relu of the same: negative values become 0. A parameter block has the bias, "
+        "which is added to each sum before the multiplier, and the lowest value that comes out (low). Sums may be activated twice."
     )
     return Puzzle(number, "a bias through activate", task, draw, best=12)
 
@@ -218,8 +222,8 @@ def _fetch(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x}, {"y": block.of_sums(product(x, np.concatenate(tiles, axis=1)))}, tiles, (block,))
 
     task = (
-        "y = x times three tiles, one for each four columns of y. The program in the file is right, and slow: a fetch takes 8 cycles, "
-        "and each begins only when the product before it is done, because of two `synchronize` lines. Let the weight engine fetch "
+        f"y = x times three tiles, one for each four columns of y, {SCALED}. The program in the file is right, and slow: two `synchronize` "
+        "lines let the weight engine wait for the sums of the product before, 8 cycles, and then fetch, 8 cycles more. Let it fetch "
         "ahead. The FIFO holds two tiles, so that the third may be asked for only after a line that has switched to the first."
     )
     return Puzzle(number, "hide a fetch behind a product", task, draw, best=14, text=_SLOW, most=Most(cycles=CYCLES), slow=SLOW)
@@ -246,8 +250,8 @@ def _race(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x, "b": b}, {"y": held.combined(block.of_sums(product(x, w)), b)}, (w,), (block,))
 
     task = (
-        f"The program in the file computes y = x times tile 0, {held.sign} b, as long as its engines work one after the other. They "
-        "don't. Add `synchronize` lines, and change nothing else. An engine that waits for another one also waits for all that this "
+        f"The program in the file computes y = x times tile 0, {SCALED}, {held.sign} b, as long as its engines work one after the other. "
+        "They don't. Add `synchronize` lines, and change nothing else. An engine that waits for another one also waits for all that this "
         "one has waited for: four lines are enough."
     )
     text = _RACING.format(rows=held.rows, function=held.function)
@@ -276,8 +280,8 @@ def _tile_again(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x}, {"y": block.of_sums(product(x, w))}, (w,), (block,))
 
     task = (
-        f"y = x times tile 0. x has {rows} rows, the accumulators only {held.rows}: compute the product in two parts, and fetch the "
-        "tile once. The second part's sums may lie where the first part's were, once those are activated."
+        f"y = x times tile 0, {SCALED}. x has {rows} rows, the accumulators only {held.rows}: compute the product in two parts, and fetch "
+        "the tile once. The second part's sums may lie where the first part's were, once those are activated."
     )
     most = Most(fetches=1)
     return Puzzle(number, "use a tile again", task, draw, best=14, most=most, accumulator_rows=held.rows)
@@ -292,8 +296,8 @@ def _window(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x}, {"y": block.of_sums(sums)}, tiles, (block,))
 
     task = (
-        f"Row i of y is row {held.stride}i of x times tile 0, plus row {held.stride}i + 1 times tile 1, plus row {held.stride}i + 2 "
-        f"times tile 2: a convolution along the rows with a window of three and a stride of {held.stride}; y has four rows. `convolve` "
+        f"Row i of y is row {held.stride}i of x times tile 0, plus row {held.stride}i + 1 times tile 1, plus row {held.stride}i + 2 times "
+        f"tile 2, {SCALED}: a convolution along the rows with a window of three and a stride of {held.stride}; y has four rows. `convolve` "
         "multiplies rows that are `ub_stride` apart, `inner` of them."
     )
     return Puzzle(number, "convolve a window of rows", task, draw, best=14)
@@ -318,10 +322,10 @@ def _tiles(number: int, held: Rules) -> Puzzle:
 
     order = "column by column: tiles 0 and 1 are columns 0 to 3" if held.turned else "row by row: tiles 0 and 1 are rows 0 to 3"
     task = (
-        f"y = relu(x times w), in which negative values become 0; w is 8×8 and has four tiles, {order}. This one is a tile program: "
-        "buffers have names instead of rows, groups of accumulators are g0, g1, …, and tpucc adds fetches, waits, addresses and the end. "
-        "Declare the buffers and groups that you need: `.buffer NAME rows=R`, and one `.groups [R …]` with a number of rows for each "
-        "group."
+        f"y = relu(x times w), {SCALED}, in which negative values become 0; w is 8×8 and has four tiles, {order}. This one is a tile "
+        "program: buffers have names instead of rows, groups of accumulators are g0, g1, …, and tpucc adds fetches, waits, addresses and "
+        "the end. Declare the buffers and groups that you need: `.buffer NAME rows=R`, and one `.groups [R …]` with a number of rows for "
+        "each group."
     )
     return Puzzle(number, "a product of four tiles", task, draw, 10, _TILED.format(rows=held.rows), "tile", directives=("buffer", "groups"))
 

@@ -35,6 +35,7 @@ WHY: Mapping[str, str] = {
     "V1002": "write_host_memory writes an output's rows; all of them must be written.",
     "V1003": "An output's row is written once.",
     "V1004": "Inputs stay as they are.",
+    "E0710": "The handout's table has the instructions.",
     "E0751": "A tile program has no fetches, no waits and no halt: tpucc adds them.",
     "E0754": "Rows of a buffer and of a group must be written before they are read.",
     "E0755": "A sum begins with a multiply without `accumulate`, and ends with an activate.",

@@ -74,12 +74,11 @@ RANGES = [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)]
 
 def _fixed(rule: Rules, draw: Random) -> tuple[Mapping[Literal["quantise", "requantise"], Sequence[Case]], Sequence[Float32]]:
     """The public cases that are the same for every submission: values and accumulators by the function, and weights."""
-    column = np.array([[0.5, -2.0, 0.0], [-1.0, 0.25, 3.0], [0.75, 1.5, -1.0]], np.float32)
     cases: Mapping[Literal["quantise", "requantise"], Sequence[Case]] = {
-        "quantise": [_halves(draw, rule, 4), _plain_values(draw)],
-        "requantise": [_sums(draw, 4), _sums(draw, 0), _tie(rule)],
+        "quantise": [_halves(draw, rule, 4), _plain_values(draw), _few_halves()],
+        "requantise": [_sums(draw, 4), _sums(draw, 0), _few_half_sums()],
     }
-    return cases, [column, _matrix(draw)]
+    return cases, [_column_ties(rule), _matrix(draw)]
 
 
 def _references(term: Term) -> None:
@@ -224,10 +223,26 @@ def _half_sums(draw: Random, rule: Rules, zero: int) -> Case:
     return sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero
 
 
-def _tie(rule: Rules) -> Case:
-    """One accumulator whose product is a tie, which rounding as the term's rule doesn't say takes elsewhere."""
-    accumulator = {"even": 29, "away": -29, "zero": 31}[rule.ties]
-    return np.array([[accumulator]], np.int32), np.array([0.5], np.float32), 3
+HALVES = np.array([29, 31, -29, -31, 1, -1, -3])
+"""Twice the ties that tell every rule from the others, and from a zero point of 3 that is added before rounding."""
+
+
+def _few_halves() -> Case:
+    """A value for each of these ties, with an odd zero point."""
+    return HALVES.astype(np.float32), 2.0, 3
+
+
+def _few_half_sums() -> Case:
+    """An accumulator for each."""
+    return HALVES.astype(np.int32)[:, None], np.array([0.5], np.float32), 3
+
+
+def _column_ties(rule: Rules) -> Float32:
+    """Weights with ties in the first column, whose scale is 1, and with a column of zeros."""
+    matrix = np.zeros((len(HALVES) + 1, 3), np.float32)
+    matrix[:, 0] = rule.high, *(HALVES / 2)
+    matrix[:3, 1] = 0.5, -1.0, 0.75
+    return matrix
 
 
 def _plain_values(draw: Random) -> Case:

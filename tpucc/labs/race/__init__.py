@@ -104,8 +104,8 @@ def raced(networks: Sequence[Network], target: Target, edges: Sequence[Network] 
         share,
         "\n".join(filter(None, (f"{words}{lines}", why and f"{slowest.network.name}: {why}"))),
         given=f"the slowest is\n{slowest.network.text}",
-        drawing=timelines_text(_shown(slowest)),
-        picture=partial(timelines_svg, title, _shown(slowest), f"{words}; the slowest is drawn"),
+        drawing=timelines_text(*_shown(slowest)),
+        picture=partial(timelines_svg, title, *_shown(slowest), f"{words}; the slowest is drawn"),
         measures=measures if edges and right(edges, target, submission).passed else None,
         call=None,
     )

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.listing.words import name_text
+from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Term
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tiletext import MULTIPLIES
@@ -154,7 +155,7 @@ def lines_of(answer: object) -> list[str]:
     """A lowering's answer as lines. Raises `Failed`."""
     found = [answer] if isinstance(answer, str) else answer
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        raise Failed("result", "returned no lines: expected strings")
+        raise Failed("result", f"returned {said(answer)}; expected lines, a list of strings")
     lines = [part for line in found for part in line.splitlines() if part.strip()]
     characters = sum(map(len, lines))
     if len(lines) > MOST_LINES or characters > MOST_CHARACTERS:

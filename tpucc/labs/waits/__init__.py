@@ -14,8 +14,9 @@ import numpy as np
 import tpucc
 from tpucc.isa.instructions import Engine, Opcode
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
-from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
-from tpucc.labs.waits.checks import Rules, as_words, built_in, needless, program_of, read_waits, unordered
+from tpucc.labs.recorded import packed
+from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
+from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
@@ -39,6 +40,8 @@ class Scale:
 
 
 SIZES = {"unified_buffer_rows": 256, "accumulator_rows": 96}
+ROW_A_CYCLE = 4e6
+"""The host link's bytes a second of a row a cycle."""
 CYCLES, WAITS = Scale(1.02, 1.25), Scale(1.05, 1.5)
 
 
@@ -65,7 +68,8 @@ def _words(term: Term) -> Mapping[str, str]:
     pages = (
         f"The host link moves pages of {rules.page} rows: rows 0 to {rules.page - 1} are one page, and so on. A transfer that touches a "
         "row of a page occupies the whole page: a read from the host counts as a write of all of its rows, a write to the host as a read "
-        "of all of them. The other engines touch the rows that they name, and accumulators have no pages."
+        "of all of them. `i.reads.buffer` and `i.writes.buffer` of a transfer have only the rows that it names: the others of "
+        "their pages are yours to add. The other engines touch the rows that they name, and accumulators have no pages."
         if rules.page > 1
         else "The host link touches the rows that it names, and no others (a page has one row)."
     )
@@ -74,13 +78,20 @@ def _words(term: Term) -> Mapping[str, str]:
         "page": str(rules.page),
         "page_rule": pages,
         "single_rule": single,
-        "cycles": str(_example(setting(term), 1)),
-        "cycles_late": str(_example(setting(term), 2)),
+        "term_cycles": _term_cycles(setting(term)),
         "cycles_full": f"{CYCLES.full:g}",
         "cycles_none": f"{CYCLES.none:g}",
         "waits_full": f"{WAITS.full:g}",
         "waits_none": f"{WAITS.none:g}",
     }
+
+
+def _term_cycles(given: Setting) -> str:
+    """The example's cycles on the term's machine, where they aren't those of the text."""
+    if given.target.host_bandwidth == ROW_A_CYCLE:
+        return "This term's machine has such a link."
+    speed = "faster" if given.target.host_bandwidth > ROW_A_CYCLE else "slower"
+    return f"On this term's machine, whose host link is {speed}, it takes {_example(given, 1)} and {_example(given, 2)}."
 
 
 def _example(given: Setting, first: int) -> int:
@@ -109,8 +120,8 @@ def _listings() -> tuple[Sequence[Listing], ...]:
 
 
 def _references(term: Term) -> None:
-    for listing in chain.from_iterable(_listings()):
-        built_in(listing, setting(term).rules)
+    for listing in filter(len, chain.from_iterable(_listings())):
+        _best(listing, setting(term))
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -186,22 +197,32 @@ def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> O
 
 def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """The time that the engines take, against that with tpucc's own waits."""
-    return _measured("cycles", CYCLES, _cycles, cases, given, submission)
+    return _measured("cycles", CYCLES, _cycles, lambda listing, given: sum(_best(listing, given).values()), cases, given, submission)
 
 
 def number(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """How many waits there are, against tpucc's own."""
-    return _measured("waits", WAITS, lambda listing, waits, given: len(waits), cases, given, submission)
+
+    def best(listing: Listing, given: Setting) -> int:
+        return len(built_in(listing, given.rules))
+
+    return _measured("waits", WAITS, lambda listing, waits, given: len(waits), best, cases, given, submission)
 
 
 def _cycles(listing: Listing, waits: Sequence[Wait], given: Setting) -> int:
     return time_program(program_of(listing, waits, given.target)[0]).makespan
 
 
+def _best(listing: Listing, given: Setting) -> Mapping[str, int]:
+    """What the cycles with tpucc's own waits are spent on."""
+    return built_in_spent(listing, given.rules, given.target)
+
+
 def _measured(
     what: str,
     scale: Scale,
     measure: Callable[[Listing, Sequence[Wait], Setting], int],
+    reference: Callable[[Listing, Setting], int],
     cases: Sequence[Listing],
     given: Setting,
     submission: Submission,
@@ -212,7 +233,7 @@ def _measured(
         waits = ask(submission, listing, given)
         if problem := unordered(listing, waits, given.target, given.rules.page):
             return _wrong(problem, listing, waits, given)
-        own, best = measure(listing, waits, given), measure(listing, built_in(listing, given.rules), given)
+        own, best = measure(listing, waits, given), reference(listing, given)
         found.append((max(1, own) / max(1, best), own, best, listing, waits))
     quotients = [entry[0] for entry in found]
     mean = float(np.exp(np.mean(np.log(quotients))))
@@ -251,21 +272,21 @@ def _wrong(problem: str, listing: Listing, waits: Sequence[Wait], given: Setting
 
 
 def _shown(outcome: Outcome, listing: Listing, waits: Sequence[Wait], given: Setting) -> Outcome:
-    """An outcome with its pictures: the submission's timeline and the reference's."""
+    """An outcome with its pictures: the submission's timeline, and the reference's cycles."""
     if not len(listing):
         return outcome
-    drawing = "" if outcome.passed else timelines_text(_runs(listing, waits, given))
+    drawing = "" if outcome.passed else timelines_text(*_runs(listing, waits, given))
     return replace(outcome, drawing=drawing, picture=partial(_picture, listing, waits, given))
 
 
 def _picture(listing: Listing, waits: Sequence[Wait], given: Setting) -> str:
-    return timelines_svg("Waits", _runs(listing, waits, given))
+    return timelines_svg("Waits", *_runs(listing, waits, given))
 
 
-def _runs(listing: Listing, waits: Sequence[Wait], given: Setting) -> Sequence[Shown]:
-    both = (("yours", waits), ("reference", built_in(listing, given.rules)))
-    made = [(name, program_of(listing, chosen, given.target)) for name, chosen in both]
-    return [Shown(name, program, numbers.tolist()) for name, (program, numbers) in made]
+def _runs(listing: Listing, waits: Sequence[Wait], given: Setting) -> tuple[Shown, Reference]:
+    program, numbers = program_of(listing, waits, given.target)
+    best = None if packed() else program_of(listing, built_in(listing, given.rules), given.target)[0]
+    return Shown("yours", program, numbers.tolist()), Reference("reference", _best(listing, given), best)
 
 
 def _given(listing: Listing) -> str:
