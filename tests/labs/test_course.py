@@ -37,7 +37,7 @@ from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.grading import Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
-from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Term, Test, failing
 from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
@@ -741,6 +741,16 @@ def test_the_table_says_why_tests_lost_points() -> None:
     assert Row("", as_json(graded_as(Outcome(0, "all"), Outcome(0, "all")), details=True)).why == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"), [("=1+1", "'=1+1"), ("  =1+1", "'  =1+1"), ("\uff1d1+1", "'\uff1d1+1"), ("a=1", "a=1"), ("", "")]
+)
+def test_no_cell_is_a_formula_or_too_long(text: str, shown: str) -> None:
+    results = {"output": f"{text}{'x' * 400_000}", "tests": [], "extra_data": {"note": text, "like": [text]}}
+    (row,) = csv.DictReader(io.StringIO(as_csv([Row(text, results)])))
+    assert [row["name"], row["note"], row["like"]] == [shown] * 3
+    assert max(map(len, row.values())) <= 5001
+
+
 def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None:
     """The lab's file, whatever it is called, and all that it can read; of a lab of texts, the files that it asks for."""
     puzzles, main = find("puzzles"), b'exec(open("hel" + "per.txt").read())'
@@ -852,7 +862,32 @@ def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
     assert second != first
     (tmp_path / "below").mkdir()
     (tmp_path / "a.py").rename(tmp_path / "below" / "a.py")
-    assert digest(tmp_path) != second
+    third = digest(tmp_path)
+    assert third != second
+    (tmp_path / "data.bin").write_bytes(b"1")
+    assert digest(tmp_path) != third
+
+
+def test_what_a_submission_is_not_made_of_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever lies in a folder: one file at a time is in memory, and none whose text isn't graded."""
+    monkeypatch.setattr("tpucc.labs.submissions.MOST", 10)
+    read = list[str]()
+    content = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path.name), content(path))[1])
+    for name in ("a.py", "b.bin", "c.py", "d.py"):
+        (tmp_path / name).write_bytes(b"12345")
+    digest(tmp_path)
+    assert read == ["a.py", "c.py"]
+
+
+def test_too_many_files_and_what_has_no_words_are_that_submissions_own_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "class" / "odd" / "a").mkdir(parents=True)
+    (tmp_path / "class" / "odd" / LAB.file).write_text(solution())
+    monkeypatch.setattr("tpucc.labs.submissions.ENTRIES", 1)
+    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    assert row.problem == "a submission's folders have at most 1 files and folders of all kinds"
+    with pytest.raises(Failed, match="x can't be read: MemoryError"), failing("file", "x"):
+        raise MemoryError
 
 
 def test_folders_too_deep_are_that_submissions_own_error(tmp_path: Path) -> None:

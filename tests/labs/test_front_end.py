@@ -9,9 +9,10 @@ import pytest
 from tests.labs.test_labs import Here, submitted
 from tests.support.lab_solutions import reference
 from tpucc.labs import find
+from tpucc.labs.front_end.asking import refused
 from tpucc.labs.front_end.meaning import rules
 from tpucc.labs.grading import Result, run
-from tpucc.labs.lab import AS_WRITTEN, Term
+from tpucc.labs.lab import AS_WRITTEN, Failed, Term
 
 LAB = find("front_end")
 
@@ -35,6 +36,12 @@ def test_a_message_names_the_group_and_the_call() -> None:
 def test_what_is_to_blame_is_a_tuple() -> None:
     result = found("errors", **{'about=("by",)': 'about="by"'})
     assert "has about='by', and about is a tuple: write about=('by',), with the comma" in result.outcome.message
+
+
+def test_no_message_has_more_of_a_code_than_its_first_letters() -> None:
+    with pytest.raises(Failed) as caught:
+        refused({"code": "E" * 400_000, "message": "shapes differ", "about": [5], "help": ""})
+    assert len(caught.value.message) < 400
 
 
 def test_defaults_alone_earn_nothing() -> None:

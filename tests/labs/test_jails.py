@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -23,12 +24,12 @@ from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, workers
+from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, remains, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome
 from tpucc.labs.one import grade_one
 from tpucc.labs.submissions import submitted
 
@@ -301,6 +302,20 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
 
 
 @posix
+def test_one_submission_is_graded_only_where_it_cannot_read_those_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bob", "eve", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ("notes.md" if name == "other" else LAB.file)).write_text("")
+    assert lab_command._beside(tmp_path / "eve", LAB) == [tmp_path / "bob"]
+    monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
+    (tmp_path / "dan.py").write_text("")
+    monkeypatch.setattr(lab_command, "grade", lambda *_: pytest.fail("it was graded"))
+    for readable in ("bob", "dan.py"):
+        monkeypatch.setattr(jails.OtherUser, "reaches", lambda _, place, name=readable: place.name == name)
+        assert main(["lab", "grade", str(tmp_path / "eve"), "--lab", "5", "--seed", "1"]) == 2
+
+
+@posix
 @pytest.mark.parametrize("kind", JAILS[:2], ids=lambda kind: kind.name)
 def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the system, jails show programs and libraries: what lies there is refused, and the grader's own checkout covered."""
@@ -313,6 +328,16 @@ def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: P
     with pytest.raises(UsageError, match=f"with the isolation {kind.name}, submissions could read .*/lib/class"):
         lab_command._require_closed(kind, [], [tmp_path / "src" / "class", tmp_path / "lib" / "class" / "new"])
     lab_command._require_closed(kind, [tmp_path / "src" / "class", tmp_path / "lib" / "checkout" / "class"])
+
+
+def test_the_seed_draws_the_inputs_of_public_tests_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grade is the same with the same seed; checking draws the same every time."""
+    puzzles, seeds = find("puzzles"), list[int]()
+    monkeypatch.setattr(grading, "run", lambda test, _, seed: (seeds.append(seed), grading.Result(test, Outcome(0, ""), 0.0))[1])
+    for given in (1, 1, 2):
+        grading.grade(puzzles, tmp_path, AS_WRITTEN, given, jails.NONE, ("puzzle 1",))
+    grading.check(puzzles, tmp_path, AS_WRITTEN, ("puzzle 1",))
+    assert seeds[0] == seeds[1] != seeds[2] != seeds[3] == 0
 
 
 def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,6 +470,77 @@ def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> N
         submission.call("forge", kind, seconds=5)
 
 
+LONG = b"""
+import os, msgspec
+data = msgspec.msgpack.encode({"kind": "E" * 9000, "message": "x" * 9000, "left_out": 2**63,
+                               "frames": [["A" * 40_000, 1, "f" * 9000]] * 10})
+os.write(4, len(data).to_bytes(8, "big") + data)
+"""
+
+
+def test_no_text_of_a_childs_is_long(shared: Path) -> None:
+    with cell(shared, {"f.py": LONG}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed) as caught:
+        submission.load()
+    assert len(caught.value.words) < 10_000
+    assert len(caught.value.kind) == len(caught.value.frames[0].file) == len(caught.value.frames[0].function) == 200
+    assert caught.value.left_out == 10**6
+
+
+READS_NOTHING = b"""
+import os, time, msgspec
+for _ in range(50):
+    data = msgspec.msgpack.encode({"value": [], "cpu": 0.0})
+    os.write(4, len(data).to_bytes(8, "big") + data)
+time.sleep(60)
+"""
+
+
+def test_a_child_that_reads_nothing_holds_up_nobody(shared: Path) -> None:
+    """It has answered before it was asked: no answer counts to a question that isn't read."""
+    begun = time.monotonic()
+    with cell(shared, {"f.py": READS_NOTHING}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        submission.load()
+        with pytest.raises(Failed, match=r"takes longer than 0\.5 s by the clock"):
+            submission.call("f", b"x" * 2**20, seconds=0.1)
+    assert time.monotonic() - begun < 30
+
+
+CALLS = b"""
+import ctypes, os, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+number, flags = ctypes.c_ulong(2**20), {"newuser": 0x10000000, "newns": 0x20000}
+clone, clone3 = {"x86_64": (56, 435), "aarch64": (220, 435)}[os.uname().machine]
+tried = {
+    "shmget": lambda: libc.shmget(0, number, 0o1600), "semget": lambda: libc.semget(0, 1, 0o1600), "msgget": lambda: libc.msgget(0, 0o1600),
+    "memfd_create": lambda: libc.memfd_create(b"x", 0), "unshare": lambda: libc.unshare(flags["newuser"]),
+    "clone": lambda: libc.syscall(clone, flags["newuser"] | 17, 0, 0, 0, 0), "clone3": lambda: libc.syscall(clone3, 0, 0),
+}
+def errors():
+    return {name: ctypes.get_errno() if call() < 0 else 0 for name, call in tried.items()}
+def works():
+    threads = [threading.Thread(target=print, args=("thread",)) for _ in range(3)]
+    for thread in threads:
+        thread.start(); thread.join()
+    return subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, text=True).stdout
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine not in guest.MACHINES, reason="Linux's calls, by their numbers")
+def test_what_outlives_a_process_or_has_no_limit_is_refused(shared: Path) -> None:
+    """Shared memory beyond the limit of memory, what the next submission would find, and a user with all capabilities."""
+    with cell(shared, {"f.py": CALLS}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        assert submission.call("errors") == {name: errno.ENOSYS if name == "clone3" else errno.EPERM for name in submission.call("errors")}
+        assert submission.call("works") == "1\n"
+        assert submission.printed() == "thread\n" * 3
+
+
+def test_a_jail_without_namespaces_needs_the_refusal_of_shared_memory() -> None:
+    for jail in JAILS:
+        said = msgspec.msgpack.encode({"value": {"readable": [], "others": 0, "network": False, "filtered": False}})
+        found = jails._judged(jail, subprocess.CompletedProcess([], 0, bytes(8) + said, b""))
+        assert found.works == (jail.name != "user")
+
+
 def test_an_exception_that_is_called_as_a_limit_is_one_is_no_limit(shared: Path) -> None:
     code = b"class time(Exception): pass\ndef f(): raise time('processor')"
     with cell(shared, {"f.py": code}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed) as caught:
@@ -542,3 +638,49 @@ def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkey
         with pytest.raises(Failed, match=r"^f: takes longer than 0\.1 s of processor time$") as caught:
             submission.call("f")
         assert caught.value.kind == "time"
+
+
+@posix
+def test_what_a_submission_leaves_is_taken_away_however_deep_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deeper than Python can walk, and than a path may be long, in folders that all users may write."""
+    shared_folder, others = tmp_path / "tmp", tmp_path / "tmp" / "others"
+    others.mkdir(parents=True)
+    above = os.open(shared_folder, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=above)
+        below = os.open("d", os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.close(above)
+    (shared_folder / "d" / "link").symlink_to(tmp_path)
+    remains.take_away(os.getuid(), [str(shared_folder)])
+    assert list(shared_folder.iterdir()) == []
+    assert tmp_path.is_dir()
+    others.mkdir()
+    remains.take_away(os.getuid() + 1, [str(shared_folder)])
+    assert list(shared_folder.iterdir()) == [others]
+    others.chmod(0o777)
+    assert list(remains._open_to_all(os.getuid() + 1, [str(shared_folder)])) == [str(shared_folder), str(others)]
+    monkeypatch.setattr(remains, "MOST", 0)
+    with pytest.raises(remains.Left, match="left more than 0 files and folders"):
+        remains.take_away(os.getuid(), [str(shared_folder)])
+
+
+def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one submission and of a class: the next one could read it. A time-out ends a process amid a test."""
+
+    def left(*_: object) -> None:
+        raise remains.Left("it can't be removed")
+
+    monkeypatch.setattr(workers, "_run", run_here)
+    folder = tmp_path / "class"
+    for name in ("anna", "ben"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / LAB.file).write_text("import os\ndef allocate(lives, rows):\n    os._exit(1)\n")
+    monkeypatch.setattr(Jail, "end", left)
+    rows = list[classes.Row]()
+    with pytest.raises(remains.Left, match="it can't be removed"):
+        grading.grade(LAB, folder / "anna", AS_WRITTEN, SEED, jails.NONE)
+    with pytest.raises(remains.Left, match="anna: it can't be removed"):
+        classes.grade_all(LAB, folder, AS_WRITTEN, SEED, tmp_path / "into", jails.NONE, told=rows.append)
+    assert rows == []

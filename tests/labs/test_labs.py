@@ -14,12 +14,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+import tpucc
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
-from tpucc.labs import labs
+from tpucc.api import Executable
+from tpucc.diagnostics import Diagnostic
+from tpucc.labs import find, labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
 from tpucc.labs.lab import Failed, Lab, Plain, Term, Test
+from tpucc.runtime.judge import Verdict
 
 ROOT = Path(__file__).parents[2]
 EXPLOITED = Path(__file__).parent / "exploits"
@@ -68,7 +72,7 @@ def all_tests(lab: Lab, term: Term) -> tuple[Test, ...]:
 def results(lab: Lab, given: Mapping[str, str] | str, term: Term, only: str = "") -> list[Result]:
     """What the tests find in files, or in the main one alone; or what the test of this name finds."""
     submission = submitted(lab, {lab.file: given} if isinstance(given, str) else given, term)
-    found = [run(test, submission) for test in all_tests(lab, term) if not only or test.name == only]
+    found = [run(test, submission, SEED) for test in all_tests(lab, term) if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []
     return found
 
@@ -229,3 +233,19 @@ def test_the_page_lists_the_labs() -> None:
     assert [row.split("|")[1].split() for row in rows] == [[str(lab.number), lab.name] for lab in labs()]
     for lab, row in zip(labs(), rows, strict=True):
         assert all(f"`{function}`" in row for function in lab.functions)
+
+
+@pytest.mark.parametrize("name", ["passes", "tiling", "allocation", "order", "waits", "race"])
+def test_programs_are_judged_on_inputs_that_no_submission_knows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of public tests, too: their networks are known."""
+    lab, seeds = find(name), list[int]()
+
+    def judged(_: Executable, seed: int = 0) -> Verdict:
+        seeds.append(seed)
+        return Verdict(False, None, 0, 0, 0, (Diagnostic("V0101", "no"),))
+
+    monkeypatch.setattr(tpucc, "judge", judged)
+    submission = submitted(lab, files_of(lab, reference(lab)), Term())
+    for test in lab.public(Term()):
+        run(test, submission, 77)
+    assert set(seeds) == {77}

@@ -12,7 +12,7 @@ from tests.labs.test_labs import Here
 from tests.support.lab_solutions import SOLUTIONS
 from tpucc.ir import literals
 from tpucc.ir.parser import parse_graph
-from tpucc.labs import find
+from tpucc.labs import find, grading
 from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
 from tpucc.labs.passes.comparing import ask
 from tpucc.labs.race import FULL, mean, raced, returned, rules, tried
@@ -53,7 +53,7 @@ def test_the_handouts_table_is_what_is_measured(name: str, step: tuple[tuple[str
 def outcome(text: str, unseen: list[Network] | None) -> Outcome:
     """The race on one network."""
     network = next(race(Random(1), RULES.wastes))
-    return raced([network], RULES.target, 1, unseen, Here(text))
+    return raced([network], RULES.target, unseen, Here(text))
 
 
 def test_measures_are_of_right_programs_only() -> None:
@@ -82,9 +82,10 @@ def test_what_fails_is_told_with_the_network_and_each_function() -> None:
 def test_noise_is_measured_on_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On one value the plain program is exact by chance, so that a right one seems to have too much noise."""
     network = next(edges(Random(1), RULES.target.accumulator_rows))
-    assert tried(network, RULES.target, 1, Here(REFERENCE), ("rewrite",))[1] == ""
+    monkeypatch.setattr("tpucc.labs.race.judging_seed", lambda: 1)
+    assert tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1] == ""
     monkeypatch.setattr("tpucc.labs.race.running.NOISE", 0.1)
-    assert "quantisation explains" in tried(network, RULES.target, 1, Here(REFERENCE), ("rewrite",))[1]
+    assert "quantisation explains" in tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1]
 
 
 def test_the_picture_has_both_programs() -> None:
@@ -192,5 +193,35 @@ def test_a_rewrite_that_gives_no_graph_is_told_what_it_gave(answer: str, what: s
                 raise Failed("result", failure.message) from None
 
     network = next(race(Random(1), RULES.wastes))
-    found = tried(network, RULES.target, 1, Child(f"def rewrite(graph): return {answer}"), ["rewrite"])
+    found = tried(network, RULES.target, Child(f"def rewrite(graph): return {answer}"), ["rewrite"])
     assert found == (None, f"rewrite returned {what}; expected a graph")
+
+
+KNOWN = """
+from dataclasses import replace
+
+import numpy as np
+
+from tpucc.ir.constants import Constant
+from tpucc.ops.constant import OP
+from tpucc.ops.evaluate import evaluate
+
+
+def rewrite(graph):
+    draw = np.random.default_rng(0)
+    known = {node.name: draw.uniform(-1, 1, node.type.shape).astype(np.float32) for node in graph.inputs}
+    (output,) = graph.outputs
+    node = graph[output.node]
+    answer = OP.attributes(Constant(evaluate(graph, known)[node.name]))
+    return graph.with_nodes([*graph.inputs, replace(node, op="constant", operands=(), attributes=answer)])
+"""
+
+
+def test_an_answer_that_is_right_on_known_inputs_only_earns_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it is a constant is said; one that hides it is wrong on inputs that it doesn't know."""
+    test = LAB.public(AS_WRITTEN)[0]
+    said = grading.run(test, Here(KNOWN)).outcome.message
+    assert said == "dense: rewrite made a constant of out: what the model returns depends on its inputs"
+    monkeypatch.setattr(returned, "_constants", lambda graph: set())
+    assert grading.run(test, Here(KNOWN), 0).outcome.passed
+    assert not grading.run(test, Here(KNOWN), 77).outcome.passed

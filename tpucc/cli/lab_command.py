@@ -212,6 +212,8 @@ def grade_lab(
         secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
         _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
     seed = random_seed() if seed is None else seed
+    if jail is not None and not whole_class:
+        _require_closed(jail, _beside(path, lab))
     click.echo(_heading(lab, variant))
     isolation = "not needed, as nothing of the submission is executed" if not lab.functions else jail.name if jail else "each worker's own"
     click.echo(f"isolation: {isolation}; --seed {seed}")
@@ -235,6 +237,12 @@ def _require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | 
             shown = printable(str(each.absolute()))
             message = f"with the isolation {jail.name}, submissions could read {shown}"
             raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
+
+
+def _beside(path: Path, lab: Lab) -> list[Path]:
+    """Others' submissions of the lab in the folder in which one lies."""
+    found = submissions(path.absolute().parent, lab)
+    return [each for each in found if each != path.absolute() and (each.suffix == ".py" or (each / lab.file).is_file())]
 
 
 def _warn_of_small(seed: int | None) -> None:

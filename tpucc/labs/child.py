@@ -47,6 +47,8 @@ READS = 16
 """Reads of 64 KiB that find what was printed before an answer: no pipe holds more than 1 MiB, and others may go on printing."""
 LINE = 100
 """Characters of a line of a submission that a message shows."""
+NAME, MESSAGE, DEEP = 200, 2000, 10**6
+"""Characters of a name and of a message of a child's, and calls that it may leave out: it may send as many as an answer has bytes."""
 
 
 class Child:
@@ -185,17 +187,18 @@ class Child:
         found = [self._frame(entry) for entry in (frames if isinstance(frames, list) else [])[:FRAMES]]
         if refused is not None:
             found = [self._frame(refused)]
-        kind, message = str(answer.get("kind"))[:100], self._own(str(answer.get("message"))[:2000])
-        return Failed(kind, message, [frame for frame in found if frame], left_out if isinstance(left_out, int) else 0)
+        kind, message = str(answer.get("kind"))[:NAME], self._own(str(answer.get("message"))[:MESSAGE])
+        more = min(max(0, left_out), DEEP) if isinstance(left_out, int) else 0
+        return Failed(kind, message, [frame for frame in found if frame], more)
 
     def _frame(self, entry: object) -> Frame | None:
         """A place of the submission: its file, line and function, or its file, line and column, where the compiler refused it."""
         match entry:
             case [str(file), int(line), str() | int() as where]:
-                name = self._own(file)
+                name = self._own(file)[:NAME]
                 source = self._source(name, line)
                 function, caret = (where, "") if isinstance(where, str) else ("", _caret(source, where))
-                return Frame(printable(name), line, printable(function), printable(source.strip())[:LINE] + caret)
+                return Frame(printable(name), line, printable(function[:NAME]), printable(source.strip())[:LINE] + caret)
         return None
 
     def _source(self, name: str, line: int) -> str:
@@ -233,22 +236,35 @@ class _Process:
         self._text, self._lost = bytearray(), 0
         self._reading = threading.Lock()
         self._over = False
+        self._writing = threading.Thread()
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read_answers, self._read_text)]
         for thread in self._threads:
             thread.start()
 
     def send(self, request: bytes) -> None:
+        """Begins to write a request: a child that reads nothing holds up a thread only, and `receive` waits as long as allowed."""
+        framed = len(request).to_bytes(8, "big") + request
+        self._writing = threading.Thread(target=self._write, args=(framed,), daemon=True)
+        self._writing.start()
+
+    def _write(self, data: bytes) -> None:
         assert self._process.stdin is not None
+        rest = memoryview(data)
         with suppress(OSError):  # it has ended: `receive` says so
-            self._process.stdin.write(len(request).to_bytes(8, "big") + request)
-            self._process.stdin.flush()
+            while rest:
+                rest = rest[os.write(self._process.stdin.fileno(), rest) :]
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises `Failed`."""
+        """The next answer, which counts only once the request is read. Raises `Failed`."""
+        start = monotonic()
         try:
             answer = self._answers.get(timeout=seconds)
         except queue.Empty:
             raise Failed("time", "") from None
+        if self._writing.ident is not None:
+            self._writing.join(max(0.0, start + seconds - monotonic()))
+        if self._writing.is_alive():
+            raise Failed("time", "")
         if isinstance(answer, Failed):
             raise answer
         return decoded(answer)
@@ -266,7 +282,7 @@ class _Process:
         return text, lost
 
     def end(self) -> None:
-        """Ends the process, its group, and whatever else the jail holds."""
+        """Ends the process, its group, and whatever else the jail holds. Raises `Left`."""
         with suppress(OSError):
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -274,14 +290,22 @@ class _Process:
                 self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
-        self._jail.end(self._cell)
+        try:
+            self._jail.end(self._cell)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Ends the threads, and closes the pipes."""
         self._over = True
         for stream, thread in ((self._process.stdout, self._threads[0]), (self._process.stderr, self._threads[1])):
             thread.join(2)
             if stream and not thread.is_alive():  # without a jail, something that the child started may still hold it
                 stream.close()
-        with suppress(OSError):
-            if self._process.stdin:
+        if self._writing.ident is not None:
+            self._writing.join(2)
+        if self._process.stdin and not self._writing.is_alive():
+            with suppress(OSError):
                 self._process.stdin.close()
 
     def _read_answers(self) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
@@ -17,6 +18,7 @@ from tpucc.files import read_file, write_file
 from tpucc.labs.grading import Contents, contents_of
 from tpucc.labs.jails import Jail
 from tpucc.labs.lab import Failed, Lab, Term, failing
+from tpucc.labs.remains import Left
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
 from tpucc.tasks.work import computed
@@ -26,8 +28,8 @@ SEED = "TPUCC_SEED"
 """The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""
 LONGEST_NAME = 200
 """Bytes of a submission's name, above which its results get another."""
-WHY = 200
-"""Characters of a reason in the table."""
+WHY, CELL = 200, 5000
+"""Characters of a reason in the table, and of a cell: spreadsheets take 32,767."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def grade_all(
 
     `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
     `begun` hears the name of each submission that is given to a worker, in any thread; a cluster gets all at once.
+    Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths, key, rows, digests = submissions(folder, lab), _key(lab, term, seed), dict[int, Row](), dict[int, str]()
@@ -110,6 +113,8 @@ def grade_all(
     with closing(computed(work, missing, given, min(jobs, len(missing)), scheduler)) as found:
         for number, results in found:
             path = paths[number]
+            if "left" in results:
+                raise Left(f"{printable(path.name)}: {results['left']}")
             results["extra_data"] = {**results["extra_data"], "files": digests[number], **key}
             write_file(_file(path, into), (json.dumps(results, indent=1) + "\n").encode())
             done(number, Row(path.name, results))
@@ -174,7 +179,7 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
         _harmless(printable(first_line(row.problem))),
         _harmless(row.why),
         _harmless(printable(first_line(row.note))),
-        "; ".join(map(str, more.get("like", ()))),
+        _harmless("; ".join(map(str, more.get("like", ())))),
     )
 
 
@@ -184,5 +189,8 @@ def first_line(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text that a spreadsheet takes for no formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    """Text that a spreadsheet takes for no formula, whatever spaces it begins with and however wide its first sign is; what is too long is
+    cut."""
+    first = unicodedata.normalize("NFKC", text.lstrip()[:1])
+    shown = text if len(text) <= CELL else f"{text[: CELL - 1]}…"
+    return f"'{shown}" if first in ("=", "+", "-", "@", "\N{MINUS SIGN}") or text[:1] in ("\t", "\r") else shown

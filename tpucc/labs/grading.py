@@ -20,6 +20,7 @@ from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
 from tpucc.labs.likeness import likeness
+from tpucc.labs.remains import Left
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 from tpucc.values import dataclass
@@ -264,24 +265,27 @@ def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
 
 
 def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
+    seed = 0 if grade.seed is None else random.Random(f"{grade.seed}/judging").getrandbits(32)
     for test in grade.tests:
-        result = run(test, submission)
+        result = run(test, submission, seed)
         grade = replace(grade, results=(*grade.results, replace(result, printed=submission.printed())))
         if watch:
             watch(grade)
     return grade
 
 
-def run(test: Test, submission: Submission) -> Result:
-    """One test. Whatever the submission answers, there is a result."""
+def run(test: Test, submission: Submission, seed: int = 0) -> Result:
+    """One test, whose inputs for answers `seed` draws. Whatever the submission answers, there is a result. Raises `Left`."""
     start = monotonic()
     fault = trouble = ""
-    asked = Asked()
+    asked = Asked(seed=seed)
     ASKED.set(asked)
     try:
         outcome = test.run(_Noted(submission, asked))
     except Failed as failure:
         outcome, trouble = Outcome(0, failure.words, _given(asked)), _trouble(failure)
+    except Left:
+        raise
     except Error as error:
         behind = _behind(error)
         words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)

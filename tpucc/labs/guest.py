@@ -10,6 +10,7 @@ Whatever the submission does here, it can only answer wrongly: nothing in this p
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
 import json
@@ -17,6 +18,7 @@ import math
 import os
 import pickle
 import signal
+import struct
 import sys
 import time
 import traceback
@@ -45,6 +47,17 @@ WAITING = 10.0
 """Seconds by the clock after which a call is ended that has computed for less than `IDLE` of them: no machine is so busy that it holds up a
 call by so much, and what it waits for doesn't come."""
 IDLE = 0.01
+
+
+MACHINES = {
+    "x86_64": (0xC000003E, 56, 435, (29, 64, 68, 240, 248, 249, 250, 272, 308, 319, 447)),
+    "aarch64": (0xC00000B7, 220, 435, (194, 190, 186, 180, 217, 218, 219, 97, 268, 279, 447)),
+}
+"""By a machine's name, as in Linux's `audit.h` and `unistd.h`: what a filter calls it, its `clone` and `clone3`, and the calls that are
+refused: `shmget`, `semget`, `msgget`, `mq_open`, `add_key`, `request_key`, `keyctl`, `unshare`, `setns`, `memfd_create`, `memfd_secret`.
+What the first seven make outlives its process; no limit counts the memory of the first and the last two."""
+NAMESPACES = 0x7E020000
+"""The flags of `clone` that make namespaces."""
 
 
 def main() -> None:
@@ -93,6 +106,41 @@ def _restrict(config: dict[str, Any]) -> None:
             hard = resource.getrlimit(number)[1]
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(number, (most, most))
+    _refuse_calls()
+
+
+def _refuse_calls() -> bool:
+    """Lets the kernel refuse the calls of `MACHINES`, and new namespaces, to this process and all that it starts. False where it can't."""
+    machine = MACHINES.get(os.uname().machine) if sys.platform == "linux" and sys.maxsize > 2**32 else None
+    try:
+        import ctypes
+
+        call = ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):
+        return False
+    if machine is None:
+        return False
+    made = _filter(*machine)
+    place = ctypes.create_string_buffer(made)
+    program = ctypes.create_string_buffer(struct.pack("HP", len(made) // 8, ctypes.addressof(place)))
+    zero, one = ctypes.c_ulong(0), ctypes.c_ulong(1)
+    no_new_privileges, set_seccomp, by_filter = 38, 22, ctypes.c_ulong(2)
+    return bool(call(no_new_privileges, one, zero, zero, zero) == 0 == call(set_seccomp, by_filter, program, zero, zero))
+
+
+def _filter(machine: int, clone: int, clone3: int, refused: tuple[int, ...]) -> bytes:
+    """A filter in the kernel's form (Linux's `filter.h` and `seccomp.h`): code, two distances to jump, and a number, each."""
+    load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06
+    number, architecture, first_argument = 0, 4, 16
+    allow, error = 0x7FFF0000, 0x00050000
+    refuse = (end, 0, 0, error | errno.EPERM)
+    lines = [(load, 0, 0, architecture), (equal, 1, 0, machine), refuse]
+    lines += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), refuse]  # a second set of numbers, for pointers of 32 bits
+    for each in refused:
+        lines += [(equal, 0, 1, each), refuse]
+    lines += [(equal, 0, 1, clone3), (end, 0, 0, error | errno.ENOSYS)]  # its flags can't be seen; libraries take `clone` then
+    lines += [(equal, 0, 3, clone), (load, 0, 0, first_argument), (any_bit, 0, 1, NAMESPACES), refuse, (end, 0, 0, allow)]
+    return b"".join(struct.pack("HBBI", *line) for line in lines)
 
 
 def _serve(file: str, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -279,7 +327,8 @@ def _send(answers: BinaryIO, answer: dict[str, Any]) -> None:
 
 
 def _seen(secrets: list[str]) -> dict[str, Any]:
-    """What a submission could reach from here: which of the grader's paths, how many processes of others, whether as root, a network."""
+    """What a submission could reach from here: which of the grader's paths, how many processes of others, whether as root, a network, and
+    what outlives it."""
     import socket
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -294,7 +343,8 @@ def _seen(secrets: list[str]) -> dict[str, Any]:
     except OSError:
         processes = []
     readable = [path for path in secrets if os.access(path, os.R_OK)]
-    return {"readable": readable, "others": len([n for n in processes if n not in own and n != 1]), "user": os.getuid(), "network": network}
+    others = len([number for number in processes if number not in own and number != 1])
+    return {"readable": readable, "others": others, "user": os.getuid(), "network": network, "filtered": _refuse_calls()}
 
 
 def _end_all(user: int) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from tpucc.labs.remains import take_away
 from tpucc.values import dataclass
 
 LIMITS = {"AS": 1536 * 2**20, "CPU": 120, "FSIZE": 16 * 2**20, "NPROC": 24, "NOFILE": 128, "CORE": 0}
@@ -182,16 +183,12 @@ class OtherUser(Jail):
         return f"close it to others: chmod go-rwx {place}"
 
     def end(self, cell: Cell) -> None:
-        """Ends all processes of the user, and takes away its files."""
+        """Ends all processes of the user, and takes away its files. Raises `Left`."""
         for _ in range(3):
             words = [self.python(), "-I", "-S", str(cell.folder / "guest.py"), json.dumps({"end": cell.user})]
             with suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(words, timeout=10, check=False, capture_output=True)
-        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
-            for place in Path(folder).glob("*"):
-                with suppress(OSError):
-                    if place.lstat().st_uid == cell.user:
-                        shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
+        take_away(cell.user)
 
 
 NONE = Jail()
@@ -333,4 +330,6 @@ def _judged(jail: Jail, done: subprocess.CompletedProcess[bytes]) -> Finding:
         return Finding(jail, False, f"the child can read {seen['readable'][0]}: close it to others (chmod go-rwx)")
     if jail.name != "user" and (seen["others"] or seen["network"]):
         return Finding(jail, False, "the child sees other processes" if seen["others"] else "the child has a network")
+    if jail.name == "user" and not seen["filtered"]:
+        return Finding(jail, False, "shared memory, which outlives a child, can't be refused here")
     return Finding(jail, True)

@@ -75,7 +75,7 @@ def failing(kind: str, what: str) -> Iterator[None]:
         name = Path(error.filename).name if error.filename else what
         raise Failed(kind, f"{name} can't be read: {reason(error)}") from None
     except Exception as error:
-        raise Failed(kind, f"{what} can't be read: {error}") from None
+        raise Failed(kind, f"{what} can't be read: {str(error) or type(error).__name__}") from None
 
 
 class Submission(Protocol):
@@ -97,13 +97,21 @@ Call = tuple[str, tuple[Any, ...]]
 
 @dataclass(slots=True)
 class Asked:
-    """What a submission was asked last."""
+    """What a submission was asked last, and what draws the inputs of its answers."""
 
     call: Call | None = None
+    seed: int = 0
 
 
 ASKED: ContextVar[Asked | None] = ContextVar("ASKED", default=None)
 """Of the test that runs."""
+
+
+def judging_seed() -> int:
+    """What draws the inputs on which an answer is judged, in the test that runs. Of a grader's tests, the public ones too, no submission
+    knows it: an answer that is right on known inputs only, such as a constant, is wrong on these."""
+    asked = ASKED.get()
+    return asked.seed if asked else 0
 
 
 def last_call() -> Call | None:

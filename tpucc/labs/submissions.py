@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from tpucc.labs.lab import Failed, Lab, failing
@@ -15,8 +16,8 @@ TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
 MOST = 2**21
 """Bytes of a submission."""
 FILES = 100
-DEEPEST = 20
-"""Folders in which a file may lie."""
+DEEPEST, ENTRIES = 20, 10_000
+"""Folders in which a file may lie, and files and folders of all kinds that may lie there."""
 FILE = "lab.toml"
 """Says which lab a folder is of, and of which term. `grade` believes no term but that of `--term`: the file is the student's."""
 MOST_OF_FILE = 2**12
@@ -38,13 +39,16 @@ def submitted(path: Path) -> dict[str, bytes]:
 
 def _entries(path: Path) -> list[tuple[str, Path]]:
     """What is in a submission's folder and in those below it, by the names inside it; or the one file. Links are not followed. Raises
-    `Failed` where folders lie too deep in each other."""
+    `Failed` where folders lie too deep in each other, and for too many."""
     if not path.is_dir():
         return [(path.name, path)]
     found, folders = list[Path](), [path]
     while folders:
-        inside = list(folders.pop().iterdir())
+        with os.scandir(folders.pop()) as entries:
+            inside = [Path(entry.path) for entry in islice(entries, ENTRIES + 1)]
         found += inside
+        if len(found) > ENTRIES:
+            raise Failed("file", f"a submission's folders have at most {ENTRIES:,} files and folders of all kinds")
         folders += [entry for entry in inside if entry.is_dir() and not entry.is_symlink()]
         if folders and len(folders[-1].relative_to(path).parts) > DEEPEST:
             raise Failed("file", f"a submission's folders are at most {DEEPEST} deep")
@@ -80,10 +84,15 @@ def _is_one(path: Path, lab: Lab) -> bool:
 
 
 def digest(path: Path) -> str:
-    """A hash of all of a submission's files, by which a second run knows that nothing has changed. Files beyond the limit count by their
-    sizes. Raises `Failed`."""
-    files = [(name, file) for name, file in _entries(path) if file.is_file() and not file.is_symlink()]
-    return _hashed({name: file.read_bytes() if file.stat().st_size <= MOST else str(file.stat().st_size).encode() for name, file in files})
+    """A hash of all of a submission's files, by which a second run knows that nothing has changed. Those that it isn't made of, and all
+    beyond the limit, count by their sizes: one file at a time is in memory. Raises `Failed`."""
+    found, left = hashlib.sha256(), MOST
+    for name, file in _entries(path):
+        if file.is_file() and not file.is_symlink():
+            size = file.stat().st_size
+            left -= size if (read := file.suffix in TEXTS or name == FILE) else 0
+            found.update(_named(name, file.read_bytes() if read and left >= 0 else str(size).encode()))
+    return found.hexdigest()[:16]
 
 
 NOTES = ".md"
@@ -109,8 +118,13 @@ def _hashed(files: Mapping[str, bytes]) -> str:
     """A hash of names and contents: sixteen characters."""
     found = hashlib.sha256()
     for name, content in sorted(files.items()):
-        found.update(os.fsencode(name) + f"\0{len(content)}\0".encode() + content)
+        found.update(_named(name, content))
     return found.hexdigest()[:16]
+
+
+def _named(name: str, content: bytes) -> bytes:
+    """What a hash is made of for a file."""
+    return os.fsencode(name) + f"\0{len(content)}\0".encode() + content
 
 
 def date(path: Path) -> str:

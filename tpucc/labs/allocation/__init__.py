@@ -17,7 +17,7 @@ from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.answers import integers
 from tpucc.labs.given import call_text
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
@@ -287,7 +287,7 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
 
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
     exe = tpucc.compile_source(MODEL, params={"batch": batch}, target=machine, stages=tpucc.Stages(allocate=stage))
-    verdict = tpucc.judge(exe)
+    verdict = tpucc.judge(exe, seed=judging_seed())
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
     return Outcome(1, f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles")

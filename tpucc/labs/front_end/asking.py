@@ -20,6 +20,8 @@ MOST = 10_000
 """Elements of a result of which the values are compared, too."""
 SHOWN = 8
 """Values of a line that are drawn."""
+LONGEST_CODE = 100
+"""Characters of a code that are read: a submission may say any text."""
 NONE = 0.5
 """The share of groups or programs that are wrong from which on a test earns nothing."""
 
@@ -77,9 +79,10 @@ def _to_blame(entry: Plain) -> bool:
 def refused(found: Plain) -> RuleError:
     """The error that a submission's rule raised, of its parts. Raises `Failed` where they are none."""
     code, message, about, help = (found.get(name) for name in ("code", "message", "about", "help"))
-    if not all(isinstance(text, str) for text in (code, message, help)) or not message:
+    if not (isinstance(code, str) and isinstance(message, str) and isinstance(help, str)) or not message:
         form = 'RuleError("E0302", "shapes differ", about=(0, 1))'
         raise Failed("result", f"an error has a code and a message, in words, as in {form}; help is in words, too")
+    code = code[:LONGEST_CODE]
     if not isinstance(about, list):
         tuple_of_it = f"write about=({about!r},), with the comma" if _to_blame(about) else BLAMED
         raise Failed("result", f"the error {code} has about={repr(about)[:80]}, and about is a tuple: {tuple_of_it}")

@@ -15,7 +15,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.answers import said
-from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.labs.lab import Failed, Outcome, Plain, Submission, judging_seed
 from tpucc.labs.passes.rules import Rules
 from tpucc.labs.recorded import packed, recorded
 from tpucc.layers.attributes import ATTRIBUTES
@@ -94,7 +94,7 @@ def rewritten(function: str, rules: Rules, graph: Graph, key: str, submission: S
         made = ask(function, graph, submission)
         if problem := different(graph, made, expected):
             return _shown(function, graph, made, problem)
-        if problem := _other_values(graph, made, Random(key)):
+        if problem := _other_values(graph, made, Random(f"{key}/{judging_seed()}")):
             return _shown(function, graph, made, problem)
         if ask(function, made, submission) != made:
             return _shown(function, graph, made, "the pass changes its own result: once it has run, there should be nothing left to do")

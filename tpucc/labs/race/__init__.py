@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
 from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
@@ -59,8 +59,8 @@ def _public(term: Term) -> Sequence[Test]:
     ruled = rules(term)
     networks = list(race(Random(9), ruled.wastes))
     return (
-        Test("one network", 5, partial(right, [first(ruled.wastes)], ruled.target, 0)),
-        Test("race", 40, partial(raced, networks, ruled.target, 0, None)),
+        Test("one network", 5, partial(right, [first(ruled.wastes)], ruled.target)),
+        Test("race", 40, partial(raced, networks, ruled.target, None)),
     )
 
 
@@ -69,30 +69,30 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     ruled, draw = rules(term), Random(f"{seed}/race")
     unseen, networks = list(edges(draw, ruled.target.accumulator_rows)), list(race(draw, ruled.wastes))
     return (
-        Test("hidden: edges", 10, partial(right, unseen, ruled.target, seed), True),
-        Test("hidden: race", 45, partial(raced, networks, ruled.target, seed, unseen), True),
+        Test("hidden: edges", 10, partial(right, unseen, ruled.target), True),
+        Test("hidden: race", 45, partial(raced, networks, ruled.target, unseen), True),
     )
 
 
-def right(networks: Sequence[Network], target: Target, seed: int, submission: Submission) -> Outcome:
+def right(networks: Sequence[Network], target: Target, submission: Submission) -> Outcome:
     """Programs that must be right, and need not be fast."""
     functions, cycles = defined(submission), []
     for network in networks:
-        found, problem = tried(network, target, seed, submission, functions)
+        found, problem = tried(network, target, submission, functions)
         if found is None or problem:
-            return _wrong(network, problem, target, seed, submission, functions)
+            return _wrong(network, problem, target, submission, functions)
         cycles.append(f"{found.cycles:,}")
     return Outcome(1, f"all values are right; {', '.join(cycles)} cycles")
 
 
-def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequence[Network] | None, submission: Submission) -> Outcome:
+def raced(networks: Sequence[Network], target: Target, edges: Sequence[Network] | None, submission: Submission) -> Outcome:
     """How fast the programs are, against the plain ones. One that is wrong loses all points. Only where `edges` are given, and right too,
     there are measures for the leaderboard."""
     functions, runs = defined(submission), list[Run]()
     for network in networks:
-        found, problem = tried(network, target, seed, submission, functions)
+        found, problem = tried(network, target, submission, functions)
         if found is None or problem:
-            return _wrong(network, problem, target, seed, submission, functions)
+            return _wrong(network, problem, target, submission, functions)
         runs.append(found)
     quotient, slowest = mean([found.quotient for found in runs]), max(runs, key=lambda found: found.quotient)
     lines = "".join(f"\n{found.network.name:<10}{found.cycles:>7,} of {found.plain_cycles:>7,}: {found.quotient:.3f}" for found in runs)
@@ -106,18 +106,18 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
         given=f"the slowest is\n{slowest.network.text}",
         drawing=timelines_text(*_shown(slowest)),
         picture=partial(timelines_svg, title, *_shown(slowest), f"{words}; the slowest is drawn"),
-        measures=measures if edges and right(edges, target, seed, submission).passed else None,
+        measures=measures if edges and right(edges, target, submission).passed else None,
         call=None,
     )
 
 
-def tried(network: Network, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> tuple[Run | None, str]:
+def tried(network: Network, target: Target, submission: Submission, functions: Sequence[str]) -> tuple[Run | None, str]:
     """The network compiled with these functions, if they make a program of it, and what is wrong with it."""
     try:
         found = run(network, target, submission, functions)
     except Failed as failure:
         return None, failure.words
-    return found, found.wrong(seed)
+    return found, found.wrong(judging_seed())
 
 
 def defined(submission: Submission) -> list[str]:
@@ -139,9 +139,9 @@ def _shown(found: Run) -> tuple[Shown, Shown]:
     return Shown("yours", found.exe.runtime.program), Shown("plain program", found.plain.runtime.program)
 
 
-def _wrong(network: Network, problem: str, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> Outcome:
+def _wrong(network: Network, problem: str, target: Target, submission: Submission, functions: Sequence[str]) -> Outcome:
     """An outcome without points, which says of each function whether it is right alone."""
-    verdicts = {name: tried(network, target, seed, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
+    verdicts = {name: tried(network, target, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
     alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
     given, expected = f"the network\n{network.text}", "the plain program's values, and no findings"
     return Outcome(0, f"{network.name}: {problem}", given, expected, alone, call=None)

@@ -44,6 +44,8 @@ def _problems(made: Graph, given: Graph) -> Iterator[str]:
     for what, found in (("inputs", _inputs), ("outputs", _outputs)):
         if (after := found(made)) != (before := found(given)):
             yield f"changed the {what} from {', '.join(before)} to {', '.join(after)}"
+    if constant := sorted(_constants(made) - _constants(given)):
+        yield f"made a constant of {', '.join(constant)}: what the model returns depends on its inputs"
     for node in made:
         if node.place is not None or node.holds:
             yield f"said where {node.name} is computed, or what it holds; later passes do that"
@@ -53,6 +55,15 @@ def _problems(made: Graph, given: Graph) -> Iterator[str]:
     most = _most(given)
     if _elements(made) > most:
         yield f"made values with {_elements(made):,} elements in all; at most {most:,} are computed"
+
+
+def _constants(graph: Graph) -> set[str]:
+    """The outputs that depend on no input. Nodes stand behind their operands."""
+    varying = set[str]()
+    for node in graph:
+        if node.is_input or not varying.isdisjoint(node.operands):
+            varying.add(node.name)
+    return {output.name for output in graph.outputs if output.node not in varying}
 
 
 def _inputs(graph: Graph) -> list[str]:

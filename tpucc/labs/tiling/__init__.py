@@ -12,7 +12,7 @@ import numpy as np
 
 import tpucc
 from tpucc.diagnostics import ProgramError
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
@@ -150,7 +150,7 @@ def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, 
     stage = Stage(submission)
     try:
         exe = model.compiled(stage.stages())
-        verdict = tpucc.judge(exe)
+        verdict = tpucc.judge(exe, seed=judging_seed())
     except tpucc.Error as error:
         if not stage.written or _failed(error):
             raise

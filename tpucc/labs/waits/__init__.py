@@ -13,7 +13,7 @@ import numpy as np
 
 import tpucc
 from tpucc.isa.instructions import Engine, Opcode
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.recorded import packed
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
@@ -253,7 +253,7 @@ def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     exe = tpucc.compile_source(
         MODEL, params={"batch": batch}, target="tiny", level=0, stages=tpucc.Stages(synchronise=partial(_stage, submission, given))
     )
-    verdict = tpucc.judge(exe)
+    verdict = tpucc.judge(exe, seed=judging_seed())
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
     waits = int(np.count_nonzero(exe.runtime.program.instructions["opcode"] == Opcode.SYNCHRONIZE))
