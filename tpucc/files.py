@@ -130,7 +130,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Writes all files into `folder`, which is made when it is missing, or none.
 
     A new folder gets its name in one step; in an existing one all files are replaced together (see above). Raises `UsageError` when that
-    can't be done (not writable, a folder in the place of a file, a full disk); earlier files are intact then.
+    can't be done (not writable, a folder or a device in the place of a file, a full disk); earlier files are intact then.
     """
     try:
         if folder.is_dir():
@@ -147,6 +147,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _move(path.parent)
+        _require_replaceable(path)
         with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent, ignore_cleanup_errors=True) as fresh:
             with (Path(fresh) / path.name).open("wb") as stream:
                 yield stream
@@ -167,6 +168,12 @@ def _require_regular(path: Path, mode: int) -> None:
         raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
 
 
+def _require_replaceable(path: Path) -> None:
+    """Raises `OSError` where something else than a file has a name, links followed: a rename would put a file in the place of a device."""
+    with suppress(FileNotFoundError):
+        _require_regular(path, os.stat(path).st_mode)
+
+
 def _place(error: OSError | ValueError, folder: Path) -> Path | str:
     """What the error is about; the folder that was asked for when it is a part of the fresh one, which is gone by now."""
     name = getattr(error, "filename", None)
@@ -176,8 +183,7 @@ def _place(error: OSError | ValueError, folder: Path) -> Path | str:
 def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     _move(folder)
     for name in contents:
-        if (folder / name).is_dir():
-            raise IsADirectoryError(errno.EISDIR, "is a directory", str(folder / name))
+        _require_replaceable(folder / name)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder, ignore_cleanup_errors=True) as fresh:
         inner = Path(fresh) / "files"
         inner.mkdir()

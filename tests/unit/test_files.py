@@ -69,6 +69,22 @@ def test_a_pipe_or_a_device_is_refused_at_once(pipe: str, capsys: pytest.Capture
     assert "is a pipe or a device, not a file" in printed or "/dev/zero.tpub" in printed
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_takes_no_place_of_a_pipe_or_a_device(pipe: str, linked: bool) -> None:
+    """A rename would: of `/dev/full`, for who may write there."""
+    place = Path("pipe.npz")
+    if linked:
+        Path("link.npz").symlink_to(place)
+        place = Path("link.npz")
+    for write in (lambda: write_files(Path(), {place.name: b"x"}), lambda: write_files(Path(), {place.name: b"x", "other": b"y"})):
+        with pytest.raises(UsageError, match="E0505: can't write .*is a pipe or a device, not a file"):
+            write()
+    with pytest.raises(UsageError, match="E0505: .*not a file"), files.writing(place) as stream:
+        stream.write(b"x")
+    assert Path("pipe.npz").is_fifo()
+    assert not Path("other").exists()
+
+
 def test_links_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.tpu").write_text(WEIGHTED)

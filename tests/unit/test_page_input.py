@@ -156,8 +156,7 @@ def test_waits_of_one_cause_before_one_instruction_are_one(monkeypatch: pytest.M
     ends = np.cumsum([cycles for cycles, _, _ in parts])
     instruction = np.array([number for _, _, number in parts], np.int64)
     cause = np.array([cause for _, cause, _ in parts], np.int8)
-    idle = np.zeros(len(parts), np.bool_)
-    made = Segments(np.concatenate([[0], ends[:-1]]), ends, cause, instruction, instruction, idle, idle, idle)
+    made = Segments(np.concatenate([[0], ends[:-1]]), ends, cause, instruction, instruction)
     monkeypatch.setattr(pictures, "matrix_segments", lambda *_: made)
     waits = pictures._waits(SimpleNamespace(program=None, timeline=None))  # type: ignore[arg-type]
     assert list(zip(waits.start.tolist(), waits.end.tolist(), waits.cause.tolist(), waits.instruction.tolist(), strict=True)) == [
