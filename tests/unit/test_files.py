@@ -77,9 +77,9 @@ def test_a_file_takes_no_place_of_a_pipe_or_a_device(pipe: str, linked: bool) ->
         Path("link.npz").symlink_to(place)
         place = Path("link.npz")
     for write in (lambda: write_files(Path(), {place.name: b"x"}), lambda: write_files(Path(), {place.name: b"x", "other": b"y"})):
-        with pytest.raises(UsageError, match="E0505: can't write .*is a pipe or a device, not a file"):
+        with pytest.raises(UsageError, match=r"E0505: can't write .*is a pipe or a device, not a file"):
             write()
-    with pytest.raises(UsageError, match="E0505: .*not a file"), files.writing(place) as stream:
+    with pytest.raises(UsageError, match=r"E0505: .*not a file"), files.writing(place) as stream:
         stream.write(b"x")
     assert Path("pipe.npz").is_fifo()
     assert not Path("other").exists()

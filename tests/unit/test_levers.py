@@ -104,7 +104,7 @@ def test_the_lever_makes_an_item_cheaper(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("stem", "larger", "words"),
-    [("02_iris", 27, "hide the fetch"), ("03_wine", 23, "hide the fetch"), ("06_digits_lstm", 4, "have fewer transfers for each item")],
+    [("02_iris", 27, "hide the fetch"), ("03_wine", 23, "hide the fetch"), ("06_digits_lstm", 4, "fetch weights less often for each item")],
 )
 def test_a_larger_batch_does_what_it_is_said_to_do(stem: str, larger: int, words: str) -> None:
     """A larger one may be computed in parts, each with transfers of its own: there are more transfers, and fewer for each item."""

@@ -103,9 +103,13 @@ def host_link(work: Work) -> Lever:
     transfers = [part.instruction for part in work.path if part.limit is Limit.HOST_LINK]
     latency = len(transfers) * target.host_latency_seconds
     crossing = work.seconds(Limit.HOST_LINK) - latency
-    fixed = latency + work.seconds(Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT, Limit.DEPENDENCIES)
-    batch = _batch(program, 4.0, fewer := "would have fewer transfers for each item", fewer)
-    if batch and fixed * (1 - 1 / batch.value) >= crossing / 2:
+    fixed = {
+        "would have fewer transfers for each item": latency,
+        "would fetch weights less often for each item": work.seconds(Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT),
+        "would fill and drain the array less often for each item": work.seconds(Limit.DEPENDENCIES),
+    }
+    batch = _batch(program, 4.0, most := max(fixed, key=lambda words: fixed[words]), most)
+    if batch and sum(fixed.values()) * (1 - 1 / batch.value) >= crossing / 2:
         return batch
     if latency < crossing:
         return _twice(program, "host_bandwidth", "would move the rows in half the time")
