@@ -11,6 +11,7 @@ import tpucc
 from tests.unit.test_viz_insides import woven
 from tpucc.viz.diagrams.collapse import LARGEST, MOST_WORK, collapse, sized
 from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.insides import insides
 from tpucc.viz.diagrams.layout import Layout, Route
 from tpucc.viz.diagrams.paint import extent
 from tpucc.viz.diagrams.render import BUILT_IN, PATIENCE, Rendered, Renderer, render, render_all, renderers
@@ -92,6 +93,23 @@ def test_a_part_of_a_call_does_not_pass_for_all_of_it() -> None:
     parts = [box for box in found.boxes if "of lstm_step" in "".join(box.details)]
     assert len(parts) > 1
     assert not any("lstm_step" in box.title for box in found.boxes)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_the_boxes_stand_for_each_layer_once(level: int) -> None:
+    """In the steps of a loop, whose layers come from the same lines: before a box is opened, and inside each."""
+    exe = tpucc.compile(PROGRAMS / "06_digits_lstm.tpu", level=level)
+    assert exe.compilation is not None
+    found = draw_diagrams(("layers", "program"), None, exe.compilation.layers, exe.runtime)
+    names = [layer.name for layer in exe.runtime.program.layers]
+    for name, rendered in found.items():
+        assert sorted(layer for box in rendered.diagram.boxes for layer in box.layers) == sorted(names)
+        for inside in insides([(rendered.full, rendered.collapsed)]):
+            parent, _, number = inside.name.rpartition("-")
+            own = [layer for box in inside.diagram.boxes if not box.outside for layer in box.layers] if inside.diagram else []
+            assert len(own) == len(set(own))
+            if parent == name:
+                assert set(own) <= set(rendered.diagram.boxes[int(number)].layers)
 
 
 def test_a_size_and_no_time_decides_what_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,8 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     opcode = Opcode(int(program.instructions["opcode"][index]))
     rows = counted(int(touched.rows[index]), "row")
     layer = int(program.layer_of[index])
-    origins = (program.layers[layer].origin,) if layer < len(program.layers) else ()
+    own = program.layers[layer : layer + 1]
+    origins, layers = tuple(info.origin for info in own), tuple(info.name for info in own)
     kind, details = Kind.VECTOR, [rows, f"instruction {index}"]
     if touched.host_reads[index] or touched.host_writes[index]:
         kind = Kind.HOST
@@ -133,8 +134,8 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     title = opcode.mnemonic.replace("_", " ")
     if SPECS[opcode].functions:
         title += f" {Function(int(program.instructions['function'][index])).name.lower()}"
-    cluster = layer if kind is not Kind.HOST and layer < len(program.layers) else -1
-    return Box(title, kind, tuple(details), cluster, origins=origins, signature=title)
+    cluster = layer if kind is not Kind.HOST and own else -1
+    return Box(title, kind, tuple(details), cluster, origins=origins, signature=title, layers=layers)
 
 
 def _buffers(program: Program, start: int, end: int) -> str:
@@ -240,7 +241,7 @@ def _layer_box(program: Program, layer: int, count: int, time: str) -> Box:
     if time:
         details.append(time)
     kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
-    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}")
+    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}", layers=(info.name,))
 
 
 def _in_order(boxes: list[Box], edges: list[Edge], starts: Sequence[int]) -> tuple[list[Box], list[Edge]]:
