@@ -65,9 +65,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "machine_view": machine_payload(program, touched, given.waiting, given.recording),
-        "hosts": [
-            at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if not box.layers and box.cluster < 0
-        ],
+        "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "box_layers": _box_layers(given),
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
@@ -155,6 +153,10 @@ def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:
     """Everything with boxes: the diagrams, and what opens in them."""
     yield from ((picture.name, picture.boxes) for picture in given.pictures if picture.boxes)
     yield from ((opening.inside.name, opening.inside.diagram.boxes) for opening in given.openings if opening.inside.diagram)
+
+
+def _is_hosts(box: Box) -> bool:
+    return not box.layers and box.cluster < 0
 
 
 def _box_layers(given: PageInput) -> dict[str, list[list[int]]]:
