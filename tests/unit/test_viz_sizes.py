@@ -112,6 +112,18 @@ def test_the_boxes_stand_for_each_layer_once(level: int) -> None:
                 assert set(own) <= set(rendered.diagram.boxes[int(number)].layers)
 
 
+def test_boxes_of_the_dataflow_are_equal_that_compute_alike() -> None:
+    """Sums, products and tables of the cell are all layers of kind `vector` without weights: what repeats is the cell."""
+    found = drawn(PROGRAMS / "06_digits_lstm.tpu")["program"]
+    assert [box.title for box in found.diagram.boxes][2] == "7 × 13 layers"
+    cell = insides([(found.full, found.collapsed)])[1]
+    assert cell.diagram is not None
+    assert {"i.1", "f.1", "g.1", "o.1", "mul.2", "mul.3", "c.2", "tanh.1", "h.2"} <= {box.title for box in cell.diagram.boxes}
+    signature = {box.title: box.signature for box in found.full.boxes}
+    assert signature["i"] == signature["f"] == signature["c.1"]
+    assert len({signature[name] for name in ("i", "mul", "tanh")}) == 3
+
+
 def test_a_size_and_no_time_decides_what_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, float]] = []
 

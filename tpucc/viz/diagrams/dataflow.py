@@ -195,7 +195,8 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
     instructions = np.bincount(program.layer_of, minlength=count)
     total = sum(cycles)
     times = [f"{counted(own, 'cycle')}, {percent(own, total)}" if own else "" for own in cycles]
-    boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "") for layer in range(count)]
+    works = _works(program, touched, moving)
+    boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
     boxes += [_port_box("host input", port) for port in program.inputs] + [_port_box("host output", port) for port in program.outputs]
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
@@ -267,7 +268,21 @@ def _constant_rows(program: Program) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _layer_box(program: Program, layer: int, count: int, time: str) -> Box:
+def _works(program: Program, touched: Effects, moving: Int64) -> list[str]:
+    """For each layer what it computes, equal for layers that compute alike: each instruction's opcode and function, with the rows."""
+    own = moving[~(touched.host_reads | touched.host_writes)[moving]]
+    records = program.instructions[own]
+    keys = np.stack([program.layer_of[own], records["opcode"], records["function"]], axis=1)
+    kinds, which = np.unique(keys, axis=0, return_inverse=True)
+    rows = np.zeros(len(kinds), np.int64)
+    np.add.at(rows, which.reshape(-1), touched.rows[own])
+    found = [""] * len(program.layers)
+    for (layer, opcode, function), total in zip(kinds.tolist(), rows.tolist(), strict=True):
+        found[layer] += f" {opcode}.{function}×{total}"
+    return found
+
+
+def _layer_box(program: Program, layer: int, count: int, time: str, work: str) -> Box:
     info = program.layers[layer]
     inputs, outputs = info.weights
     details = [f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind]
@@ -278,7 +293,7 @@ def _layer_box(program: Program, layer: int, count: int, time: str) -> Box:
     if time:
         details.append(time)
     kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
-    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}", layers=(info.name,))
+    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
 
 
 def _in_order(boxes: list[Box], edges: list[Edge], starts: Sequence[int]) -> tuple[list[Box], list[Edge]]:
