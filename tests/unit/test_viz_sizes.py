@@ -84,7 +84,7 @@ def test_the_steps_of_a_loop_and_the_calls_of_the_model_are_boxes() -> None:
     for name in DIAGRAMS:
         stages = [box for box in found[name].diagram.boxes if box.title == "stage"]
         assert [box.details[0].split("line ")[1] for box in stages] == ["38", "39", "40", "41"]
-    assert found["graph"].diagram.boxes[2].details[0] == "stage1 · line 38"
+    assert found["graph"].diagram.boxes[3].details[0] == "stage1 · line 38"
 
 
 def test_a_part_of_a_call_does_not_pass_for_all_of_it() -> None:
@@ -93,6 +93,16 @@ def test_a_part_of_a_call_does_not_pass_for_all_of_it() -> None:
     parts = [box for box in found.boxes if "of lstm_step" in "".join(box.details)]
     assert len(parts) > 1
     assert not any("lstm_step" in box.title for box in found.boxes)
+
+
+def test_the_frames_of_a_graph_are_layers_of_the_program() -> None:
+    """A pooling, a layer of its own, is in no frame."""
+    exe = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
+    assert exe.compilation is not None
+    found = draw_diagrams(("graph",), exe.compilation.graph, None, exe.runtime)["graph"].diagram
+    framed = [cluster.label.split(" · ")[0] for cluster in found.clusters]
+    alone = [box.name for box in found.boxes if box.title == "max_pool" and box.cluster < 0]
+    assert sorted(framed + alone) == sorted(layer.name for layer in exe.runtime.program.layers)
 
 
 @pytest.mark.parametrize("level", [0, 2])
