@@ -234,6 +234,21 @@ def test_the_panel_of_a_box_has_the_cost_of_its_layer_first(measured: Measured, 
         assert f"{100 * cycles / stats['cycles']:.1f} % of all" in sentences[2]
 
 
+def test_boxes_of_the_steps_of_a_loop_cost_their_own_layers(open_page: OpenPage, tmp_path: Path) -> None:
+    """All steps come from the same lines; the cycles of the boxes are those of the program, in the sentence and in the table."""
+    page = open_page(report_of(PROGRAMS / "06_digits_lstm.tpu", tmp_path))
+    model = json.loads(page.text_content("#data") or "")
+    for view in ("layers", "program"):
+        told_cycles, in_table = 0, 0
+        for box, own in enumerate(model["box_layers"][view]):
+            sentences = told(page, f"view={view}&box={view}.{box}")
+            found = re.search(rf"takes? {NUMBER} cycles? \(", " ".join(sentences))
+            assert (found is not None) == bool(own)
+            told_cycles += int(found[1].replace(",", "")) if found else 0
+            in_table += sum(int(row[1].replace(",", "")) for row in re.findall(rf"(in all)\t{NUMBER}", page.inner_text("#inspector")))
+        assert told_cycles == in_table == model["cycles"]
+
+
 def test_a_box_of_the_host_has_no_cycles_of_the_device(open_page: OpenPage, tmp_path: Path) -> None:
     """The host packs patches for the first convolution, whose 200,000 cycles aren't the packing's."""
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path))

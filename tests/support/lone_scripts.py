@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
 
 MODEL: dict[str, Any] = {
+    "box_layers": {},
     "cycles": 1000,
     "lines": [f"Line {number}" for number in range(1, 31)],
     "machine": {"mxu": 4, "clock_hz": 1e6},

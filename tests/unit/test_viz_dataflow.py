@@ -30,9 +30,9 @@ class Steps(Writer):
         self.layer = layer
         self.add(Opcode.READ_HOST_MEMORY, host=host, dest=dest, inner=rows)
 
-    def copy(self, layer: int, source: int, dest: int, rows: int) -> None:
+    def copy(self, layer: int, source: int, dest: int, rows: int, stride: int = 1) -> None:
         self.layer = layer
-        walk = {"ub_stride": 1, "dest_stride": 1, "outer": 1, "inner": rows}
+        walk = {"ub_stride": stride, "dest_stride": 1, "outer": 1, "inner": rows}
         self.add(Opcode.VECTOR, function=Function.COPY, ub=source, dest=dest, **walk)
 
     def sum(self, layer: int, one: int, other: int, dest: int, rows: int) -> None:
@@ -70,8 +70,48 @@ def test_rows_that_pass_are_counted_once() -> None:
         ("host input", "layer0", ("8 rows",)),
         ("layer0", "layer1", ("8 rows",)),
         ("layer1", "layer2", ("1 row",)),
-        ("layer2", "host output", ("16 rows",)),
+        ("layer2", "host output", ("1 row",)),
     }
+
+
+@pytest.mark.usefixtures("coarse")
+def test_rows_count_again_when_they_are_written_anew() -> None:
+    """Two halves of a batch have the same rows. The second layer reads those of each half in two parts, between which the third reads."""
+    steps = Steps()
+    steps.read(0, 0, 0, 16)
+    for half in (0, 8):
+        steps.copy(1, half, 16, 8)
+        for layer, source, rows in ((2, 16, 5), (3, 20, 2), (2, 19, 5)):
+            steps.copy(layer, source, 8 * layer + 16, rows)
+    steps.write(3, 40, 2)
+    found = {(tail, head): label for tail, head, label in arrows(steps.program())}
+    assert found["layer0", "layer1"] == ("16 rows",)
+    assert found["layer1", "layer2"] == ("16 rows",)
+    assert found["layer1", "layer3"] == ("4 rows",)
+
+
+@pytest.mark.usefixtures("coarse")
+def test_rows_between_the_steps_of_a_walk_do_not_pass() -> None:
+    """Of what the first layer wrote, the third reads rows 0, 4 and 8, and what the second wrote lies between; the last one walks twice."""
+    steps = Steps()
+    steps.read(0, 0, 0, 9)
+    steps.copy(1, 0, 1, 2)
+    steps.copy(2, 0, 16, 3, stride=4)
+    steps.copy(3, 0, 24, 5, stride=2)
+    steps.copy(3, 0, 24, 3, stride=4)
+    steps.write(3, 24, 3)
+    found = {(tail, head): label for tail, head, label in arrows(steps.program())}
+    assert found["layer0", "layer2"] == ("3 rows",)
+    assert ("layer1", "layer2") not in found
+    assert found["layer0", "layer3"] == ("4 rows",)
+    assert found["layer1", "layer3"] == ("1 row",)
+
+
+def test_an_arrow_between_instructions_says_how_many_rows_of_a_stretch_pass() -> None:
+    steps = Steps()
+    steps.read(0, 0, 0, 9)
+    steps.copy(0, 0, 16, 3, stride=4)
+    assert {label for _, _, label in arrows(steps.program())} == {("3 of ub 0–8",)}
 
 
 @pytest.mark.usefixtures("coarse")

@@ -11,6 +11,7 @@ import tpucc
 from tests.unit.test_viz_insides import woven
 from tpucc.viz.diagrams.collapse import LARGEST, MOST_WORK, collapse, sized
 from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.insides import insides
 from tpucc.viz.diagrams.layout import Layout, Route
 from tpucc.viz.diagrams.paint import extent
 from tpucc.viz.diagrams.render import BUILT_IN, PATIENCE, Rendered, Renderer, render, render_all, renderers
@@ -83,7 +84,7 @@ def test_the_steps_of_a_loop_and_the_calls_of_the_model_are_boxes() -> None:
     for name in DIAGRAMS:
         stages = [box for box in found[name].diagram.boxes if box.title == "stage"]
         assert [box.details[0].split("line ")[1] for box in stages] == ["38", "39", "40", "41"]
-    assert found["graph"].diagram.boxes[2].details[0] == "stage1 · line 38"
+    assert found["graph"].diagram.boxes[3].details[0] == "stage1 · line 38"
 
 
 def test_a_part_of_a_call_does_not_pass_for_all_of_it() -> None:
@@ -92,6 +93,45 @@ def test_a_part_of_a_call_does_not_pass_for_all_of_it() -> None:
     parts = [box for box in found.boxes if "of lstm_step" in "".join(box.details)]
     assert len(parts) > 1
     assert not any("lstm_step" in box.title for box in found.boxes)
+
+
+def test_the_frames_of_a_graph_are_layers_of_the_program() -> None:
+    """A pooling, a layer of its own, is in no frame."""
+    exe = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
+    assert exe.compilation is not None
+    found = draw_diagrams(("graph",), exe.compilation.graph, None, exe.runtime)["graph"].diagram
+    framed = [cluster.label.split(" · ")[0] for cluster in found.clusters]
+    alone = [box.name for box in found.boxes if box.title == "max_pool" and box.cluster < 0]
+    assert sorted(framed + alone) == sorted(layer.name for layer in exe.runtime.program.layers)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_the_boxes_stand_for_each_layer_once(level: int) -> None:
+    """In the steps of a loop, whose layers come from the same lines: before a box is opened, and inside each."""
+    exe = tpucc.compile(PROGRAMS / "06_digits_lstm.tpu", level=level)
+    assert exe.compilation is not None
+    found = draw_diagrams(("layers", "program"), None, exe.compilation.layers, exe.runtime)
+    names = [layer.name for layer in exe.runtime.program.layers]
+    for name, rendered in found.items():
+        assert sorted(layer for box in rendered.diagram.boxes for layer in box.layers) == sorted(names)
+        for inside in insides([(rendered.full, rendered.collapsed)]):
+            parent, _, number = inside.name.rpartition("-")
+            own = [layer for box in inside.diagram.boxes if not box.outside for layer in box.layers] if inside.diagram else []
+            assert len(own) == len(set(own))
+            if parent == name:
+                assert set(own) <= set(rendered.diagram.boxes[int(number)].layers)
+
+
+def test_boxes_of_the_dataflow_are_equal_that_compute_alike() -> None:
+    """Sums, products and tables of the cell are all layers of kind `vector` without weights: what repeats is the cell."""
+    found = drawn(PROGRAMS / "06_digits_lstm.tpu")["program"]
+    assert [box.title for box in found.diagram.boxes][2] == "7 × 13 layers"
+    cell = insides([(found.full, found.collapsed)])[1]
+    assert cell.diagram is not None
+    assert {"i.1", "f.1", "g.1", "o.1", "mul.2", "mul.3", "c.2", "tanh.1", "h.2"} <= {box.title for box in cell.diagram.boxes}
+    signature = {box.title: box.signature for box in found.full.boxes}
+    assert signature["i"] == signature["f"] == signature["c.1"]
+    assert len({signature[name] for name in ("i", "mul", "tanh")}) == 3
 
 
 def test_a_size_and_no_time_decides_what_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:

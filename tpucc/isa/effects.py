@@ -68,7 +68,7 @@ class Walks:
         low, high = int(self.low[index]), int(self.high[index])
         if high <= low or self.dense[index]:
             return np.arange(low, high, dtype=np.int64)
-        return low + np.flatnonzero(_visited(high - low, self.steps(index)))
+        return low + np.flatnonzero(visited(high - low, self.steps(index)))
 
     def steps(self, index: int) -> tuple[tuple[int, int], ...]:
         """The dimensions of the walk as (count, step in rows): outer, inner, those of a pooling window, low and high bytes."""
@@ -245,7 +245,7 @@ def _times(a: npt.NDArray[np.integer], b: npt.NDArray[np.integer]) -> Int64:
     return np.where(a.astype(np.float64) * b.astype(np.float64) < FAR, exact, FAR)
 
 
-def _visited(span: int, steps: Iterable[tuple[int, int]]) -> Bools:
+def visited(span: int, steps: Iterable[tuple[int, int]]) -> Bools:
     """Which of `span` rows a walk from row 0 visits.
 
     A dimension of n steps of s rows spreads the rows visited so far to n shifted copies. Doubling the copies takes log n passes over

@@ -148,7 +148,8 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
             head = f"{count:,} × {name}" if count > 1 else name
         common = _common(diagram, members)
         details = (" · ".join([*([common] if common else []), *([] if call.whole else [f"of {name}"]), line]), _summary(titles))
-    return Box(head, kind, details, cluster, origins=origins, stands_for=len(boxes))
+    layers = tuple(dict.fromkeys(layer for box in boxes for layer in box.layers))
+    return Box(head, kind, details, cluster, origins=origins, stands_for=len(boxes), layers=layers)
 
 
 def _common(diagram: Diagram, members: Sequence[int]) -> str:

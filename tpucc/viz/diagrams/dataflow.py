@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, percent
-from tpucc.isa.effects import Effects, effects, resolve
+from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
 from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import Port, Program
 from tpucc.numerics import Int64
@@ -25,32 +26,51 @@ from tpucc.viz.palette import Kind
 SMALL_PROGRAM = 48
 """Instructions that move or compute rows; up to so many, each gets a box."""
 
-Access = tuple[str, int, int, bool]
-"""A memory (ub, acc, host), the rows [start, end), and whether they are written."""
+
+class Access(NamedTuple):
+    """Rows of a memory (ub, acc, host, tile), and whether they are written: those of [start, end) that a walk of these steps visits, or all
+    without steps."""
+
+    memory: str
+    start: int
+    end: int
+    written: bool
+    steps: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def rows(self) -> Int64:
+        rows = np.arange(self.start, self.end, dtype=np.int64)
+        return rows[visited(len(rows), self.steps)] if self.steps else rows
 
 
 @dataclass(slots=True)
 class Flow:
-    """Edges found so far: (writer, reader) and the rows that pass."""
+    """Edges found so far: (writer, reader) and the rows that pass, by memory; a reader has each row once.
 
-    edges: dict[tuple[int, int], list[tuple[str, int, int]]] = field(default_factory=lambda: defaultdict(list))
-    owners: dict[str, Int64] = field(default_factory=dict)
+    `last` says of each row of a memory who wrote it last and who read it last; -1 for nobody.
+    """
 
-    def read(self, reader: int, memory: str, start: int, end: int) -> None:
-        for writer in np.unique(self._rows(memory, end)[start:end]).tolist():
-            if writer >= 0 and writer != reader:
-                self.edges[writer, reader].append((memory, start, end))
+    edges: dict[tuple[int, int], list[tuple[str, Int64]]] = field(default_factory=lambda: defaultdict(list))
+    last: dict[str, Int64] = field(default_factory=dict)
 
-    def write(self, writer: int, memory: str, start: int, end: int) -> None:
-        self._rows(memory, end)[start:end] = writer
+    def read(self, reader: int, memory: str, rows: Int64) -> None:
+        writers, readers = self._last(memory, int(rows[-1]) + 1)
+        passing = rows[(writers[rows] >= 0) & (writers[rows] != reader) & (readers[rows] != reader)]
+        readers[passing] = reader
+        own = writers[passing]
+        for writer in np.unique(own).tolist():
+            self.edges[writer, reader].append((memory, passing[own == writer]))
 
-    def _rows(self, memory: str, least: int) -> Int64:
-        rows = self.owners.get(memory, np.empty(0, np.int64))
-        if len(rows) < least:
-            grown = np.full(max(least, 2 * len(rows)), -1, np.int64)
-            grown[: len(rows)] = rows
-            self.owners[memory] = rows = grown
-        return rows
+    def write(self, writer: int, memory: str, rows: Int64) -> None:
+        self._last(memory, int(rows[-1]) + 1)[0][rows] = writer
+
+    def _last(self, memory: str, least: int) -> Int64:
+        last = self.last.get(memory, np.empty((2, 0), np.int64))
+        if last.shape[1] < least:
+            grown = np.full((2, max(least, 2 * last.shape[1])), -1, np.int64)
+            grown[:, : last.shape[1]] = last
+            self.last[memory] = last = grown
+        return last
 
 
 def program_diagram(program: Program, layer_cycles: Sequence[int] = ()) -> Diagram:
@@ -72,20 +92,26 @@ COARSE = "One box a layer; the arrows are rows of the unified buffer that one la
 
 
 def _accesses(touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:
-    """For each instruction in order what it reads, then what it writes. Intervals stand for walks with holes."""
-    columns = [touched.source.low, touched.source.high, touched.source2.low, touched.source2.high, touched.target.low, touched.target.high]
-    columns += [touched.acc_start, touched.acc_end, touched.host_start, touched.host_end]
+    """For each instruction in order what it reads, then what it writes."""
+    columns = [touched.acc_start, touched.acc_end, touched.host_start, touched.host_end]
     rows = np.stack([column[moving] for column in columns], axis=1).tolist()
     flags = np.stack([touched.acc_reads, touched.acc_writes, touched.host_reads, touched.host_writes], axis=1)[moving].tolist()
-    for index, (a, a_end, b, b_end, t, t_end, acc, acc_end, host, host_end), (acc_in, acc_out, host_in, host_out) in zip(
-        moving.tolist(), rows, flags, strict=True
+    walks = [_walked(walk, moving, walk is touched.target) for walk in (touched.source, touched.source2, touched.target)]
+    for index, (acc, acc_end, host, host_end), (acc_in, acc_out, host_in, host_out), one, other, target in zip(
+        moving.tolist(), rows, flags, *walks, strict=True
     ):
-        found: list[Access] = [("ub", a, a_end, False), ("ub", b, b_end, False)]
-        found += [("acc", acc, acc_end, False)] if acc_in else []
-        found += [("host", host, host_end, False)] if host_in else []
-        found += [("acc", acc, acc_end, True)] if acc_out else []
-        found += [("host", host, host_end, True)] if host_out else []
-        yield index, [access for access in (*found, ("ub", t, t_end, True)) if access[2] > access[1]]
+        found = [one, other]
+        found += [Access("acc", acc, acc_end, False)] if acc_in else []
+        found += [Access("host", host, host_end, False)] if host_in else []
+        found += [Access("acc", acc, acc_end, True)] if acc_out else []
+        found += [Access("host", host, host_end, True)] if host_out else []
+        yield index, [access for access in (*found, target) if access.end > access.start]
+
+
+def _walked(walks: Walks, moving: Int64, written: bool) -> Iterator[Access]:
+    bounds = zip(moving.tolist(), walks.low[moving].tolist(), walks.high[moving].tolist(), walks.dense[moving].tolist(), strict=True)
+    for index, low, high, dense in bounds:
+        yield Access("ub", low, high, written, walks.steps(index) if high > low and not dense else ())
 
 
 def _instructions(program: Program, touched: Effects, moving: Int64) -> tuple[list[Box], list[Edge]]:
@@ -93,10 +119,8 @@ def _instructions(program: Program, touched: Effects, moving: Int64) -> tuple[li
     place = {index: number for number, index in enumerate(moving.tolist())}
     tiles = resolve(program.instructions, touched).tile
     for index, accesses in _accesses(touched, moving):
-        for memory, start, end, written in accesses:
-            (flow.write if written else flow.read)(place[index], memory, start, end)
-        for tile, written in _written_tile(program, touched, tiles, index):
-            (flow.write if written else flow.read)(place[index], "tile", tile, tile + 1)
+        for access in (*accesses, *_written_tile(program, touched, tiles, index)):
+            (flow.write if access.written else flow.read)(place[index], access.memory, access.rows)
     boxes = [_instruction_box(program, touched, index) for index in moving.tolist()]
     edges = [Edge(*ends, _rows_label(rows), rows[0][0] != "acc") for ends, rows in flow.edges.items()]
     for index, small in _parameters(program, touched, moving):
@@ -105,24 +129,29 @@ def _instructions(program: Program, touched: Effects, moving: Int64) -> tuple[li
     return boxes, edges
 
 
-def _written_tile(program: Program, touched: Effects, tiles: Int64, index: int) -> Iterator[tuple[int, bool]]:
-    """The tile that an instruction writes, or switches to where the program has written it; and whether it writes."""
+def _written_tile(program: Program, touched: Effects, tiles: Int64, index: int) -> Iterator[Access]:
+    """The tile that an instruction writes, or switches to where the program has written it."""
     if touched.stores[index]:
-        yield int(program.instructions["index"][index]), True
+        tile = int(program.instructions["index"][index])
+        yield Access("tile", tile, tile + 1, True)
     elif touched.pops[index] and tiles[index] >= len(program.tiles):
-        yield int(tiles[index]), False
+        yield Access("tile", int(tiles[index]), int(tiles[index]) + 1, False)
 
 
-def _rows_label(rows: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
-    memory, start, end = rows[0]
-    return (f"{memory} {start:,}{f'–{end - 1:,}' if end - start > 1 else ''}{', …' if len(rows) > 1 else ''}",)
+def _rows_label(passed: Sequence[tuple[str, Int64]]) -> tuple[str, ...]:
+    """`ub 8–10`, `200 of ub 0–1,592`, `ub 8–10, …`: the rows that pass first, and whether others do."""
+    memory, rows = passed[0]
+    first, last = int(rows[0]), int(rows[-1])
+    holes = f"{len(rows):,} of " if len(rows) <= last - first else ""
+    return (f"{holes}{memory} {first:,}{f'–{last:,}' if last > first else ''}{', …' if len(passed) > 1 else ''}",)
 
 
 def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     opcode = Opcode(int(program.instructions["opcode"][index]))
     rows = counted(int(touched.rows[index]), "row")
     layer = int(program.layer_of[index])
-    origins = (program.layers[layer].origin,) if layer < len(program.layers) else ()
+    own = program.layers[layer : layer + 1]
+    origins, layers = tuple(info.origin for info in own), tuple(info.name for info in own)
     kind, details = Kind.VECTOR, [rows, f"instruction {index}"]
     if touched.host_reads[index] or touched.host_writes[index]:
         kind = Kind.HOST
@@ -133,8 +162,8 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     title = opcode.mnemonic.replace("_", " ")
     if SPECS[opcode].functions:
         title += f" {Function(int(program.instructions['function'][index])).name.lower()}"
-    cluster = layer if kind is not Kind.HOST and layer < len(program.layers) else -1
-    return Box(title, kind, tuple(details), cluster, origins=origins, signature=title)
+    cluster = layer if kind is not Kind.HOST and own else -1
+    return Box(title, kind, tuple(details), cluster, origins=origins, signature=title, layers=layers)
 
 
 def _buffers(program: Program, start: int, end: int) -> str:
@@ -163,16 +192,17 @@ def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[t
 def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int]) -> tuple[list[Box], list[Edge]]:
     """Boxes for the layers, then for the ports: inputs before all layers, outputs after them."""
     count = len(program.layers)
-    flow = _layer_flow(program, touched, moving)
     instructions = np.bincount(program.layer_of, minlength=count)
     total = sum(cycles)
     times = [f"{counted(own, 'cycle')}, {percent(own, total)}" if own else "" for own in cycles]
-    boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "") for layer in range(count)]
+    works = _works(program, touched, moving)
+    boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
     boxes += [_port_box("host input", port) for port in program.inputs] + [_port_box("host output", port) for port in program.outputs]
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
     ends = [-1] * len(program.inputs) + [len(touched)] * len(program.outputs)
-    edges = [Edge(*pair, (_sum(rows),), True) for pair, rows in flow.edges.items()]
+    passed = _rows_between_layers(program, touched, moving)
+    edges = [Edge(*pair, (counted(rows, "row"),), True) for pair, rows in passed.items()]
     return _in_order(boxes, edges, [*starts.tolist(), *ends])
 
 
@@ -180,35 +210,54 @@ def _port_box(title: str, port: Port) -> Box:
     return Box(title, Kind.HOST, (port.name, f"{port.format.name}[{', '.join(map(str, port.shape))}]"), signature=title)
 
 
-def _layer_flow(program: Program, touched: Effects, moving: Int64) -> Flow:
-    """As between instructions, but equal accesses in a row of instructions of one layer count once.
+def _rows_between_layers(program: Program, touched: Effects, moving: Int64) -> dict[tuple[int, int], int]:
+    """For each two boxes how many rows one reads of what the other wrote: a row once, and again each time that it is written anew.
 
-    Constants (rows of zero points, for borders) belong to no layer, although one brings them for all.
+    Rows pass between turns: instructions of one layer in a row. Constants (rows of zero points, for borders) belong to no layer, although
+    one brings them for all.
     """
-    flow = Flow()
+    flow, turns = Flow(), list[int]()
     count, inputs = len(program.layers), len(program.inputs)
     for number, port in enumerate(program.inputs):
-        for buffer in map(program.host.__getitem__, port.blocks):
-            flow.write(count + number, "host", buffer.start, buffer.start + buffer.rows)
+        turns.append(count + number)
+        for rows in _port_rows(program, port):
+            flow.write(number, "host", rows)
     layers = program.layer_of.tolist()
     seen: set[Access] = set()
-    before = -1
     constant = _constant_rows(program)
     for index, accesses in _accesses(touched, moving):
-        brought = any(memory == "host" and not written and constant[start] for memory, start, _, written in accesses)
+        brought = any(access.memory == "host" and not access.written and constant[access.start] for access in accesses)
         layer = -1 if brought else layers[index]
-        if layer != before:
+        if len(turns) == inputs or layer != turns[-1]:
             seen.clear()
-            before = layer
+            turns.append(layer)
         for access in accesses:
-            if access not in seen and access[0] != "acc":
+            if access not in seen and access.memory != "acc":
                 seen.add(access)
-                memory, start, end, written = access
-                (flow.write if written else flow.read)(layer, memory, start, end)
+                (flow.write if access.written else flow.read)(len(turns) - 1, access.memory, access.rows)
     for number, port in enumerate(program.outputs):
-        for buffer in map(program.host.__getitem__, port.blocks):
-            flow.read(count + inputs + number, "host", buffer.start, buffer.start + buffer.rows)
-    return flow
+        turns.append(count + inputs + number)
+        for rows in _port_rows(program, port):
+            flow.read(len(turns) - 1, "host", rows)
+    return _counted(flow, turns)
+
+
+def _port_rows(program: Program, port: Port) -> Iterator[Int64]:
+    for buffer in map(program.host.__getitem__, port.blocks):
+        yield np.arange(buffer.start, buffer.start + buffer.rows, dtype=np.int64)
+
+
+def _counted(flow: Flow, turns: Sequence[int]) -> dict[tuple[int, int], int]:
+    """The rows between boxes, of those between their turns. Several turns of a box may read what one turn of another wrote."""
+    passed: dict[tuple[int, int, str], list[Int64]] = defaultdict(list)
+    for (writer, reader), parts in flow.edges.items():
+        for memory, rows in parts:
+            passed[writer, turns[reader], memory].append(rows)
+    found: dict[tuple[int, int], int] = defaultdict(int)
+    for (writer, box, _), read in passed.items():
+        if turns[writer] >= 0 and box >= 0 and turns[writer] != box:
+            found[turns[writer], box] += len(np.unique(np.concatenate(read)))
+    return found
 
 
 def _constant_rows(program: Program) -> npt.NDArray[np.bool_]:
@@ -219,17 +268,21 @@ def _constant_rows(program: Program) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _sum(rows: Sequence[tuple[str, int, int]]) -> str:
-    """How many rows pass, each counted once."""
-    spans = sorted(set(rows))
-    total, reach = 0, -1
-    for _, start, end in spans:
-        total += max(0, end - max(start, reach))
-        reach = max(reach, end)
-    return counted(total, "row")
+def _works(program: Program, touched: Effects, moving: Int64) -> list[str]:
+    """For each layer what it computes, equal for layers that compute alike: each instruction's opcode and function, with the rows."""
+    own = moving[~(touched.host_reads | touched.host_writes)[moving]]
+    records = program.instructions[own]
+    keys = np.stack([program.layer_of[own], records["opcode"], records["function"]], axis=1)
+    kinds, which = np.unique(keys, axis=0, return_inverse=True)
+    rows = np.zeros(len(kinds), np.int64)
+    np.add.at(rows, which.reshape(-1), touched.rows[own])
+    found = [""] * len(program.layers)
+    for (layer, opcode, function), total in zip(kinds.tolist(), rows.tolist(), strict=True):
+        found[layer] += f" {opcode}.{function}×{total}"
+    return found
 
 
-def _layer_box(program: Program, layer: int, count: int, time: str) -> Box:
+def _layer_box(program: Program, layer: int, count: int, time: str, work: str) -> Box:
     info = program.layers[layer]
     inputs, outputs = info.weights
     details = [f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind]
@@ -240,7 +293,7 @@ def _layer_box(program: Program, layer: int, count: int, time: str) -> Box:
     if time:
         details.append(time)
     kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
-    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}")
+    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
 
 
 def _in_order(boxes: list[Box], edges: list[Edge], starts: Sequence[int]) -> tuple[list[Box], list[Edge]]:

@@ -24,7 +24,8 @@ class Box:
 
     `beside` is the box (an index) that a small one, for weights, stands beside, or -1. `signature` is equal for boxes that do the same
     to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture. `name` is what lists
-    call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to.
+    call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to. `layers` are the
+    names of the program's layers that it stands for, where it stands for whole ones.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Box:
     stands_for: int = 1
     name: str = ""
     outside: bool = False
+    layers: tuple[str, ...] = ()
 
     @property
     def called(self) -> str:

@@ -69,7 +69,9 @@ def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) 
             kind, title, details = Kind.MOVE, f"move {function}", ()
     signature = f"{title} {node.type.brief}"
     cluster = segment if _on_device(node) else -1
-    return Box(title, kind, (node.name, *details), cluster, origins=(node.origin, *constants), signature=signature, name=node.name)
+    layers = (node.name,) if node.op in LAYERS else ()
+    origins = (node.origin, *constants)
+    return Box(title, kind, (node.name, *details), cluster, origins=origins, signature=signature, name=node.name, layers=layers)
 
 
 def _product(node: Node, graph: Graph) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The operator graph as a diagram, clustered by layer.
 
 A layer, for the eye, is a product with the bias, the normalisation and the activation that follow it: what will become one layer of
-the device where fusion succeeds.
+the device where fusion succeeds. A pooling is always a layer of its own.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def clusters(graph: Graph) -> tuple[dict[str, int], tuple[Cluster, ...]]:
         if kind is Kind.MATRIX:
             layer_of[node.name] = node.name
             members[node.name] = [node.name]
-        elif kind is Kind.VECTOR or node.op == "batch_norm":
+        elif (kind is Kind.VECTOR and not isinstance(OPS[node.op].legalisation, Pooling)) or node.op == "batch_norm":
             _join(graph, node, layer_of, members)
     large = [layer for layer in members if len(members[layer]) > 1]
     numbers = {layer: number for number, layer in enumerate(large)}

@@ -65,8 +65,9 @@ def payload(given: PageInput) -> dict[str, Any]:
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "machine_view": machine_payload(program, touched, given.waiting, given.recording),
-        "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if box.cluster < 0],
+        "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
+        "box_layers": _box_layers(given),
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),
         "rewrites": [{"stage": each.rewrite.stage, "alike": each.rewrite.alike} for each in given.rewritings],
@@ -152,6 +153,17 @@ def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:
     """Everything with boxes: the diagrams, and what opens in them."""
     yield from ((picture.name, picture.boxes) for picture in given.pictures if picture.boxes)
     yield from ((opening.inside.name, opening.inside.diagram.boxes) for opening in given.openings if opening.inside.diagram)
+
+
+def _is_hosts(box: Box) -> bool:
+    return not box.layers and box.cluster < 0
+
+
+def _box_layers(given: PageInput) -> dict[str, list[list[int]]]:
+    """For each box of a picture of layers, which of the program's it stands for. An operator is a part of layers, and stands for none."""
+    number = {layer.name: index for index, layer in enumerate(given.program.layers)}
+    pictures = [(name, boxes) for name, boxes in _diagrams(given) if not name.startswith("graph")]
+    return {name: [[number[layer] for layer in box.layers if layer in number] for box in boxes] for name, boxes in pictures}
 
 
 def _inside(opening: Opening) -> dict[str, Any]:

@@ -37,7 +37,7 @@ const accounting = (() => {
   /** The section of the panel: the cycles of whole layers, or the waits before single instructions. A box of the host has none. */
   function about(chosen, lit) {
     if (words.isHosts(chosen)) return [];
-    if (WHOLE.includes(chosen.kind)) return section("The matrix unit's cycles", spent([...lit.layers]));
+    if (WHOLE.includes(chosen.kind)) return section("The matrix unit's cycles", spent(words.costed(chosen, lit)));
     return section("Waits of the matrix unit that belong to them", waited(lit.instructions));
   }
 

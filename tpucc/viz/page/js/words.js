@@ -155,14 +155,20 @@ const words = (() => {
 
   const isHosts = ({ kind, diagram, id }) => kind === "box" && diagram === "layers" && model.hosts.includes(id);
 
-  /** What a box costs: that of the layers that it is, or is a part of. A box of the host has no cycles of the device. */
+  /** The layers whose cycles a box has: those that it stands for; of operators, which are parts of layers, those that come from them. */
+  const costed = (chosen, lit) => model.box_layers[chosen.diagram]?.[chosen.id] ?? [...lit.layers].sort((a, b) => a - b);
+
+  /** What a box costs. One of the host has no cycles of the device. */
   function costOf(chosen) {
-    const [first, ...others] = [...links.resolve(chosen).layers].sort((a, b) => a - b);
+    const lit = links.resolve(chosen);
+    const [first, ...others] = isHosts(chosen) ? [...lit.layers].sort((a, b) => a - b) : costed(chosen, lit);
     if (first === undefined) return [];
     if (isHosts(chosen)) return [`It is the host's, for ${others.length ? "layers" : "layer"} ${[first, ...others].map((id) => layers[id].name).join(", ")}.`];
     if (!others.length) return [`Layer ${layers[first].name}. ${ofLayer(first)[0]}`];
     const sum = [first, ...others].reduce((whole, id) => whole + layers[id].cycles, 0);
-    return [`Its ${number(others.length + 1)} layers take ${cycles(sum)}, ${share(sum)} of all.`];
+    const count = number(others.length + 1);
+    const whose = model.box_layers[chosen.diagram] ? `Its ${count} layers` : `The ${count} layers that come from it, alone or with others,`;
+    return [`${whose} take ${cycles(sum)}, ${share(sum)} of all.`];
   }
 
   /** What a box says of itself, or what it stands for. */
@@ -188,5 +194,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, carried, purpose };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, costed, carried, purpose };
 })();
