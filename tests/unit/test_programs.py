@@ -56,6 +56,19 @@ def test_what_it_makes_of_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("there/z.tpu").is_file()
 
 
+@pytest.mark.parametrize(
+    "name", ["if", "relu", "len", "softmax", "dense", "batch", "weights", "model", "range", "3d", "my-net", "a.b", "mine"]
+)
+def test_a_new_model_of_any_name_is_no_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A word of the language, one that the source uses, and what is no name: the model keeps the example's name, and a line says so."""
+    like, model = ("digits_mlp", "digits") if name == "dense" else ("iris", "iris")
+    assert run("new", name, "--from", like) == 0
+    kept = f"its model is named {model}, as no model there can be named {name}" in capsys.readouterr().out
+    assert kept == (name != "mine")
+    assert f"model {model if kept else name}(" in Path(name, f"{name}.tpu").read_text()
+    assert run("check", f"{name}/{name}.tpu") == 0
+
+
 @pytest.mark.parametrize("path", ["digits_mlp", "04_digits_mlp.tpu", "nowhere/digits_mlp.tpu"])
 def test_a_program_that_is_not_there_is_offered(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", path) == 2

@@ -90,7 +90,7 @@ class Archive(ArrayFile):
             try:
                 stream = stack.enter_context(opened(path))
             except (OSError, ValueError) as error:
-                raise unreadable(path, error, "E0420") from None
+                raise unreadable(path, error, "E0420", suffixes=(".npz", ".safetensors")) from None
             try:
                 self._zip = stack.enter_context(zipfile.ZipFile(stream))
             except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
