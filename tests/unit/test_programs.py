@@ -77,6 +77,16 @@ def test_a_program_that_is_not_there_is_offered(path: str, capsys: pytest.Captur
     assert "tpucc new" not in capsys.readouterr().err
 
 
+def test_a_forgotten_suffix_is_offered_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the folder of a similar name, the program of the same name, and a file of another kind."""
+    for name in ("digits.tpu", "iris.tpu", "iris.npz"):
+        Path(name).write_text("model iris(x: f32[2, 2]):\n    weight w: f32[2, 2]\n    return x @ w\n")
+    Path("digit").mkdir()
+    for wanted, *arguments in (("digits.tpu", "digits"), ("iris.tpu", "iris"), ("iris.npz", "iris.tpu", "--weights", "iris")):
+        assert run("check", *arguments) == 2
+        assert capsys.readouterr().err.endswith(f"help: did you mean {wanted}?\n")
+
+
 @pytest.mark.parametrize("name", ["digits_vit", "digits_mobilenet"])
 def test_a_program_of_the_gallery_comes_with_the_data_that_it_shares(name: str) -> None:
     assert run("new", "mine", "--from", name) == 0
