@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Never, Unpack
 
 import numpy.typing as npt
 
@@ -120,9 +120,9 @@ class Executable:
         given = self._named(inputs, named)
         return self.runtime.run_quantized(given)
 
-    def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
+    def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""
-        given = {**self.runtime.by_name(inputs), **named}
+        given = self.runtime.by_name(inputs, named)
         for sentence in notices(self.runtime.inputs, given):
             warnings.warn(sentence, InputWarning, stacklevel=3)
         return given
@@ -317,13 +317,14 @@ def train(
     seed: int | None = None,
     resume: PathLike | None = None,
     params: Mapping[str, object] | None = None,
+    **others: Never,
 ) -> Training:
     """Trains the model at `path` by its `train`, for `epochs` (5 unless said) or `steps`, counted from the state `resume` if there is one.
 
     `target` is the machine whose arithmetic is used: "host" (float32), or "tpu_v2". `cores` share each batch, and each makes
     `microbatches` of its share. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` are rows
     for the model's inputs and their `labels`, or a file of them; `weights` is a file of weights to begin with. `seed` draws weights, order
-    and dropout. Raises a subclass of `tpucc.Error`.
+    and dropout. There are no `others`. Raises a subclass of `tpucc.Error`.
     """
     file = _path(path, "train", "")
     settings = settings_of(
@@ -337,6 +338,7 @@ def train(
         weights=weights,
         seed=seed,
         resume=resume,
+        **others,
     )
     session = started(read_source(file), file.parent, file.stem, options_of(params=params or {}).params, settings)
     for note in session.notes:

@@ -76,19 +76,29 @@ def _read(stream: BufferedReader, most: int) -> bytes | None:
     return b"".join(parts) if left else None
 
 
-def unreadable(path: Path, error: OSError | ValueError, code: str, what: str = "", help: str = "") -> UsageError:
-    """The error of a file that can't be read; without other `help` the files beside it are asked for one that may be meant."""
-    if not help and isinstance(error, FileNotFoundError):
-        help = did_you_mean(path.name, _beside(path))
+def unreadable(
+    path: Path, error: OSError | ValueError, code: str, what: str = "", help: str = "", suffixes: Sequence[str] = ()
+) -> UsageError:
+    """The error of a file that can't be read. If it is missing, a file of its name with one of `suffixes` is offered; else there is `help`,
+    and without it a file beside it that may be meant."""
+    if isinstance(error, FileNotFoundError):
+        meant = _suffixed(path, suffixes)
+        help = f"did you mean {meant}?" if meant else help or did_you_mean(path.name, _beside(path))
     elif not help and isinstance(error, IsADirectoryError):
         help = "name a file in it"
     return UsageError(Diagnostic(code, f"can't read {what}{path}: {why(error)}", help=(help,)))
 
 
+def _suffixed(path: Path, suffixes: Sequence[str]) -> Path | None:
+    """The file that is there if a suffix is added to the path, or takes the place of its own."""
+    places = [path.with_name(stem + suffix) for stem in dict.fromkeys((path.name, path.stem)) for suffix in suffixes] if path.name else []
+    return next((place for place in places if place.is_file()), None)
+
+
 def _beside(path: Path) -> list[str]:
     """The files of the same kind in a file's folder, some hundreds at most."""
     try:
-        return [other.name for other in islice(path.parent.iterdir(), LISTED) if other.suffix == path.suffix]
+        return [other.name for other in islice(path.parent.iterdir(), LISTED) if other.suffix == path.suffix and other.is_file()]
     except (OSError, ValueError):
         return []
 

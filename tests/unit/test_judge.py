@@ -183,8 +183,8 @@ def test_the_command_line_exits_with_1_and_says_where(small: Path, capsys: pytes
     assert verdict["first_difference"]["stage"] == "the pass mine"
     assert run("judge", small, "--json") == 0
     verdict = json.loads(capsys.readouterr().out)
-    assert set(verdict) == {"equal", "first_difference", "cycles", "peak_rows", "lower_bound", "findings", "notes"}
-    assert (verdict["equal"], verdict["first_difference"], verdict["findings"]) == (True, None, [])
+    assert set(verdict) == {"equal", "first_difference", "cycles", "peak_rows", "lower_bound", "findings", "notes", "against"}
+    assert (verdict["equal"], verdict["first_difference"], verdict["findings"], verdict["against"]) == (True, None, [], None)
 
 
 def test_a_pass_of_the_built_in_name_is_the_users() -> None:

@@ -64,6 +64,31 @@ def test_a_path_for_a_text_and_a_text_for_a_path(call: Callable[[], object], wor
     assert words in str(caught.value)
 
 
+X = np.zeros((4, 6), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda exe: exe.run(X, x=X), "E0529: given twice: x, before the keywords and as one"),
+        (lambda exe: exe.run({"x": X}, x=X), "E0529: given twice: x"),
+        (lambda exe: exe.run_quantized(X, x=X), "E0529: given twice: x"),
+        (lambda exe: exe.runtime.run(X, x=X), "E0529: given twice: x"),
+        (lambda exe: exe.run([[1, 2, 3], [1]]), "E0433: input x is no array: its rows differ in length"),
+        (lambda exe: exe.run(x=[[1, 2, 3], [1]]), "E0433: input x is no array"),
+        (lambda exe: tpucc.judge(exe, {"x": [[1, 2, 3], [1]]}), "E0433: input x is no array"),  # type: ignore[dict-item]
+        (lambda exe: tpucc.judge(exe, against="foo"), "E0529: judge's against is 'onnxruntime', found 'foo'"),  # type: ignore[arg-type]
+        (lambda exe: tpucc.judge(exe, against=["onnxruntime"]), "E0529: judge's against is 'onnxruntime', found list"),  # type: ignore[arg-type]
+        (lambda exe: tpucc.judge(exe, against=""), "E0529: judge's against is 'onnxruntime', found ''"),  # type: ignore[arg-type]
+        (lambda _: tpucc.train("small.tpu", epoch=3), "E0529: training has no keyword epoch\nhelp: did you mean epochs?"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_call_cannot_mean_is_refused(call: Callable[[tpucc.Executable], object], words: str) -> None:
+    with pytest.raises(tpucc.Error) as caught:
+        call(tpucc.compile_source(SMALL))
+    assert words in str(caught.value)
+
+
 def test_errors_have_the_names_by_which_they_are_caught() -> None:
     def wrong(lives: Lives, rows: int) -> Int64:
         raise ValueError

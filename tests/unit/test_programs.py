@@ -56,12 +56,35 @@ def test_what_it_makes_of_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("there/z.tpu").is_file()
 
 
+@pytest.mark.parametrize(
+    "name", ["if", "relu", "len", "softmax", "dense", "batch", "weights", "model", "range", "3d", "my-net", "a.b", "mine"]
+)
+def test_a_new_model_of_any_name_is_no_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A word of the language, one that the source uses, and what is no name: the model keeps the example's name, and a line says so."""
+    like, model = ("digits_mlp", "digits") if name == "dense" else ("iris", "iris")
+    assert run("new", name, "--from", like) == 0
+    kept = f"its model is named {model}, as no model there can be named {name}" in capsys.readouterr().out
+    assert kept == (name != "mine")
+    assert f"model {model if kept else name}(" in Path(name, f"{name}.tpu").read_text()
+    assert run("check", f"{name}/{name}.tpu") == 0
+
+
 @pytest.mark.parametrize("path", ["digits_mlp", "04_digits_mlp.tpu", "nowhere/digits_mlp.tpu"])
 def test_a_program_that_is_not_there_is_offered(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", path) == 2
     assert "help: tpucc new digits_mlp writes the program of this name" in capsys.readouterr().err
     assert run("compile", "elsewhere.tpu") == 2
     assert "tpucc new" not in capsys.readouterr().err
+
+
+def test_a_forgotten_suffix_is_offered_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the folder of a similar name, the program of the same name, and a file of another kind."""
+    for name in ("digits.tpu", "iris.tpu", "iris.npz"):
+        Path(name).write_text("model iris(x: f32[2, 2]):\n    weight w: f32[2, 2]\n    return x @ w\n")
+    Path("digit").mkdir()
+    for wanted, *arguments in (("digits.tpu", "digits"), ("iris.tpu", "iris"), ("iris.npz", "iris.tpu", "--weights", "iris")):
+        assert run("check", *arguments) == 2
+        assert capsys.readouterr().err.endswith(f"help: did you mean {wanted}?\n")
 
 
 @pytest.mark.parametrize("name", ["digits_vit", "digits_mobilenet"])

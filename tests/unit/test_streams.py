@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import SMALL
+from tests.support.command_line import SMALL, run
 
 TPUCC = f"{sys.executable} -m tpucc"
 FULL = Path("/dev/full")
@@ -54,6 +55,33 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path, command: str) 
         shell(f"{TPUCC} compile small.tpu --quiet", tmp_path)
     done = shell(f"set -o pipefail; {TPUCC} {command} | head -c 1", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stream", "status"),
+    [
+        (["check", "bad.tpu"], "stderr", 1),
+        (["check", "bad.tpu", "--json"], "stdout", 1),
+        (["check", "nowhere.tpu"], "stderr", 2),
+        (["check", "--nothing"], "stderr", 2),
+        (["compile", "warned.tpu"], "stderr", 0),
+        (["ops"], "stdout", 0),
+    ],
+)
+def test_the_status_is_the_same_where_nobody_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], stream: str, status: int
+) -> None:
+    """Python's own end, which flushes once more, finds nothing that it can't write; a warning stops no work."""
+    monkeypatch.chdir(tmp_path)
+    Path("bad.tpu").write_text(SMALL.replace("relu", "rleu"))
+    Path("warned.tpu").write_text(SMALL.replace("param units", "param unused = 1\nparam units"))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as closed:
+        monkeypatch.setattr(sys, stream, closed)
+        assert run(*arguments) == status
+        closed.flush()
+    assert Path("build/warned/warned.tpub").exists() == (arguments[0] == "compile")
 
 
 @pytest.mark.parametrize("after", [0.03, 0.2])

@@ -88,9 +88,10 @@ def test_other_floats_are_taken_as_they_are(tmp_path: Path) -> None:
     assert not [text for text in exe.warnings if "float" in text]
 
 
-def test_float64_past_float32_is_infinite(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"E0427.*b\[1\] is infinite"):
-        compiled(tmp_path, w=W, b=np.array([0, 1e300]))
+@pytest.mark.parametrize(("value", "found"), [(-1e300, r"-1e\+300, beyond what float32 holds"), (np.inf, "infinite"), (np.nan, "NaN")])
+def test_float64_that_float32_has_no_number_for(tmp_path: Path, value: float, found: str) -> None:
+    with pytest.raises(InputError, match=rf"E0427.*b\[1\] is {found}\n"):
+        compiled(tmp_path, w=W, b=np.array([0, value]))
 
 
 def test_integers_are_no_weights(tmp_path: Path) -> None:

@@ -26,21 +26,21 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
 
     `TPUCC_DEBUG=1` lets faults through as tracebacks.
     """
-    known = _known(error)
-    if isinstance(known, InternalError) and os.environ.get("TPUCC_DEBUG") == "1":
+    shown = known(error)
+    if isinstance(shown, InternalError) and os.environ.get("TPUCC_DEBUG") == "1":
         raise error
     if "--json" in arguments and list(arguments[:1]) != ["lab"]:  # there it names a file
-        print_json(as_plain(known))
+        print_json(as_plain(shown))
     else:
-        say(known.render())
-    if isinstance(known, InternalError):
+        say(shown.render())
+    if isinstance(shown, InternalError):
         if files := [argument for argument in arguments if argument.endswith(".py")]:
             say(f"help: does it happen without {listed(files)}? code that ran here may have changed what tpucc uses")
         say(f"what reproduces it is in {_reproducer(error, arguments)}")
-    return known.exit_status
+    return shown.exit_status
 
 
-def _known(error: Exception) -> Error:
+def known(error: Exception) -> Error:
     """The error; another exception as one of ours."""
     if stub := _stub(error):
         help = "tpucc lab check uses what you write; other commands need a whole tpucc, or --replace with your file"

@@ -15,7 +15,7 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import PluginError, as_plain, counted, printable
-from tpucc.runtime.judge import Against, Verdict, refused
+from tpucc.runtime.judge import LIBRARIES, Against, Verdict, refused
 from tpucc.viz.tables import wrapped
 
 
@@ -25,7 +25,7 @@ from tpucc.viz.tables import wrapped
 @like_option
 @click.option("--input", "input_file", type=FILE, metavar="X.npz", help="Judge on these inputs, not on the calibration inputs.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draws the random inputs.")
-@click.option("--against", type=click.Choice(["onnxruntime"]), help="Compare with that library, too: it computes the exported layers.")
+@click.option("--against", type=click.Choice(LIBRARIES), help="Compare with that library, too: it computes the exported layers.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors; the exit status says it.")
 def command(model: Path, input_file: Path | None, seed: int, against: Against | None, as_json: bool, quiet: bool, **given: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
@@ -248,7 +249,7 @@ def _beside(path: Path, lab: Lab) -> list[Path]:
 def _warn_of_small(seed: int | None) -> None:
     """Says of a seed that was chosen for a class that it can be guessed."""
     if seed is not None and seed < SMALL_SEED:
-        click.echo("warning: so small a seed can be found from the grades by trying; take a random one of 16 digits or more", err=True)
+        say("warning: so small a seed can be found from the grades by trying; take a random one of 16 digits or more")
 
 
 def _heading(lab: Lab, term: Term) -> str:
@@ -262,13 +263,13 @@ def _class(
 
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
-        click.echo(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}", err=True)
+        say(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}")
     if beside := [path for path in beside if path not in named]:
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
-        click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
+        say(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}")
     if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, term)]:
         whose = ", ".join(printable(path.name) for path in named)
-        click.echo(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}", err=True)
+        say(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}")
     with ClassProgress(len(submissions(folder, lab)), on_cluster) as progress:
 
         def told(row: Row) -> None:
@@ -319,9 +320,9 @@ def lab_board(folder: Path, output: Path | None) -> None:
     found = board(folder)
     click.echo(as_text(found))
     if found.left_out:
-        click.echo(f"not on the board: {counted(len(found.left_out), 'file')}", err=True)
+        say(f"not on the board: {counted(len(found.left_out), 'file')}")
         more = [f"… {len(found.left_out) - LEFT_OUT:,} more"] if len(found.left_out) > LEFT_OUT else []
-        click.echo("\n".join(f"  {said}" for said in (*found.left_out[:LEFT_OUT], *more)), err=True)
+        say("\n".join(f"  {said}" for said in (*found.left_out[:LEFT_OUT], *more)))
     if output is not None:
         write_file(output, as_page(found).encode())
 
@@ -391,7 +392,7 @@ def _end(done: Grade) -> int:
         click.echo(line)
     for result in done.results:
         if result.fault:
-            click.echo(result.fault, err=True)
+            say(result.fault)
     for words in done.like:
         click.echo(f"for you to judge: {words}")
     click.echo(f"{done.score:g} of {done.most:g} points; {counted(len(done.results), 'test')}")

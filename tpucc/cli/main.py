@@ -9,13 +9,14 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from functools import partial
 from typing import NoReturn, TextIO
 
 import click
 
 from tpucc import plugins
+from tpucc.cli.streams import discard, unread
 
 COMMANDS = {
     "new": "Write a model with its data, to begin with.",
@@ -133,10 +134,12 @@ def _status(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status
     except click.ClickException as error:
-        error.show()
+        with unread():
+            error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        with unread():
+            click.echo("interrupted", err=True)
         return 130
     except SystemExit:
         return _failed(_ended_by_the_user(), arguments)
@@ -164,27 +167,29 @@ UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, er
 
 def _unwritable(error: OSError) -> int:
     """Standard output or standard error can't be written: a reader that has seen enough, as in `tpucc ops | head -1`, isn't an error."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python flushes again at its end
+    discard(sys.stdout)
+    discard(sys.stderr)
     if error.errno == errno.EPIPE:
         return 0
     from tpucc.diagnostics import reason
 
-    with suppress(OSError):
+    with unread():
         click.echo(f"error E0505: can't write the results: {reason(error)}", err=True)
     return 2
 
 
 def _failed(error: Exception, arguments: list[str]) -> int:
+    """Reports an error and returns its exit status, which is the same where nobody can read the report."""
     try:
-        from tpucc.cli.failures import report_failure
+        from tpucc.cli.failures import known, report_failure
 
-        return report_failure(error, arguments)
+        try:
+            return report_failure(error, arguments)
+        except OSError as unwritable:  # with --json the report is a result
+            _unwritable(unwritable)
+            return known(error).exit_status
     except Exception as second:
-        if second is error or isinstance(second, OSError):  # TPUCC_DEBUG=1, or a stream that can't be written
+        if second is error:  # TPUCC_DEBUG=1
             raise
         os.write(2, f"{error}\n".encode(errors="replace"))  # code of the user's took away what a message is made with
         return int(getattr(error, "exit_status", 5))

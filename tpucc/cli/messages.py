@@ -10,6 +10,7 @@ from typing import TextIO
 import click
 
 from tpucc.cli.columns import WIDTH
+from tpucc.cli.streams import unread
 from tpucc.diagnostics import columns
 
 NARROWEST = 20
@@ -24,10 +25,11 @@ INDENT = "  "
 
 
 def say(text: str) -> None:
-    """Prints a message, of several lines it may be, to standard error."""
+    """Prints a message, of several lines it may be, to standard error; a closed one changes nothing for the command."""
     room = room_of(sys.stderr)
-    for line in text.split("\n"):
-        click.echo(_painted(line, "\n".join(fitted(line, room)) if room else line), err=True)
+    with unread():
+        for line in text.split("\n"):
+            click.echo(_painted(line, "\n".join(fitted(line, room)) if room else line), err=True)
 
 
 def room_of(stream: TextIO) -> int | None:

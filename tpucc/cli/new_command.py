@@ -34,6 +34,8 @@ def command(name: str, like: str | None, output: Path | None) -> None:
     files = made.written_as(name)
     write_files(folder, files)
     click.echo(filled(f"{printable(str(folder))}: {', '.join(files)}, from {made.name}", "", "  "))
+    if (model := made.model_in(name)) != name:
+        click.echo(filled(f"its model is named {model}, as no model there can be named {name}", "", "  "))
     click.echo(f"\ncd {printable(str(folder))}")
     steps = {
         "compile": "writes its files and pictures",

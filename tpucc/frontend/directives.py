@@ -84,8 +84,11 @@ def _read(item: ast.Directive, frame: Frame) -> dict[str, Any]:
         return {"activations": _format(item.value)}
     if item.keyword == "calibration":
         return {"calibration": _path(item, frame), "calibration_span": item.value.span}
-    if isinstance(item.value, ast.Call) and isinstance(item.value.function, ast.Name) and item.value.function.text == "random":
-        return {"random_seed": _seed(item.value, frame), "weights_span": item.value.span}
+    if isinstance(item.value, ast.Call) and isinstance(function := item.value.function, ast.Name):
+        if function.text == "random":
+            return {"random_seed": _seed(item.value, frame), "weights_span": item.value.span}
+        if function.text not in frame.run.functions:
+            raise Problem("E0203", f"weights has no function {function.text}", function.span, "", "write weights random(seed=0)")
     return {"weights": _path(item, frame), "weights_span": item.value.span}
 
 

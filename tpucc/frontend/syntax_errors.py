@@ -191,7 +191,7 @@ def _in_block(word: str, span: Span) -> Problem:
 
 def _not_top_level(case: Case) -> Problem | None:
     token = case.token
-    near = did_you_mean(str(token), words.TOP_LEVEL) if token.type == "NAME" else ""
+    near = did_you_mean(words.ELSEWHERE.get(token, token), words.TOP_LEVEL) if token.type == "NAME" else ""
     if token.type not in ("NAME", "FOR", "IF", "RETURN", "WEIGHT", "PASS"):
         return None
     assigned = case.text.text[case.offset + len(token) :].lstrip(" \t").startswith("=")

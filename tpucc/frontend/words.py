@@ -83,6 +83,10 @@ DIRECTIVES: Mapping[str, str] = {
 """The directives, and how each is written."""
 
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "examples", "optimizer", "def", "model", "train")
+ELSEWHERE: Mapping[str, str] = dict.fromkeys(("function", "func", "fn", "fun"), "def") | dict.fromkeys(
+    ("network", "net", "module"), "model"
+)
+"""The words of other languages for what stands at the top level."""
 STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
 
 

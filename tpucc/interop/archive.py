@@ -33,6 +33,8 @@ PIECE = 2**20
 SMALL, MAX_RATIO = 2**28, 100
 """An array of more bytes than `SMALL` takes at least a part in `MAX_RATIO` of them in the file: less is an archive made to fill memory."""
 SUFFIX = ".npy"
+SUFFIXES = (".npz", ".safetensors")
+"""The names of files of arrays end so."""
 NO_HINTS: Mapping[str, str] = {}
 LABELS = "labels"
 """The key of the labels in an archive of labelled rows."""
@@ -90,7 +92,7 @@ class Archive(ArrayFile):
             try:
                 stream = stack.enter_context(opened(path))
             except (OSError, ValueError) as error:
-                raise unreadable(path, error, "E0420") from None
+                raise unreadable(path, error, "E0420", suffixes=SUFFIXES) from None
             try:
                 self._zip = stack.enter_context(zipfile.ZipFile(stream))
             except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:

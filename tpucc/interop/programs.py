@@ -7,6 +7,8 @@ from pathlib import Path
 
 import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
+from tpucc.frontend.frame import is_function
+from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
 from tpucc.values import dataclass
 
 _NUMBER = re.compile(r"^\d+_")
@@ -32,10 +34,18 @@ class Example:
     def written_as(self, name: str) -> dict[str, bytes]:
         """Its files under another name, by which its source then calls them."""
         stem = self.source.stem
-        text = self.source.read_text("utf-8").replace(f'"{stem}', f'"{name}')
-        if name.isidentifier() and (model := re.search(r"(?m)^model (\w+)\(", text)):
-            text = re.sub(rf"\b{model[1]}\(", f"{name}(", text)
+        text = re.sub(rf"\b{self.model}\(", f"{self.model_in(name)}(", self.source.read_text("utf-8")).replace(f'"{stem}', f'"{name}')
         return {f"{name}.tpu": text.encode()} | {path.name.replace(stem, name, 1): path.read_bytes() for path in self.data}
+
+    @property
+    def model(self) -> str:
+        """The name of its model."""
+        return str(re.findall(r"(?m)^model (\w+)\(", self.source.read_text("utf-8"))[0])
+
+    def model_in(self, name: str) -> str:
+        """The model's name in files of this name: the same, or its own where the language or the source uses that otherwise."""
+        used = re.findall(r"\w+", re.sub("#.*", "", self.source.read_text("utf-8")))
+        return self.model if not IDENTIFIER.fullmatch(name) or name in KEYWORDS or is_function(name) or name in used else name
 
 
 def folder() -> Path:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.files import opened, unreadable
-from tpucc.interop.archive import MAX_BYTES, MAX_MEMBERS, ArrayFile, Member
+from tpucc.interop.archive import MAX_BYTES, MAX_MEMBERS, SUFFIXES, ArrayFile, Member
 from tpucc.numerics import AnyArray
 
 SUFFIX = ".safetensors"
@@ -56,7 +56,7 @@ class Safetensors(ArrayFile):
                 length = int.from_bytes(self._stream.read(LENGTH), "little")
                 header = self._stream.read(min(length, MAX_HEADER))
             except (OSError, ValueError) as error:
-                raise unreadable(path, error, "E0420") from None
+                raise unreadable(path, error, "E0420", suffixes=SUFFIXES) from None
             self._begin = LENGTH + length
             if length > MAX_HEADER or self._begin > self._size:
                 raise self.malformed(f"not a safetensors file (its header would have {length:,} bytes)")

@@ -38,7 +38,7 @@ def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
             data = stream.read(most + 1)
     except (OSError, ValueError) as error:
         help = suggestion(path) if isinstance(error, FileNotFoundError) else ""
-        raise unreadable(path, error, "E0504", help=help) from None
+        raise unreadable(path, error, "E0504", help=help, suffixes=(".tpu", ONNX)) from None
     if (kind := foreign(path, data)) is not None:
         raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
     if len(data) > most:

@@ -58,9 +58,12 @@ def bind_archive(graph: Graph, path: Path) -> Graph:
         problems = [*_key_problems(weights, archive), *_type_problems(weights, archive)]
         if problems:
             raise InputError(problems)
-        values = {key: _float32(archive.read(key)) for key in weights}
+        values = {}
+        for key, node in weights.items():
+            values[key] = _float32(read := archive.read(key))
+            problems += _value_problem(node, key, values[key], read, path)
         rounded = [key for key in weights if archive.members[key].dtype.itemsize > FLOAT32.itemsize]
-    if problems := list(_value_problems(weights, values, path)):
+    if problems:
         raise InputError(problems)
     return _bound(graph, {key: Constant(value) for key, value in values.items()}).noting(*_rounding(rounded, len(weights), path))
 
@@ -151,15 +154,15 @@ def _layout(found: tuple[int, ...], declared: tuple[int, ...]) -> str:
     return ""
 
 
-def _value_problems(weights: Mapping[str, Node], values: Mapping[str, AnyArray], path: Path) -> Iterable[Diagnostic]:
-    for key, value in values.items():
-        bad = ~np.isfinite(value)
-        if bad.any():
-            index = place_of_largest(bad)
-            count = int(bad.sum())
-            number = "NaN" if math.isnan(float(value[index])) else "infinite"
-            more = f", and {counted(count - 1, 'more value')} like it" if count > 1 else ""
-            yield _about(weights[key], "E0427", f"{path}: {key}{list(index)} is {number}{more}")
+def _value_problem(node: Node, key: str, value: AnyArray, read: AnyArray, path: Path) -> Iterable[Diagnostic]:
+    """That of a weight which isn't finite in float32; `read` is what the file has."""
+    bad = ~np.isfinite(value)
+    if bad.any():
+        index = place_of_largest(bad)
+        count, found = int(bad.sum()), float(read[index])
+        number = "NaN" if math.isnan(found) else "infinite" if math.isinf(found) else f"{found:g}, beyond what float32 holds"
+        more = f", and {counted(count - 1, 'more value')} like it" if count > 1 else ""
+        yield _about(node, "E0427", f"{path}: {key}{list(index)} is {number}{more}")
 
 
 def _about(node: Node, code: str, message: str, mend: tuple[str, ...] = ()) -> Diagnostic:

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error, UsageError
+from tpucc.diagnostics import Diagnostic, Error, UsageError, listed, printable
 from tpucc.driver import passes_of, without_passes
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
@@ -46,6 +46,7 @@ from tpucc.values import dataclass
 
 Against = Literal["onnxruntime"]
 """A library that computes the same layers."""
+LIBRARIES: tuple[Against, ...] = get_args(Against)
 ROUNDING = 1e-4
 """The difference that float32 sums in another order may make, as a share of an output's largest magnitude: a thousand roundings."""
 NOISE = 1.5
@@ -94,6 +95,8 @@ class Verdict:
     findings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes of scheduling: that an allocator found no place, and what was spilled."""
+    against: Against | None = None
+    """The library that was compared with, too."""
 
 
 def refused(error: Error) -> Verdict:
@@ -111,8 +114,11 @@ def judge(
     """The verdict on a program, on `inputs` or else on the calibration inputs, and on random ones that `seed` draws.
 
     A program without its compilation has no layers to compare with: the fast executor is compared with the plain one. Raises `InputError`
-    when `inputs` don't fit, and `UsageError` where the library `against` isn't there, or the layers are not.
+    when `inputs` don't fit, and `UsageError` where `against` is no such library, where it isn't there, or where the layers are not.
     """
+    if against is not None and against not in LIBRARIES:
+        found = repr(against) if isinstance(against, str) else type(against).__name__
+        raise UsageError(Diagnostic("E0529", f"judge's against is {listed([*map(repr, LIBRARIES)], 'or')}, found {printable(found)}"))
     program = runtime.program
     findings = tuple(Diagnostic(found.code, found.message) for found in verify(program))
     cases = _cases(runtime, compilation, inputs, seed)
@@ -126,6 +132,7 @@ def judge(
         program.lower_bound_rows,
         findings,
         program.notes,
+        None if findings else against,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, listed, printable
 from tpucc.files import read_file, write_file
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
@@ -40,6 +40,7 @@ from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 Given = Mapping[str, npt.ArrayLike]
+NONE: Given = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ class Runtime:
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
-        return self._in_rounds(self._run_part, self.accepted({**self.by_name(inputs), **named}))
+        return self._in_rounds(self._run_part, self.accepted(self.by_name(inputs, named)))
 
     def run_quantized(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
         """As `run`, but the integers that the device computed for each output, by the output's name.
@@ -140,20 +141,27 @@ class Runtime:
         """
         if not self._device_outputs:
             raise InputError(Diagnostic("E0435", "the device computes no part of the outputs", help=("run gives what the host computes",)))
-        results = self._in_rounds(self._integers_of_part, self.accepted({**self.by_name(inputs), **named}))
+        results = self._in_rounds(self._integers_of_part, self.accepted(self.by_name(inputs, named)))
         found = {name: node.type.quantisation for name, node in self._device_outputs.items()}
         return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
 
-    def by_name(self, inputs: Given | npt.ArrayLike | None) -> Given:
-        """The inputs by name: an array alone is the only input. Raises `InputError` E0436 where there are several."""
-        if inputs is None or isinstance(inputs, Mapping):
-            return inputs or {}
+    def by_name(self, inputs: Given | npt.ArrayLike | None, named: Given = NONE) -> dict[str, AnyArray]:
+        """The inputs as arrays by name, with those `named`: an array alone is the only input.
+
+        Raises `InputError` E0436 where there are several, and E0433 for what is no array; `UsageError` E0529 for an input given twice.
+        """
+        given = inputs if isinstance(inputs, Mapping) else NONE if inputs is None else {self._only_name(): inputs}
+        if twice := [printable(str(name)) for name in given if name in named]:
+            raise UsageError(Diagnostic("E0529", f"given twice: {listed(twice)}, before the keywords and as one", help=("give it once",)))
+        return {name: _array(name, value) for name, value in {**given, **named}.items()}
+
+    def _only_name(self) -> str:
         names = list(self.inputs)
-        if len(names) != 1:
-            takes = f"the model takes {listed(names)}" if names else "the model takes no inputs"
-            help = (f"give each by its name: {', '.join(f'{name}=…' for name in names)}",) if names else ()
-            raise InputError(Diagnostic("E0436", f"one array is not enough to know which input it is: {takes}", help=help))
-        return {names[0]: inputs}
+        if len(names) == 1:
+            return names[0]
+        takes = f"the model takes {listed(names)}" if names else "the model takes no inputs"
+        help = (f"give each by its name: {', '.join(f'{name}=…' for name in names)}",) if names else ()
+        raise InputError(Diagnostic("E0436", f"one array is not enough to know which input it is: {takes}", help=help))
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
         """The inputs of each core, from those of the model's own batch."""
@@ -251,7 +259,7 @@ class Runtime:
                 )
                 problems.append(Diagnostic("E0432", f"the model has no input {printable(name)}", help=(mend,)))
                 continue
-            array, wanted = np.asarray(value), self.inputs[name].numpy
+            array, wanted = _array(name, value), self.inputs[name].numpy
             if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):
                 problems.append(
                     Diagnostic(
@@ -309,6 +317,15 @@ def _by_output(graph: Graph, results: Arrays) -> dict[str, AnyArray]:
 def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
     """The ports' arrays among `values`."""
     return {port.name: values[port.name].reshape(port.shape) for port in ports}
+
+
+def _array(name: str, value: npt.ArrayLike) -> AnyArray:
+    """Raises `InputError` E0433 for what NumPy makes no array of: rows of different lengths."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError):
+        message = f"input {printable(str(name))} is no array: its rows differ in length"
+        raise InputError(Diagnostic("E0433", message, help=("give an array, or lists of one length",))) from None
 
 
 def _missing(name: str, kind: TensorType) -> Diagnostic:

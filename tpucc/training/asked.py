@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.numerics import AnyArray
 from tpucc.training.session import Settings
 from tpucc.training.state import LARGEST
@@ -16,10 +16,16 @@ from tpucc.training.state import LARGEST
 COUNTS = ("epochs", "steps", "seed", "cores", "microbatches")
 PATHS = ("weights", "resume")
 ARRAYS = ("examples", "held_out")
+KEYWORDS = (*COUNTS, *PATHS, *ARRAYS, "target", "params")
 
 
 def settings_of(**asked: object) -> Settings:
-    """The settings that the keywords ask for. Raises `UsageError` E0529 for a value of another kind than its keyword's."""
+    """The settings that the keywords ask for. Raises `UsageError` E0529 for one that isn't one, and for a value of another kind than its
+    own."""
+    for name in asked:
+        if name not in KEYWORDS:
+            near = did_you_mean(name, KEYWORDS) or f"there are {listed(KEYWORDS)}"
+            raise UsageError(Diagnostic("E0529", f"training has no keyword {name}", help=(near,)))
     given = {name: value for name, value in asked.items() if value is not None or name in ("target", "cores", "microbatches")}
     if not isinstance(target := given.get("target", ""), str):
         raise _mistaken("target", "the name of a machine", target)
