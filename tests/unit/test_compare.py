@@ -56,8 +56,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         (
             "are spent waiting for weight tiles (weight stall +31,873, weight shift +8,715): 61 tiles fetched instead of 33",
             "On the other hand, 21,093 fewer are spent waiting for the host: the first product begins in cycle 4,038 instead of 27,403,",
-            "after 51,200 bytes from the host instead of 409,600. Other rows: waits for activation -8,048. The most of it is in lstm",
-            "(line 24), where B has 32 layers of other products than the 4 of A: +9,996 cycles.",
+            "after 51,200 bytes from the host instead of 409,600. Other rows: waits for activation -8,048. Of all layers, those of lstm",
+            "(line 24) have the most of the difference, as B has 32 layers of other products than the 4 of A: +9,996 cycles.",
         ),
     ),
     "wider values": (
@@ -65,6 +65,25 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         {},
         {"activation_bits": 16},
         ("+3,271): 1,974,272 bytes across the link instead of",),
+    ),
+    "a batch alone, and a stream": (
+        *("06_digits_lstm", {"level": 0}, {}),
+        (
+            "B takes 3,437 cycles more than A (76,048 instead of 72,611, +4.7 %).",
+            "For each batch of a stream, B takes 20,145 cycles fewer than A (44,607 instead of 64,752, -31.1 %).",
+        ),
+    ),
+    "another share in a stream": (
+        *("05_digits_cnn", {}, {"omit": ["pack-patches"]}),
+        ("For each batch of a stream, both take 220,479 cycles.",),
+    ),
+    "a layer of one side": (
+        *("04_digits_mlp", {"level": 0}, {}),
+        ("Of all layers, add.2 (line 14), which only A has, has the most of the difference: -4,751 cycles.",),
+    ),
+    "a host step, which is the time of the layer before it": (
+        *("12_mlp_mixer_block", {}, {"overrides": {"host_elements_per_second": "2e9"}}),
+        ("Of all layers, add.6 (line 39) has the most of the difference", "A step of the host counts for the layer before it."),
     ),
     "host steps": (
         *("08_fashion_cnn", {}, {"omit": ["flatten-to-convolution"]}),
@@ -192,7 +211,8 @@ def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "with the same instructions" in capsys.readouterr().out
     upside_down = tpucc.Stages(allocate=lambda lives, rows: rows - tpucc.Stages().allocate(lives, rows) - lives.rows)
     found = tpucc.compare(tpucc.compile(iris), tpucc.compile(iris, stages=upside_down))
-    assert found.cause == "Both take 5,119 cycles, with the same instructions at other addresses."
+    in_a_stream = "For each batch of a stream, B takes 2,017 cycles more than A (5,119 instead of 3,102, +65.0 %)."
+    assert found.cause == f"Both take 5,119 cycles, with the same instructions at other addresses. {in_a_stream}"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,6 +232,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {"cycles", "difference", "cause", "notes", "layers"} <= found.keys()
     assert found["breakdown"].keys() == {row.key for row in ROWS.values()}
     assert found["cycles"]["b"] - found["cycles"]["a"] == found["difference"]
+    assert found["stream"] == {"a": 220_479, "b": 220_479, "difference": 0}
     assert sum(layer["difference"] for layer in found["layers"]) == found["difference"]
 
 

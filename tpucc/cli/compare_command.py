@@ -104,6 +104,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "b": {"name": found.names[1], **{key: sides[1].stats[key] for key in keys}},
         "cycles": pair(found.cycles),
         "difference": found.difference,
+        "stream": pair(found.stream) | {"difference": found.stream.difference},
         "items": None if found.items is None else _items(found.items),
         "cause": found.cause,
         "notes": dict(zip("ab", map(list, found.notes), strict=True)),

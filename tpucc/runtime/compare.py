@@ -34,6 +34,9 @@ TELLING = 0.2
 """A number explains a change of cycles if it changed the same way, by at least this part of their share. A part of them explains it if at
 least this part of the change is its."""
 
+APART = 0.05
+"""From this difference of their shares on, a batch alone and one of a stream are told apart."""
+
 _NUMBERED = re.compile(r"\.\d+$")
 
 ADDRESSES = ("ub", "acc", "host")
@@ -216,11 +219,12 @@ class Comparison:
 
     `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in
     `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names. `layers` are sorted by the size of their
-    difference. `notes` are the compiler's that one side alone has.
+    difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a batch in a stream of them.
     """
 
     names: tuple[str, str]
     cycles: Pair
+    stream: Pair
     items: Items | None
     cause: str
     rows: Mapping[str, Pair]
@@ -238,6 +242,7 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: t
     """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`."""
     sides = (a, b)
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
+    stream = Pair(a.stats["stream"]["cycles"], b.stats["stream"]["cycles"])
     rows = _paired(*(spent(side) for side in sides))
     items = _items(sides)
     layers = tuple(sorted(_layers(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
@@ -247,9 +252,10 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: t
         *_of_each_core(sides),
         *_reasons(rows, partial(_why, sides)),
         *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
+        *(_in_a_stream(cycles, stream, said) if not items else []),
     ]
     notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
-    return Comparison(names, cycles, items, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
+    return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
 
 
 def spent(runtime: Runtime) -> dict[str, int]:
@@ -392,9 +398,20 @@ def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str
 
 
 def _longer(cycles: Pair, said: tuple[str, str]) -> str:
+    words = _takes(cycles, said)
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _takes(cycles: Pair, said: tuple[str, str]) -> str:
     share = f", {100 * cycles.difference / cycles.a:+,.1f} %" if cycles.a else ""
-    name = f"{said[1][0].upper()}{said[1][1:]}"
-    return f"{name} takes {_more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
+    return f"{said[1]} takes {_more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
+
+
+def _in_a_stream(cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
+    """Where another side is better in a stream of batches, or the difference is another share there."""
+    if cycles.difference * stream.difference < 0 or abs(stream.share - cycles.share) >= APART:
+        words = _takes(stream, said) if stream.difference else f"both take {stream.a:,} cycles."
+        yield f"For each batch of a stream, {words}"
 
 
 def _more(change: int, what: str = "") -> str:
@@ -558,7 +575,7 @@ def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, 
     largest = max(places.values(), key=lambda own: sign * together([layer.cycles for layer in own]).difference)
     yield f"{_most(largest, said)}: {together([layer.cycles for layer in largest]).difference:+,} cycles."
     if largest_row(largest) in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
-        yield "A step of the host counts for the layer that waits for it."
+        yield "A step of the host counts for the layer before it."
 
 
 def _most(own: Sequence[LayerDifference], said: tuple[str, str]) -> str:
@@ -568,10 +585,10 @@ def _most(own: Sequence[LayerDifference], said: tuple[str, str]) -> str:
     counts = Pair(*(sum(layer.only == side for layer in own) for side in "ab"))
     if counts.a and counts.b:
         words = f"{said[1]} has {counted(counts.b, 'layer')} of other products than the {counts.a:,} of {said[0]}"
-        return f"The most of it is in {printable(_NUMBERED.sub('', first.name))}{line}, where {words}"
-    only = f", which only {said['ab'.index(first.only)]} has" if first.only else ""
-    more, noun, verb = (f" and {len(others):,} more", "layers", "are") if others else ("", "layer", "is")
-    return f"The {noun} with the most of it {verb} {printable(first.name)}{more}{line}{only}"
+        return f"Of all layers, those of {printable(_NUMBERED.sub('', first.name))}{line} have the most of the difference, as {words}"
+    only = f", which only {said['ab'.index(first.only)]} has," if first.only else ""
+    more, verb = (f" and {len(others):,} more", "have") if others else ("", "has")
+    return f"Of all layers, {printable(first.name)}{more}{line}{only} {verb} the most of the difference"
 
 
 def _items(sides: tuple[Runtime, Runtime]) -> Items | None:
