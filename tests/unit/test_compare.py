@@ -93,6 +93,10 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         *("14_digits_resnet", {"params": {"batch": 1}}, {"params": {"batch": 1}, "overrides": {"unified_buffer_rows": 90}}),
         ("that unit itself waits for the host in 40,734 of them instead of 653.", "102 tiles fetched instead of 29"),
     ),
+    "transfers": (
+        *("gallery/digits_mobilenet", {}, {"omit": ["fuse-activation"]}),
+        ("717 more are spent waiting for the host: 9 transfers instead of 6, 700 cycles of latency each.",),
+    ),
     "cores": (
         *("04_digits_mlp", {}, {"cores": 8}),
         ("8 cores instead of 1: rows, tiles and instructions are those of each core", "75 rows multiplied instead of 600."),

@@ -76,6 +76,17 @@ class Number:
     """The cycles that each of these takes on the machine; 1 where it is the same on every machine."""
     rate: Callable[[Runtime], str] = lambda _: ""
     """That in words, or nothing."""
+    beyond: Number | None = None
+    """Named only where its change costs more cycles than that of this other number."""
+
+    def cost(self, runtime: Runtime) -> float:
+        """The cycles that all of them take."""
+        return self.count(runtime) * self.each(runtime)
+
+    def is_named(self, sides: tuple[Runtime, Runtime]) -> bool:
+        """Whether it has the larger part of a change that it shares with another number."""
+        a, b = sides
+        return self.beyond is None or abs(self.cost(b) - self.cost(a)) > abs(self.beyond.cost(b) - self.beyond.cost(a))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +131,26 @@ def _waits_itself(reason: Reason, runtime: Runtime) -> int:
     return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
 
 
+def _transfers(runtime: Runtime) -> int:
+    """How often rows cross the link to the host, in or out."""
+    return int(np.isin(runtime.program.instructions["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY)).sum())
+
+
+def _latency(runtime: Runtime) -> float:
+    """The cycles of a transfer besides those of its bytes."""
+    target = runtime.program.target
+    return target.host_latency_seconds * target.clock_hz
+
+
 FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
 FOR_SUMS = Part(
     "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
+)
+BYTES = Number(
+    "bytes across the link",
+    lambda runtime: sum(runtime.stats["host_bytes"].values()),
+    lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
+    lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
 )
 GROUPS = (
     Group("multiplying", Engine.MATRIX, (Cause.ACTIVE,), (Number("rows multiplied", _rows_of(Engine.MATRIX)),)),
@@ -151,12 +179,8 @@ GROUPS = (
         Engine.HOST,
         (Cause.INPUT_STALL, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT),
         (
-            Number(
-                "bytes across the link",
-                lambda runtime: sum(runtime.stats["host_bytes"].values()),
-                lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
-                lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
-            ),
+            BYTES,
+            Number("transfers", _transfers, _latency, lambda runtime: f"{_latency(runtime):,.0f} cycles of latency each", beyond=BYTES),
             Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
         ),
     ),
@@ -470,9 +494,9 @@ def _why(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
 def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
     """Those that changed the way that the cycles did, each with what it costs."""
     for number in group.numbers:
-        counts, costs = [number.count(side) for side in sides], [number.each(side) for side in sides]
-        change = share(counts[0] * costs[0], counts[1] * costs[1])
-        if change * cycles.share > 0 and abs(change) >= TELLING * abs(cycles.share):
+        counts, costs = [number.count(side) for side in sides], [number.cost(side) for side in sides]
+        change = share(costs[0], costs[1])
+        if number.is_named(sides) and change * cycles.share > 0 and abs(change) >= TELLING * abs(cycles.share):
             before, after = (number.rate(side) for side in sides)
             rate = f", {after}{f' instead of {before}' if before != after else ''}" if after else ""
             yield f"{_instead(Pair(counts[0], counts[1]), number.unit)}{rate}"
