@@ -240,6 +240,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert sum(layer["difference"] for layer in found["layers"]) == found["difference"]
 
 
+def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of passes too, which the program doesn't keep. What is true of both sides stands on standard error once."""
+    cnn, page, note = folder() / "05_digits_cnn.tpu", tmp_path / "page.html", "conv1: the host packs 3×3 pixels into a row"
+    assert run("compare", folder() / "04_digits_mlp.tpu", cnn, "-o", page) == 0
+    out, err = capsys.readouterr()
+    assert f"note of B alone: {note}" in out
+    assert note not in err
+    assert f"B: {note}" in page.read_text("utf-8")
+    assert run("compare", cnn, "--b=--omit pack-patches", "--json") == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert [any(text.startswith(note) for text in notes[side]) for side in "ab"] == [True, False]
+    assert run("compare", cnn) == 0
+    assert capsys.readouterr().err.count(note) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

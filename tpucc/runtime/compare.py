@@ -262,8 +262,15 @@ class Comparison:
         return self.cycles.difference
 
 
-def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: tuple[str, str] = ("A", "B")) -> Comparison:
-    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`."""
+def compare(
+    a: Runtime,
+    b: Runtime,
+    notes: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    names: tuple[str, str] = ("A", "B"),
+    said: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`. `notes` are all that the
+    compiler has for each side."""
     sides = (a, b)
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
     stream = Pair(a.stats["stream"]["cycles"], b.stats["stream"]["cycles"])
@@ -278,8 +285,8 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: t
         *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
         *(_in_a_stream(cycles, stream, said) if not items else []),
     ]
-    notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
-    return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
+    own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
+    return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
 
 
 def spent(runtime: Runtime) -> dict[str, int]:
