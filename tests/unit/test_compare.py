@@ -247,7 +247,9 @@ def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture
     out, err = capsys.readouterr()
     assert f"note of B alone: {note}" in out
     assert note not in err
-    assert f"B: {note}" in page.read_text("utf-8")
+    text = page.read_text("utf-8")
+    assert f"B: {note}" in text
+    assert text.count(">15,000</text>") == 2, "both buffers have one axis of rows"
     assert run("compare", cnn, "--b=--omit pack-patches", "--json") == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert [any(text.startswith(note) for text in notes[side]) for side in "ab"] == [True, False]
