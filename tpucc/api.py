@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -50,6 +51,8 @@ Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 """An array for each input of a model, by name; or an array alone."""
 
 
+WARNING = re.compile(r"^(\S+: )?warning ")
+"""How a warning of the source begins. The others are notes."""
 _SUFFIXES = (".tpu", ".tpub", ".graph", ".tile", ".asm")
 
 
@@ -144,6 +147,11 @@ class Executable:
     @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(self.compilation.warnings) if self.compilation else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The warnings that are about the compile and not about a line of the source; of a loaded program, those that it has kept."""
+        return tuple(text for text in self.warnings if not WARNING.search(text)) if self.compilation else self.runtime.program.notes
 
     @property
     def graph(self) -> Shown:
@@ -463,7 +471,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
 def compare(a: Executable, b: Executable) -> Comparison:
     """b beside a: how many cycles it takes more, on what they are spent, in which layers, and why. See `tpucc.runtime.compare`."""
-    return compared(a.runtime, b.runtime)
+    return compared(a.runtime, b.runtime, (a.notes, b.notes))
 
 
 def _executable(compilation: Compilation) -> Executable:

@@ -56,8 +56,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         (
             "are spent waiting for weight tiles (weight stall +31,873, weight shift +8,715): 61 tiles fetched instead of 33",
             "On the other hand, 21,093 fewer are spent waiting for the host: the first product begins in cycle 4,038 instead of 27,403,",
-            "after 51,200 bytes from the host instead of 409,600. Other rows: waits for activation -8,048. The most of it is in lstm",
-            "(line 24), where B has 32 layers of other products than the 4 of A: +9,996 cycles.",
+            "after 51,200 bytes from the host instead of 409,600. Other rows: waits for activation -8,048. Of all layers, those of lstm",
+            "(line 24) have the most of the difference, as B has 32 layers of other products than the 4 of A: +9,996 cycles.",
         ),
     ),
     "wider values": (
@@ -66,6 +66,25 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         {"activation_bits": 16},
         ("+3,271): 1,974,272 bytes across the link instead of",),
     ),
+    "a batch alone, and a stream": (
+        *("06_digits_lstm", {"level": 0}, {}),
+        (
+            "B takes 3,437 cycles more than A (76,048 instead of 72,611, +4.7 %).",
+            "For each batch of a stream, B takes 20,145 cycles fewer than A (44,607 instead of 64,752, -31.1 %).",
+        ),
+    ),
+    "another share in a stream": (
+        *("05_digits_cnn", {}, {"omit": ["pack-patches"]}),
+        ("For each batch of a stream, both take 220,479 cycles.",),
+    ),
+    "a layer of one side": (
+        *("04_digits_mlp", {"level": 0}, {}),
+        ("Of all layers, add.2 (line 14), which only A has, has the most of the difference: -4,751 cycles.",),
+    ),
+    "a host step, which is the time of the layer before it": (
+        *("12_mlp_mixer_block", {}, {"overrides": {"host_elements_per_second": "2e9"}}),
+        ("Of all layers, add.6 (line 39) has the most of the difference", "A step of the host counts for the layer before it."),
+    ),
     "host steps": (
         *("08_fashion_cnn", {}, {"omit": ["flatten-to-convolution"]}),
         ("more are spent waiting for the host: 1,820,672 bytes", "; 128,139 cycles of host steps instead of 0."),
@@ -73,6 +92,10 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "rows that are spilled": (
         *("14_digits_resnet", {"params": {"batch": 1}}, {"params": {"batch": 1}, "overrides": {"unified_buffer_rows": 90}}),
         ("that unit itself waits for the host in 40,734 of them instead of 653.", "102 tiles fetched instead of 29"),
+    ),
+    "transfers": (
+        *("gallery/digits_mobilenet", {}, {"omit": ["fuse-activation"]}),
+        ("717 more are spent waiting for the host: 9 transfers instead of 6, 700 cycles of latency each.",),
     ),
     "cores": (
         *("04_digits_mlp", {}, {"cores": 8}),
@@ -192,7 +215,8 @@ def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "with the same instructions" in capsys.readouterr().out
     upside_down = tpucc.Stages(allocate=lambda lives, rows: rows - tpucc.Stages().allocate(lives, rows) - lives.rows)
     found = tpucc.compare(tpucc.compile(iris), tpucc.compile(iris, stages=upside_down))
-    assert found.cause == "Both take 5,119 cycles, with the same instructions at other addresses."
+    in_a_stream = "For each batch of a stream, B takes 2,017 cycles more than A (5,119 instead of 3,102, +65.0 %)."
+    assert found.cause == f"Both take 5,119 cycles, with the same instructions at other addresses. {in_a_stream}"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +236,25 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {"cycles", "difference", "cause", "notes", "layers"} <= found.keys()
     assert found["breakdown"].keys() == {row.key for row in ROWS.values()}
     assert found["cycles"]["b"] - found["cycles"]["a"] == found["difference"]
+    assert found["stream"] == {"a": 220_479, "b": 220_479, "difference": 0}
     assert sum(layer["difference"] for layer in found["layers"]) == found["difference"]
+
+
+def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of passes too, which the program doesn't keep. What is true of both sides stands on standard error once."""
+    cnn, page, note = folder() / "05_digits_cnn.tpu", tmp_path / "page.html", "conv1: the host packs 3×3 pixels into a row"
+    assert run("compare", folder() / "04_digits_mlp.tpu", cnn, "-o", page) == 0
+    out, err = capsys.readouterr()
+    assert f"note of B alone: {note}" in out
+    assert note not in err
+    text = page.read_text("utf-8")
+    assert f"B: {note}" in text
+    assert text.count(">15,000</text>") == 2, "both buffers have one axis of rows"
+    assert run("compare", cnn, "--b=--omit pack-patches", "--json") == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert [any(text.startswith(note) for text in notes[side]) for side in "ab"] == [True, False]
+    assert run("compare", cnn) == 0
+    assert capsys.readouterr().err.count(note) == 1
 
 
 @pytest.mark.parametrize(

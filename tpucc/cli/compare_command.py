@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
-from tpucc.cli.work import PROGRAM_SUFFIX, executable_from
+from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
 from tpucc.runtime.compare import Comparison, Items, compare
@@ -42,11 +42,14 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
     keep_inputs(output)
     with Progress(not quiet and not as_json) as progress:
         sides = [
-            _side(a, options_a, given, quiet, progress, "--a"),
-            _side(other, options_b, given, quiet or other == a, progress, "--b"),  # what is true of both is said once
+            _side(a, options_a, given, progress, "--a"),
+            _side(other, options_b, given, progress, "--b"),
         ]
         progress.stage("compare")
-        found = compare(sides[0].runtime, sides[1].runtime, _names((a, options_a), (other, options_b)))
+        notes = (sides[0].notes, sides[1].notes)
+        found = compare(sides[0].runtime, sides[1].runtime, notes, _names((a, options_a), (other, options_b)))
+        if not quiet:
+            print_warnings(_of_both(found, sides), progress)
         if output is not None:
             write_file(output, comparison_page(found, sides[0].runtime, sides[1].runtime).encode())
     if as_json:
@@ -57,13 +60,19 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
             click.echo(f"\n{printable(str(output))}: open it in a browser")
 
 
-def _side(path: Path, words: str, given: Mapping[str, Any], quiet: bool, progress: Progress, option: str) -> Executable:
+def _side(path: Path, words: str, given: Mapping[str, Any], progress: Progress, option: str) -> Executable:
     """Compiles one side, with the options for both and its own, which count more."""
     own = _own_options(words, option)
     if path.suffix == PROGRAM_SUFFIX and own:
         raise click.UsageError(f"{option} has options of compiling; {path.name} is a program, which is compiled already")
     merged = {name: {**value, **own.get(name, {})} if isinstance(value, dict) else own.get(name, value) for name, value in given.items()}
-    return executable_from(path, merged | {"like": None}, quiet, progress)
+    return executable_from(path, merged | {"like": None}, True, progress)
+
+
+def _of_both(found: Comparison, sides: Sequence[Executable]) -> Iterator[str]:
+    """The warnings, each once, without the notes of one side alone, which stand below the sentences."""
+    warnings = dict.fromkeys(warning for side in sides for warning in side.warnings)
+    return (warning for warning in warnings if not any(warning in own for own in found.notes))
 
 
 def _own_options(words: str, option: str) -> dict[str, Any]:
@@ -104,6 +113,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "b": {"name": found.names[1], **{key: sides[1].stats[key] for key in keys}},
         "cycles": pair(found.cycles),
         "difference": found.difference,
+        "stream": pair(found.stream) | {"difference": found.stream.difference},
         "items": None if found.items is None else _items(found.items),
         "cause": found.cause,
         "notes": dict(zip("ab", map(list, found.notes), strict=True)),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tpucc.api import Executable
+from tpucc.api import WARNING, Executable
 from tpucc.cli.labelled import held_out, held_out_file
 from tpucc.cli.messages import say
 from tpucc.cli.options import options_from
@@ -29,7 +28,6 @@ from tpucc.values import dataclass
 from tpucc.viz.page import Accuracy as ShownAccuracy
 
 PROGRAM_SUFFIX = ".tpub"
-WARNING = re.compile(r"^(\S+: )?warning ")
 
 
 @dataclass
@@ -89,11 +87,12 @@ def compiled(
         refuse_like(given)
         compilation = compile_source(read_source(path, options.params), path.parent, options, observe)
     if not quiet:
-        _print_warnings(compilation.warnings, progress)
+        print_warnings(compilation.warnings, progress)
     return compilation
 
 
-def _print_warnings(warnings: Sequence[str], progress: Progress) -> None:
+def print_warnings(warnings: Iterable[str], progress: Progress) -> None:
+    """Warnings of the source, and notes, on standard error."""
     for warning in warnings:
         if WARNING.search(warning):
             with progress.aside():

@@ -34,6 +34,9 @@ TELLING = 0.2
 """A number explains a change of cycles if it changed the same way, by at least this part of their share. A part of them explains it if at
 least this part of the change is its."""
 
+APART = 0.05
+"""From this difference of their shares on, a batch alone and one of a stream are told apart."""
+
 _NUMBERED = re.compile(r"\.\d+$")
 
 ADDRESSES = ("ub", "acc", "host")
@@ -73,6 +76,17 @@ class Number:
     """The cycles that each of these takes on the machine; 1 where it is the same on every machine."""
     rate: Callable[[Runtime], str] = lambda _: ""
     """That in words, or nothing."""
+    beyond: Number | None = None
+    """Named only where its change costs more cycles than that of this other number."""
+
+    def cost(self, runtime: Runtime) -> float:
+        """The cycles that all of them take."""
+        return self.count(runtime) * self.each(runtime)
+
+    def is_named(self, sides: tuple[Runtime, Runtime]) -> bool:
+        """Whether it has the larger part of a change that it shares with another number."""
+        a, b = sides
+        return self.beyond is None or abs(self.cost(b) - self.cost(a)) > abs(self.beyond.cost(b) - self.beyond.cost(a))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +131,26 @@ def _waits_itself(reason: Reason, runtime: Runtime) -> int:
     return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
 
 
+def _transfers(runtime: Runtime) -> int:
+    """How often rows cross the link to the host, in or out."""
+    return int(np.isin(runtime.program.instructions["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY)).sum())
+
+
+def _latency(runtime: Runtime) -> float:
+    """The cycles of a transfer besides those of its bytes."""
+    target = runtime.program.target
+    return target.host_latency_seconds * target.clock_hz
+
+
 FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
 FOR_SUMS = Part(
     "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
+)
+BYTES = Number(
+    "bytes across the link",
+    lambda runtime: sum(runtime.stats["host_bytes"].values()),
+    lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
+    lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
 )
 GROUPS = (
     Group("multiplying", Engine.MATRIX, (Cause.ACTIVE,), (Number("rows multiplied", _rows_of(Engine.MATRIX)),)),
@@ -148,12 +179,8 @@ GROUPS = (
         Engine.HOST,
         (Cause.INPUT_STALL, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT),
         (
-            Number(
-                "bytes across the link",
-                lambda runtime: sum(runtime.stats["host_bytes"].values()),
-                lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
-                lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
-            ),
+            BYTES,
+            Number("transfers", _transfers, _latency, lambda runtime: f"{_latency(runtime):,.0f} cycles of latency each", beyond=BYTES),
             Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
         ),
     ),
@@ -216,11 +243,12 @@ class Comparison:
 
     `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in
     `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names. `layers` are sorted by the size of their
-    difference. `notes` are the compiler's that one side alone has.
+    difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a batch in a stream of them.
     """
 
     names: tuple[str, str]
     cycles: Pair
+    stream: Pair
     items: Items | None
     cause: str
     rows: Mapping[str, Pair]
@@ -234,10 +262,18 @@ class Comparison:
         return self.cycles.difference
 
 
-def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: tuple[str, str] = ("A", "B")) -> Comparison:
-    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`."""
+def compare(
+    a: Runtime,
+    b: Runtime,
+    notes: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    names: tuple[str, str] = ("A", "B"),
+    said: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`. `notes` are all that the
+    compiler has for each side."""
     sides = (a, b)
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
+    stream = Pair(a.stats["stream"]["cycles"], b.stats["stream"]["cycles"])
     rows = _paired(*(spent(side) for side in sides))
     items = _items(sides)
     layers = tuple(sorted(_layers(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
@@ -247,9 +283,10 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B"), said: t
         *_of_each_core(sides),
         *_reasons(rows, partial(_why, sides)),
         *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
+        *(_in_a_stream(cycles, stream, said) if not items else []),
     ]
-    notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
-    return Comparison(names, cycles, items, " ".join(sentences), rows, _counts(sides), layers, (notes[0], notes[1]))
+    own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
+    return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
 
 
 def spent(runtime: Runtime) -> dict[str, int]:
@@ -392,9 +429,20 @@ def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str
 
 
 def _longer(cycles: Pair, said: tuple[str, str]) -> str:
+    words = _takes(cycles, said)
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _takes(cycles: Pair, said: tuple[str, str]) -> str:
     share = f", {100 * cycles.difference / cycles.a:+,.1f} %" if cycles.a else ""
-    name = f"{said[1][0].upper()}{said[1][1:]}"
-    return f"{name} takes {_more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
+    return f"{said[1]} takes {_more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
+
+
+def _in_a_stream(cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
+    """Where another side is better in a stream of batches, or the difference is another share there."""
+    if cycles.difference * stream.difference < 0 or abs(stream.share - cycles.share) >= APART:
+        words = _takes(stream, said) if stream.difference else f"both take {stream.a:,} cycles."
+        yield f"For each batch of a stream, {words}"
 
 
 def _more(change: int, what: str = "") -> str:
@@ -453,9 +501,9 @@ def _why(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
 def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
     """Those that changed the way that the cycles did, each with what it costs."""
     for number in group.numbers:
-        counts, costs = [number.count(side) for side in sides], [number.each(side) for side in sides]
-        change = share(counts[0] * costs[0], counts[1] * costs[1])
-        if change * cycles.share > 0 and abs(change) >= TELLING * abs(cycles.share):
+        counts, costs = [number.count(side) for side in sides], [number.cost(side) for side in sides]
+        change = share(costs[0], costs[1])
+        if number.is_named(sides) and change * cycles.share > 0 and abs(change) >= TELLING * abs(cycles.share):
             before, after = (number.rate(side) for side in sides)
             rate = f", {after}{f' instead of {before}' if before != after else ''}" if after else ""
             yield f"{_instead(Pair(counts[0], counts[1]), number.unit)}{rate}"
@@ -558,7 +606,7 @@ def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int, 
     largest = max(places.values(), key=lambda own: sign * together([layer.cycles for layer in own]).difference)
     yield f"{_most(largest, said)}: {together([layer.cycles for layer in largest]).difference:+,} cycles."
     if largest_row(largest) in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
-        yield "A step of the host counts for the layer that waits for it."
+        yield "A step of the host counts for the layer before it."
 
 
 def _most(own: Sequence[LayerDifference], said: tuple[str, str]) -> str:
@@ -568,10 +616,10 @@ def _most(own: Sequence[LayerDifference], said: tuple[str, str]) -> str:
     counts = Pair(*(sum(layer.only == side for layer in own) for side in "ab"))
     if counts.a and counts.b:
         words = f"{said[1]} has {counted(counts.b, 'layer')} of other products than the {counts.a:,} of {said[0]}"
-        return f"The most of it is in {printable(_NUMBERED.sub('', first.name))}{line}, where {words}"
-    only = f", which only {said['ab'.index(first.only)]} has" if first.only else ""
-    more, noun, verb = (f" and {len(others):,} more", "layers", "are") if others else ("", "layer", "is")
-    return f"The {noun} with the most of it {verb} {printable(first.name)}{more}{line}{only}"
+        return f"Of all layers, those of {printable(_NUMBERED.sub('', first.name))}{line} have the most of the difference, as {words}"
+    only = f", which only {said['ab'.index(first.only)]} has," if first.only else ""
+    more, verb = (f" and {len(others):,} more", "have") if others else ("", "has")
+    return f"Of all layers, {printable(first.name)}{more}{line}{only} {verb} the most of the difference"
 
 
 def _items(sides: tuple[Runtime, Runtime]) -> Items | None:

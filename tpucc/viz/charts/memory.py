@@ -25,19 +25,19 @@ LINE = 15.0
 KEY = "memory"
 
 
-def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0) -> str:
+def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0, rows: int = 0) -> str:
     """Every stay of a buffer as a rectangle, time to the right and rows upwards; the peak and its lower bound as lines.
 
     `starts` and `ends` are the cycles of each instruction, `cycles` the makespan. The axis ends there, or at the cycle `until`, if that is
-    later.
+    later. With `rows`, the other axis ends at that row at least, and the map has its greatest height, so that two maps can be compared.
     """
     drawn = _largest(program, starts, ends)
     head = heading(
         _title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn), most=WIDTH - 2 * EDGE
     )
-    top, height = EDGE + head.height + 26, _height(program)
+    top, height = EDGE + head.height + 26, HIGH if rows else _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, WIDTH - RIGHT)
-    up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)
+    up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
     rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
     parts = [
         head.markup,

@@ -6,6 +6,7 @@ It is a document with `page.css` of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import resources
 
 from tpucc.diagnostics import printable
@@ -57,7 +58,7 @@ def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
     if any(layer.cycles.difference for layer in found.layers):
         yield "layers", "Layers", _layers(found)
     yield "timelines", "Timelines", _both(found, (a, b), _timeline)
-    yield "buffers", "Unified buffer", _both(found, (a, b), _memory)
+    yield "buffers", "Unified buffer", _both(found, (a, b), partial(_memory, max(side.program.peak_rows for side in (a, b))))
     differing = [(name, pair) for name, pair in found.counts.items() if pair.difference]
     if differing:
         rows = [joined([_row_name(name), *_cells(*numbers(pair))]) for name, pair in differing]
@@ -132,9 +133,9 @@ def _timeline(runtime: Runtime, seconds: float) -> str:
     return timeline_svg(runtime.program, times_of(runtime), _cycles(runtime, seconds))
 
 
-def _memory(runtime: Runtime, seconds: float) -> str:
+def _memory(rows: int, runtime: Runtime, seconds: float) -> str:
     times = runtime.timeline
-    return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds))
+    return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds), rows)
 
 
 def _cycles(runtime: Runtime, seconds: float) -> int:
