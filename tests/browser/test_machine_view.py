@@ -110,6 +110,41 @@ def same_rows(shown: dict[str, Any], whole: Interpreter, index: int, verb: str) 
     return len(found)
 
 
+WRITTEN = f"""() => {{
+  const slider = document.querySelector("[aria-label='time, in events']");
+  return Array.from({{ length: Number(slider.max) + 1 }}).flatMap((_, event) => {{
+    slider.value = event;
+    slider.dispatchEvent(new Event("input"));
+    const time = Number(document.querySelector(".cycle").textContent.match(/[\\d,]+/)[0].replaceAll(",", ""));
+    const {{ buffer, accumulators, host }} = ({SHOWN})();
+    const written = (box, operands) => operands.filter(({{ verb }}) => verb.endsWith("wrote")).flatMap(({{ rows }}) => rows.map((row) => [time, box, ...row]));
+    return Object.entries({{ buffer, accumulators, host }}).flatMap(([box, operands]) => written(box, operands));
+  }});
+}}"""
+
+
+@pytest.mark.parametrize("stem", ["02_iris", "04_digits_mlp"])
+def test_rows_that_nothing_happens_to_are_those_of_the_simulator_in_every_cycle(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
+    """None of them is overwritten: each has the value of the last write that was complete by then."""
+    runtime, inputs = compiled(stem)
+    program, times = runtime.program, runtime.timeline
+    complete = times.end + program.target.pipeline_cycles * effects(program.instructions).multiplies
+    page = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path), "view=machine")
+    shown = page.evaluate(WRITTEN)
+    whole, states = runtime.begun(inputs), dict[tuple[str, int], list[tuple[int, list[int]]]]()
+    wanted = {(box, row): len(values) for _, box, row, values in shown}
+    memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
+    for index in range(len(program.instructions)):
+        whole.execute(index)
+        for (box, row), lanes in wanted.items():
+            values, known = memories[box][row, :lanes].tolist(), states.setdefault((box, row), [])
+            if not known or known[-1][1] != values:
+                known.append((int(complete[index]), values))
+    for time, box, row, values in shown:
+        assert values == [found for cycle, found in states[box, row] if cycle <= time][-1], (time, box, row)
+    assert {box for _, box, _, _ in shown} == {"buffer", "accumulators", "host"}
+
+
 def test_forward_and_back_come_to_the_same_states_through_a_whole_run(open_page: OpenPage, tmp_path: Path) -> None:
     """Every instruction forward by key, then back to the first: at each of them the view is what it was."""
     runtime, _ = compiled("04_digits_mlp")
