@@ -117,8 +117,8 @@ WRITTEN = f"""() => {{
     slider.dispatchEvent(new Event("input"));
     const time = Number(document.querySelector(".cycle").textContent.match(/[\\d,]+/)[0].replaceAll(",", ""));
     const {{ buffer, accumulators, host }} = ({SHOWN})();
-    const written = (box, operands) => operands.filter(({{ verb }}) => verb.endsWith("wrote")).flatMap(({{ rows }}) => rows.map((row) => [time, box, ...row]));
-    return Object.entries({{ buffer, accumulators, host }}).flatMap(([box, operands]) => written(box, operands));
+    const operands = Object.entries({{ buffer, accumulators, host }}).flatMap(([box, own]) => own.map((one) => ({{ box, ...one }})));
+    return operands.filter(({{ verb }}) => verb.endsWith("wrote")).flatMap(({{ box, rows }}) => rows.map((row) => [time, box, ...row]));
   }});
 }}"""
 
