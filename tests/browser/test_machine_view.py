@@ -93,7 +93,7 @@ def test_what_is_shown_as_an_instruction_begins_is_the_simulators_memory(stem: s
             start = int(times.start[index])
             latest = int((times.tiles.taken <= start).sum()) - 1
             assert shown["tiles"][0] == (f"in use: tile {numbers[latest]}" if latest >= 0 else "in use: none")
-            shifted = np.pad(times.tiles.shifting <= start, (0, len(numbers) - len(times.tiles.shifting)))
+            shifted = np.pad(times.tiles.shifted <= start, (0, len(numbers) - len(times.tiles.shifted)))
             assert shown["fifo"] == numbers[(times.tiles.arrived <= start) & ~shifted].tolist()
             if touched.multiplies[index]:
                 assert numbers[resolve(records, touched).fetch[index]] == whole.tile == numbers[latest]
@@ -143,6 +143,26 @@ def test_rows_that_nothing_happens_to_are_those_of_the_simulator_in_every_cycle(
     for time, box, row, values in shown:
         assert values == [found for cycle, found in states[box, row] if cycle <= time][-1], (time, box, row)
     assert {box for _, box, _, _ in shown} == {"buffer", "accumulators", "host"}
+
+
+WAITING = """() => {
+  const slider = document.querySelector("[aria-label='time, in events']");
+  return Array.from({ length: 150 }).flatMap((_, event) => {
+    slider.value = event;
+    slider.dispatchEvent(new Event("input"));
+    const waits = document.querySelector("[data-part=memory] .does").textContent.includes("for a place in the FIFO");
+    return waits ? [[".tile-here", ".free", ".shifting"].map((what) => document.querySelectorAll(`[data-part=fifo] ${what}`).length)] : [];
+  });
+}"""
+
+
+def test_while_the_fetch_waits_for_a_place_in_the_fifo_none_is_free(open_page: OpenPage, tmp_path: Path) -> None:
+    """The tile that is shifted holds its own until it is in the shadow weights."""
+    runtime, _ = compiled("05_digits_cnn")
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    shown = page.evaluate(WAITING)
+    assert {(places, free) for places, free, _ in shown} == {(runtime.program.target.weight_fifo_tiles, 0)}
+    assert {shifting for _, _, shifting in shown} == {0, 1}
 
 
 def test_forward_and_back_come_to_the_same_states_through_a_whole_run(open_page: OpenPage, tmp_path: Path) -> None:

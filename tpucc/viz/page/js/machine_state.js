@@ -129,7 +129,7 @@ const machineState = (() => {
     return {
       time,
       units: found,
-      fifo: Array.from({ length: Math.max(0, fetched - moved) }, (_, place) => moved + place).filter((number) => number !== shifting),
+      fifo: Array.from({ length: Math.max(0, fetched - moved) }, (_, place) => moved + place),
       shifting,
       coming: found[FETCH].does === "works" ? fetched : -1,
       shadow: moved - 1 > latest ? moved - 1 : -1,
