@@ -133,6 +133,36 @@ def test_of_the_shifts_those_of_lit_tiles_are_lit(open_page: OpenPage) -> None:
     assert darkness(page, "timeline", shifts) == [255, 255]
 
 
+DRAWN = """(() => {
+  window.drawn = [];
+  const { fillText, stroke } = CanvasRenderingContext2D.prototype;
+  Object.assign(CanvasRenderingContext2D.prototype, {
+    fillText(text, ...place) { window.drawn.push(text); fillText.call(this, text, ...place); },
+    stroke() { window.drawn.push("line"); stroke.call(this); },
+  });
+})()"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "names"),
+    [(10, ["peak = lower bound"]), (9, ["peak, lower bound (dashed)"]), (4, ["peak", "lower bound"]), (0, ["peak"])],
+)
+def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(bound: int, names: list[str], open_page: OpenPage) -> None:
+    page = with_scripts(
+        open_page,
+        *("words", "tips", "axis", "buffer"),
+        body=f"<canvas id='buffer' {WIDE.replace('163', '114')}></canvas><p id='rows'></p><p id='peak'></p>",
+        stubs=VIEW,
+        buffers=[{"name": "block", "kind": "vector", "row": 6, "rows": 4, "from": 0, "to": 900, "first": 0, "last": 1}],
+        machine={"peak_rows": 10, "lower_bound_rows": bound, "buffer_rows": 96},
+    )
+    page.evaluate(DRAWN)
+    page.evaluate("buffer.start(); buffer.paint()")
+    drawn = page.evaluate("window.drawn")
+    assert drawn[-len(names) - 1 :] == ["block", *names]
+    assert drawn[-len(names) - 2] == "line"
+
+
 FILLS = MODEL["layers"][0]["fills"]
 
 
