@@ -93,7 +93,7 @@ def test_what_is_shown_as_an_instruction_begins_is_the_simulators_memory(stem: s
             start = int(times.start[index])
             latest = int((times.tiles.taken <= start).sum()) - 1
             assert shown["tiles"][0] == (f"in use: tile {numbers[latest]}" if latest >= 0 else "in use: none")
-            shifted = np.pad(times.tiles.shifting <= start, (0, len(numbers) - len(times.tiles.shifting)))
+            shifted = np.pad(times.tiles.shifted <= start, (0, len(numbers) - len(times.tiles.shifted)))
             assert shown["fifo"] == numbers[(times.tiles.arrived <= start) & ~shifted].tolist()
             if touched.multiplies[index]:
                 assert numbers[resolve(records, touched).fetch[index]] == whole.tile == numbers[latest]
@@ -108,6 +108,61 @@ def same_rows(shown: dict[str, Any], whole: Interpreter, index: int, verb: str) 
     for name, (row, values) in found:
         assert memories[name][row, : len(values)].tolist() == values, (index, name, row)
     return len(found)
+
+
+WRITTEN = f"""() => {{
+  const slider = document.querySelector("[aria-label='time, in events']");
+  return Array.from({{ length: Number(slider.max) + 1 }}).flatMap((_, event) => {{
+    slider.value = event;
+    slider.dispatchEvent(new Event("input"));
+    const time = Number(document.querySelector(".cycle").textContent.match(/[\\d,]+/)[0].replaceAll(",", ""));
+    const {{ buffer, accumulators, host }} = ({SHOWN})();
+    const operands = Object.entries({{ buffer, accumulators, host }}).flatMap(([box, own]) => own.map((one) => ({{ box, ...one }})));
+    return operands.filter(({{ verb }}) => verb.endsWith("wrote")).flatMap(({{ box, rows }}) => rows.map((row) => [time, box, ...row]));
+  }});
+}}"""
+
+
+@pytest.mark.parametrize("stem", ["02_iris", "04_digits_mlp"])
+def test_rows_that_nothing_happens_to_are_those_of_the_simulator_in_every_cycle(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
+    """None of them is overwritten: each has the value of the last write that was complete by then."""
+    runtime, inputs = compiled(stem)
+    program, times = runtime.program, runtime.timeline
+    complete = times.end + program.target.pipeline_cycles * effects(program.instructions).multiplies
+    page = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path), "view=machine")
+    shown = page.evaluate(WRITTEN)
+    whole, states = runtime.begun(inputs), dict[tuple[str, int], list[tuple[int, list[int]]]]()
+    wanted = {(box, row): len(values) for _, box, row, values in shown}
+    memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
+    for index in range(len(program.instructions)):
+        whole.execute(index)
+        for (box, row), lanes in wanted.items():
+            values, known = memories[box][row, :lanes].tolist(), states.setdefault((box, row), [])
+            if not known or known[-1][1] != values:
+                known.append((int(complete[index]), values))
+    for time, box, row, values in shown:
+        assert values == [found for cycle, found in states[box, row] if cycle <= time][-1], (time, box, row)
+    assert {box for _, box, _, _ in shown} == {"buffer", "accumulators", "host"}
+
+
+WAITING = """() => {
+  const slider = document.querySelector("[aria-label='time, in events']");
+  return Array.from({ length: 150 }).flatMap((_, event) => {
+    slider.value = event;
+    slider.dispatchEvent(new Event("input"));
+    const waits = document.querySelector("[data-part=memory] .does").textContent.includes("for a place in the FIFO");
+    return waits ? [[".tile-here", ".free", ".shifting"].map((what) => document.querySelectorAll(`[data-part=fifo] ${what}`).length)] : [];
+  });
+}"""
+
+
+def test_while_the_fetch_waits_for_a_place_in_the_fifo_none_is_free(open_page: OpenPage, tmp_path: Path) -> None:
+    """The tile that is shifted holds its own until it is in the shadow weights."""
+    runtime, _ = compiled("05_digits_cnn")
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    shown = page.evaluate(WAITING)
+    assert {(places, free) for places, free, _ in shown} == {(runtime.program.target.weight_fifo_tiles, 0)}
+    assert {shifting for _, _, shifting in shown} == {0, 1}
 
 
 def test_forward_and_back_come_to_the_same_states_through_a_whole_run(open_page: OpenPage, tmp_path: Path) -> None:

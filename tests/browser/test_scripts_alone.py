@@ -68,6 +68,23 @@ def test_turns_of_tiles_are_ordinals_and_their_rows_add_up(open_page: OpenPage) 
     assert page.evaluate("words.title({ kind: 'tile', id: 0, place: 5 })") == "tile (2, 1) of fc"
 
 
+@pytest.mark.parametrize(
+    ("groups", "weights", "fills", "full"),
+    [
+        (4, [9, 4], [[tile, 4, 4] for tile in range(9)], "; 25 % full"),
+        (3, [1, 12], [[tile, 3, 4] for tile in range(3)], "; 25 % full"),
+        (8, [1, 8], [[tile, 4, 4] for tile in range(4)], ""),
+    ],
+)
+def test_a_tile_of_a_grouped_convolution_has_weights_within_groups_alone(
+    groups: int, weights: list[int], fills: list[list[int]], full: str, open_page: OpenPage
+) -> None:
+    """Only what is known is said: of tiles that are parts in both directions some have more weights, others none."""
+    page = with_scripts(open_page, "words", layers=[{**MODEL["layers"][0], "kind": "conv", "weights": weights, "fills": fills}])
+    said = page.evaluate("words.about({ kind: 'tile', id: 0, place: 1 })")[0]
+    assert said.endswith(f"of the weights, laid out with zeros between their {groups} groups{full}.")
+
+
 def test_origins_are_linked_to_their_parts_and_wholes(open_page: OpenPage) -> None:
     """0 is fused of 1 and 2; 3 is the text of 1 in another call; 4 and 5 have no place in the source."""
     places: list[tuple[list[int], list[int]]] = [([1, 2], [7]), ([1], [7]), ([2], []), ([1], [8]), ([], []), ([], [])]

@@ -139,3 +139,22 @@ def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage
     assert "rewrite 2 of" in pane.inner_text()
     sides.first.locator(".box").last.click()
     assert page.evaluate("window.tpucc.selection().kind") == "line"
+
+
+CHANGED = """() => [...document.querySelectorAll(".rewrite figure")].map((figure) => {
+  const frame = figure.getBoundingClientRect();
+  const boxes = [...figure.querySelectorAll(".box:not(:has([stroke-dasharray]))")].map((box) => box.getBoundingClientRect());
+  const [top, bottom] = [Math.min(...boxes.map((box) => box.top)), Math.max(...boxes.map((box) => box.bottom))];
+  return bottom - top > frame.height || (top >= frame.top && bottom <= frame.bottom);
+})"""
+
+
+def test_what_a_rewrite_changed_is_in_sight(tmp_path: Path, open_page: OpenPage) -> None:
+    """In every stage that has pictures, before and after, whole if the frame is high enough."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=passes")
+    seen = []
+    for button in page.locator(".stages button").all():
+        button.click()
+        seen.append(page.evaluate(CHANGED))
+    assert any(seen)
+    assert all(all(sides) for sides in seen), seen

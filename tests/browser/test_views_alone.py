@@ -133,14 +133,44 @@ def test_of_the_shifts_those_of_lit_tiles_are_lit(open_page: OpenPage) -> None:
     assert darkness(page, "timeline", shifts) == [255, 255]
 
 
+DRAWN = """(() => {
+  window.drawn = [];
+  const { fillText, stroke } = CanvasRenderingContext2D.prototype;
+  Object.assign(CanvasRenderingContext2D.prototype, {
+    fillText(text, ...place) { window.drawn.push(text); fillText.call(this, text, ...place); },
+    stroke() { window.drawn.push("line"); stroke.call(this); },
+  });
+})()"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "names"),
+    [(10, ["peak = lower bound"]), (9, ["peak, lower bound (dashed)"]), (4, ["peak", "lower bound"]), (0, ["peak"])],
+)
+def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(bound: int, names: list[str], open_page: OpenPage) -> None:
+    page = with_scripts(
+        open_page,
+        *("words", "tips", "axis", "buffer"),
+        body=f"<canvas id='buffer' {WIDE.replace('163', '114')}></canvas><p id='rows'></p><p id='peak'></p>",
+        stubs=VIEW,
+        buffers=[{"name": "block", "kind": "vector", "row": 6, "rows": 4, "from": 0, "to": 900, "first": 0, "last": 1}],
+        machine={"peak_rows": 10, "lower_bound_rows": bound, "buffer_rows": 96},
+    )
+    page.evaluate(DRAWN)
+    page.evaluate("buffer.start(); buffer.paint()")
+    drawn = page.evaluate("window.drawn")
+    assert drawn[-len(names) - 1 :] == ["block", *names]
+    assert drawn[-len(names) - 2] == "line"
+
+
 FILLS = MODEL["layers"][0]["fills"]
 
 
-def tiles(open_page: OpenPage) -> Page:
-    """Two layers with tiles, of which the second has more, and a third without."""
+def tiles(open_page: OpenPage, **many: Any) -> Page:
+    """Two layers with tiles, of which the second has more, and a third without; `many` are changes to the second."""
     layers = [
         {"name": "few", "weights": [4, 7], "fills": FILLS[:2], "choice": "", "origin": 0},
-        {"name": "many", "weights": [9, 7], "fills": FILLS, "choice": "", "origin": 0},
+        {"name": "many", "weights": [9, 7], "fills": FILLS, "choice": "", "origin": 0, **many},
         {"name": "none", "weights": [0, 0], "fills": [], "choice": "", "origin": 0},
     ]
     fetches = [
@@ -150,6 +180,12 @@ def tiles(open_page: OpenPage) -> Page:
     page = with_scripts(open_page, "words", "tips", "tiles", body="<div id='view-tiles'></div>", stubs=VIEW, layers=layers, fetches=fetches)
     page.evaluate("tiles.start()")
     return page
+
+
+def test_the_zeros_between_groups_fill_no_tile(open_page: OpenPage) -> None:
+    head, note, _ = tiles(open_page, kind="conv", weights=[3, 7]).locator("#view-tiles p").all_text_contents()
+    assert head.endswith(" 3 inputs × 7 outputs in 3 groups: 6 tiles, 22 % full.")
+    assert note.endswith(" In the filled part are zeros between the groups.")
 
 
 def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_page: OpenPage) -> None:

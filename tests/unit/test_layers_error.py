@@ -66,6 +66,19 @@ def test_a_histogram_counts_every_value_however_it_grew(spread: float) -> None:
     assert found.stop > max(metered(*batches).limits)
 
 
+@pytest.mark.parametrize(
+    ("zero_point", "ends", "beyond"), [(-1, [64.0, 64.2], 65.0), (0, [-64.0, -64.2], -65.0)], ids=["the upper end", "the lower end"]
+)
+def test_only_what_saturates_is_in_bins_beyond_the_integers(zero_point: int, ends: list[float], beyond: float) -> None:
+    """The ends, 64 and -64, are edges of bins: what rounds to them is in the bin within, also after bins have become one."""
+    held = Quantisation(0.5, zero_point)
+    for batches in ([np.float32(ends)], [np.float32(ends), np.float32([beyond])], [np.float32([beyond * 40]), np.float32(ends)]):
+        error = metered(*batches, held=held)
+        starts = error.histogram.start + error.histogram.width * np.arange(len(error.histogram.counts))
+        outside = (starts >= error.limits[1]) | (starts + error.histogram.width <= error.limits[0])
+        assert np.array(error.histogram.counts)[outside].sum() == len(batches) - 1 == round(error.saturated * error.values)
+
+
 def test_signal_and_noise_by_hand() -> None:
     """0.3 rounds to one step, 0.5; 1.0 is exact; 100 is beyond the last integer, 117 steps or 58.5."""
     error = metered(np.float32([0.3, 1.0, 100.0, -80.0]))

@@ -127,7 +127,9 @@ class ErrorMeter:
         self._above += int(np.count_nonzero(steps > self._bounds[1]))
         low, high = float(exact.min()), float(exact.max())
         self._seen = min(self._seen[0], low), max(self._seen[1], high)
-        self._counter.add(exact, low, high)
+        fits = (steps >= self._bounds[0]) & (steps <= self._bounds[1])
+        inside = np.clip(exact, self.limits[0], np.nextafter(self.limits[1], -np.inf))  # what fits is in no bin beyond the range
+        self._counter.add(np.where(fits, inside, exact), low, high)
         self._noise.add(exact, self._real(integers))
 
     def add_alone(self, real: AnyArray, integers: DeviceInts) -> None:

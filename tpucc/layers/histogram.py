@@ -17,7 +17,8 @@ BINS = 64
 class Histogram:
     """How many values lie in each bin: bin i is [start + i · width, start + (i + 1) · width).
 
-    The bins cover the values and the range of the integers. `width` is a power of two and `start` a multiple of it.
+    The bins cover the values and the range of the integers. A layer's value that rounds to an end of this range lies in the bin within.
+    `width` is a power of two and `start` a multiple of it.
     """
 
     start: float

@@ -39,25 +39,43 @@ const buffer = (() => {
     context.beginPath();
     context.rect(axis.LEFT, TOP - 2, width - axis.LEFT - axis.RIGHT, inside() + 4);
     context.clip();
-    for (const index of seen) block(context, buffers[index], index, x, y, width);
-    limits(context, width, y);
+    for (const index of seen) block(context, buffers[index], index, x, y);
+    const named = limits(context, width, y);
+    for (const index of seen) name(context, buffers[index], index, x, y, width);
+    for (const [text, at] of named) haloed(context, text, "alarm", "paper", width - axis.RIGHT - 4, at + 13, "end");
     context.restore();
     told(seen, y);
   }
 
-  function block(context, { name, kind, row, rows, from, to }, index, x, y, width) {
+  function block(context, { kind, row, rows, from, to }, index, x, y) {
     const [left, right, top, bottom] = [x(from), x(to), y(row + rows), y(row)];
     const [wide, tall] = [Math.max(1, right - left), Math.max(1, bottom - top)];
     const on = !lit || lit.buffers.has(index);
     context.globalAlpha = on ? 1 : FADED;
     context.lineWidth = lit && on ? 2 : 1;
     area(context, left, top, wide, tall, kind);
-    const visible = Math.min(right, width) - Math.max(left, axis.LEFT);
-    if (tall >= 14 && visible > 40 && context.measureText(name).width < visible - 8) {
-      context.fillStyle = colours.of("ink");
-      context.fillText(name, Math.max(left, axis.LEFT) + 4, (Math.max(top, TOP) + Math.min(bottom, canvas.clientHeight)) / 2 + 4);
-    }
     context.globalAlpha = 1;
+  }
+
+  /** A buffer's name, if its block has room for it. */
+  function name(context, { name: text, kind, row, rows, from, to }, index, x, y, width) {
+    const [top, bottom, left] = [y(row + rows), y(row), Math.max(x(from), axis.LEFT)];
+    const visible = Math.min(x(to), width) - left;
+    if (bottom - top < 14 || visible <= 40 || context.measureText(text).width >= visible - 8) return;
+    context.globalAlpha = !lit || lit.buffers.has(index) ? 1 : FADED;
+    haloed(context, text, "ink", kind, left + 4, (Math.max(top, TOP) + Math.min(bottom, canvas.clientHeight)) / 2 + 4);
+    context.globalAlpha = 1;
+  }
+
+  /** A text that lines behind it don't run through. */
+  function haloed(context, text, ink, behind, x, y, align = "start") {
+    context.textAlign = align;
+    context.strokeStyle = colours.of(behind);
+    context.lineWidth = 3;
+    context.strokeText(text, x, y);
+    context.fillStyle = colours.of(ink);
+    context.fillText(text, x, y);
+    context.textAlign = "start";
   }
 
   /** An outlined rectangle; one without room for an outline has its strong colour all over. */
@@ -69,18 +87,17 @@ const buffer = (() => {
     if (outlined) context.strokeRect(left + 0.5, top + 0.5, wide - 1, tall - 1);
   }
 
-  /** The lines of the peak and of the lower bound, named at their right ends. */
+  /** The lines of the peak and of the lower bound; returns their names, each with the height of the line that it stands below. */
   function limits(context, width, y) {
-    const [peak, bound] = [machine.peak_rows, machine.lower_bound_rows];
-    if (peak === bound) {
-      limit(context, width, y(peak), [], "peak = lower bound");
-      return;
-    }
-    limit(context, width, y(peak), [], "peak");
-    if (bound) limit(context, width, y(bound), [6, 4], y(bound) - y(peak) > 14 ? "lower bound" : "");
+    const [peak, bound] = [y(machine.peak_rows), y(machine.lower_bound_rows)];
+    limit(context, width, peak, []);
+    if (peak === bound) return [["peak = lower bound", peak]];
+    if (!machine.lower_bound_rows) return [["peak", peak]];
+    limit(context, width, bound, [6, 4]);
+    return bound - peak > 16 ? [["peak", peak], ["lower bound", bound]] : [["peak, lower bound (dashed)", bound]];
   }
 
-  function limit(context, width, y, dashes, name) {
+  function limit(context, width, y, dashes) {
     context.strokeStyle = colours.of("alarm");
     context.lineWidth = 1.5;
     context.setLineDash(dashes);
@@ -89,13 +106,6 @@ const buffer = (() => {
     context.lineTo(width, y);
     context.stroke();
     context.setLineDash([]);
-    context.textAlign = "end";
-    context.strokeStyle = colours.of("paper");
-    context.lineWidth = 3;
-    context.strokeText(name, width - axis.RIGHT - 4, y + 13);
-    context.fillStyle = colours.of("alarm");
-    context.fillText(name, width - axis.RIGHT - 4, y + 13);
-    context.textAlign = "start";
   }
 
   /** Round row numbers with a grid. */

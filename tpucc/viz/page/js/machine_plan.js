@@ -86,10 +86,10 @@ const machinePlan = (() => {
   }
 
   const contents = {
-    fifo: ({ fifo, coming }) => [
-      `${fifo.join()} ${coming}`,
+    fifo: ({ fifo, coming, shifting }) => [
+      `${fifo.join()} ${coming} ${shifting}`,
       () => [
-        ...fifo.map((number) => dom.make("span", { class: "tile-here" }, tile(number))),
+        ...fifo.map((number) => dom.make("span", { class: `tile-here${number === shifting ? " shifting" : ""}` }, tile(number))),
         ...(coming >= 0 ? [dom.make("span", { class: "tile-here coming" }, tile(coming))] : []),
         ...Array.from({ length: Math.max(0, data.fifo - fifo.length - (coming >= 0 ? 1 : 0)) }, () => dom.make("span", { class: "tile-here free" }, "–")),
       ],

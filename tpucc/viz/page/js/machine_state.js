@@ -129,7 +129,7 @@ const machineState = (() => {
     return {
       time,
       units: found,
-      fifo: Array.from({ length: Math.max(0, fetched - moved) }, (_, place) => moved + place).filter((number) => number !== shifting),
+      fifo: Array.from({ length: Math.max(0, fetched - moved) }, (_, place) => moved + place),
       shifting,
       coming: found[FETCH].does === "works" ? fetched : -1,
       shadow: moved - 1 > latest ? moved - 1 : -1,
@@ -142,29 +142,43 @@ const machineState = (() => {
   /** When others may use what an instruction of a unit has made. */
   const complete = (index, unit) => code.end[index] + (unit === MATRIX ? data.pipeline : 0);
 
+  /** The instructions that write rows of a box, in the order in which others may use what they wrote, and when that is. */
+  function writing(box) {
+    const items = order.filter((index) => rows[index] && data.paths[code.opcode[index]].at(-1)?.[1] === box);
+    const completed = (index) => complete(index, model.opcodes[code.opcode[index]].unit);
+    items.sort((a, b) => completed(a) - completed(b) || a - b);
+    return { items, ends: items.map(completed) };
+  }
+
+  const writers = Object.fromEntries([...new Set(data.boxes ?? [])].map((box) => [box, writing(box)]));
+
+  const operands = (index, found, verb, how) => found.map(({ box, rows: own }) => ({ box, index, verb, how, rows: own }));
+
   /** What a unit reads and writes now, with the memory of each: of the instruction it works on, and of the last one while its sums drain. */
   function current(unit, { does, item, last }, time) {
-    const { name } = data.units[unit];
     const working = does === "works";
     const index = working ? item : last;
     const step = steps.get(index);
-    if (unit === SHIFT || !step) return [];
-    const reads = working ? step.reads.map(({ box, rows: read }) => ({ box, index, verb: `${name} reads`, how: "read", rows: read })) : [];
-    const end = complete(index, unit);
-    return [...reads, ...step.writes.map(({ box, rows: written }) => ({ box, index, end, ...(end <= time ? { verb: `${name} wrote`, how: "written" } : { verb: `${name} writes`, how: "coming" }), rows: written }))];
+    if (unit === SHIFT || !step || (!working && complete(index, unit) <= time)) return [];
+    const { name } = data.units[unit];
+    return [...(working ? operands(index, step.reads, `${name} reads`, "read") : []), ...operands(index, step.writes, `${name} writes`, "coming")];
+  }
+
+  /** What was written last in a box: nothing if its values are not recorded, as earlier ones may be overwritten. */
+  function written(box, time) {
+    const { items, ends } = writers[box];
+    const index = items[until(ends, time) - 1];
+    const name = data.units[model.opcodes[code.opcode[index]]?.unit]?.name;
+    return operands(index, steps.get(index)?.writes ?? [], `${name} wrote`, "written");
   }
 
   /** The operands that each memory shows: of the units at work; where none touches it, what was written last. */
   function lines(found, time) {
     const shown = {};
-    const last = {};
     for (const [unit, state] of Object.entries(found)) {
-      for (const line of current(Number(unit), state, time)) {
-        if (line.how !== "written") (shown[line.box] ??= []).push(line);
-        else if (!(last[line.box]?.end >= line.end)) last[line.box] = line;
-      }
+      for (const line of current(Number(unit), state, time)) (shown[line.box] ??= []).push(line);
     }
-    for (const [box, line] of Object.entries(last)) shown[box] ??= [line];
+    for (const box of Object.keys(writers)) shown[box] ??= written(box, time);
     return shown;
   }
 

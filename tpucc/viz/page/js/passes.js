@@ -68,6 +68,15 @@ const passes = (() => {
     return dom.make("figure", { click: hold, tabindex: "0" }, dom.make("figcaption", {}, name), picture);
   }
 
+  /** Scrolls a picture so that the middle of its changed boxes, those without dashes, is in the middle of its frame. */
+  function centre(figure) {
+    const changed = [...figure.querySelectorAll(".box:not(:has([stroke-dasharray]))")].map((box) => box.getBoundingClientRect());
+    if (!changed.length) return;
+    const { left, top } = figure.getBoundingClientRect();
+    const middle = (low, high) => (Math.min(...changed.map((box) => box[low])) + Math.max(...changed.map((box) => box[high]))) / 2;
+    figure.scrollTo(figure.scrollLeft + middle("left", "right") - left - figure.clientWidth / 2, figure.scrollTop + middle("top", "bottom") - top - figure.clientHeight / 2);
+  }
+
   /** Shows one rewrite of the stage, before and after, and the way to the others. */
   function showRewrite(wanted = 0) {
     const drawn = drawnOf(stage);
@@ -81,6 +90,7 @@ const passes = (() => {
     const turns = drawn.length > 1 ? [turn("‹", "the rewrite before", -1), turn("›", "the next rewrite", 1)] : [];
     const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${likes}. Dashed boxes are around it.`;
     pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), dom.make("div", { class: "sides" }, side(drawn[at], "before"), side(drawn[at], "after")));
+    pane.querySelectorAll("figure").forEach(centre);
   }
 
   function choose(number) {
@@ -120,8 +130,15 @@ const passes = (() => {
     choose(0);
   }
 
+  /** Draws what waits for the view to be shown: the rows, and where the pictures are scrolled to. */
+  function shown() {
+    if (!rows) return;
+    light(selection.current(), selection.lit(), "");
+    panel.querySelectorAll(".rewrite figure").forEach(centre);
+  }
+
   /** Goes to the stage `step` further on. */
   const move = (step) => panel && choose(Math.min(stages.length - 1, Math.max(0, stage + step)));
 
-  return { start, move, shown: () => rows && light(selection.current(), selection.lit(), "") };
+  return { start, move, shown };
 })();

@@ -46,8 +46,9 @@ const tiles = (() => {
   function head(id) {
     const { fills, weights, choice } = model.layers[id];
     const used = fills.reduce((sum, [, rows, columns]) => sum + rows * columns, 0);
-    const full = words.percent(used, fills.length * model.machine.mxu ** 2);
-    const size = `${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs`;
+    const groups = words.groupsOf(model.layers[id]);
+    const full = words.percent(used / groups, fills.length * model.machine.mxu ** 2);
+    const size = `${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs${groups > 1 ? ` in ${words.number(groups)} groups` : ""}`;
     picker.value = id;
     const said = ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`;
     return dom.make("p", {}, picker, ...tips.sentence(said));
@@ -91,7 +92,8 @@ const tiles = (() => {
   function draw(id) {
     shown = id;
     const few = model.layers[id].fills.length <= MOST;
-    const note = few ? "The filled part of a tile is used, the rest is padding; the number is its turn in the layer." : "Too many tiles to draw.";
+    const zeros = words.groupsOf(model.layers[id]) > 1 ? " In the filled part are zeros between the groups." : "";
+    const note = few ? `The filled part of a tile is used, the rest is padding; the number is its turn in the layer.${zeros}` : "Too many tiles to draw.";
     detail.replaceChildren(head(id), dom.make("p", {}, note), ...(few ? [grid(id)] : []));
   }
 

@@ -49,6 +49,22 @@ const words = (() => {
     return { row, column, across, inputs: [above, fills[place][1]], outputs: [column * machine.mxu, fills[place][2]] };
   }
 
+  /** The groups of a convolution: each of its tiles has the inputs of all groups, with zeros between different groups. */
+  function groupsOf({ kind, weights, fills }) {
+    const across = Math.ceil(weights[1] / machine.mxu);
+    const groups = fills.reduce((sum, [, rows], place) => sum + (place % across ? 0 : rows), 0) / weights[0];
+    return kind === "conv" && Number.isInteger(groups) ? groups : 1;
+  }
+
+  /** How full a tile is, in words; empty if it isn't known how many of its cells are between groups. */
+  function fullness(layer, place) {
+    const { fills } = layer;
+    const [, rows, columns] = fills[place];
+    const groups = groupsOf(layer);
+    const even = layer.weights[1] <= machine.mxu || fills.every(([, own]) => own < machine.mxu); // each has all outputs, or all inputs
+    return groups === 1 || even ? `; ${percent((rows * columns) / groups, machine.mxu ** 2)} full` : "";
+  }
+
   const DIAGRAMS = { graph: "operator graph", layers: "layer graph", program: "dataflow" };
 
   /** Where a box is, in words. */
@@ -138,8 +154,9 @@ const words = (() => {
   function ofTile(layer, place) {
     const { inputs, outputs } = tilePlace(layer, place);
     const own = fetches.filter((fetch) => fetch.layer === layer && fetch.place === place);
-    const full = percent(inputs[1] * outputs[1], machine.mxu ** 2);
-    const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of the weights; ${full} full.`];
+    const groups = groupsOf(layers[layer]);
+    const apart = groups > 1 ? `, laid out with zeros between their ${number(groups)} groups` : "";
+    const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of the weights${apart}${fullness(layers[layer], place)}.`];
     if (own.length) {
       const { read, turn } = own[0];
       const again = own.length > 1 ? ` ${own.length} times, first` : "";
@@ -194,5 +211,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, costed, carried, purpose };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, groupsOf, isHosts, costed, carried, purpose };
 })();
