@@ -90,8 +90,10 @@ def test_a_program_and_its_source_give_the_same_outputs(small: Path) -> None:
 def test_other_batches_run_in_rounds(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (10, 6)).astype(np.float32)
     Path("x.npz").write_bytes(npz_bytes({"x": x}))
-    assert run("run", small, "--input", "x.npz", "--output", "y.npz") == 0
-    assert "3 rounds" in capsys.readouterr().out
+    assert run("run", small, "--input", "x.npz", "--output", "y.npz", "--check") == 0
+    out = capsys.readouterr().out
+    assert "3 rounds" in out
+    assert "(36 elements, those of the padding included)" in " ".join(out.split())
     assert np.load("y.npz")["out"].shape == (10, 3)
 
 
