@@ -428,5 +428,7 @@ def test_a_code_may_be_typed_in_short(typed: str, found: str, capsys: pytest.Cap
 
 
 def test_an_unknown_code_gets_the_nearest_of_its_own_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "E9999") == 2
+    assert "tpucc explain without a code lists all" in capsys.readouterr().err
     assert run("explain", "V0205") == 2
     assert "did you mean V0204?" in capsys.readouterr().err

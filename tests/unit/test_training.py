@@ -307,6 +307,9 @@ def test_what_is_probably_a_mistake_gets_a_note(tmp_path: Path) -> None:
     ranged = path.read_text().replace("model net(x: f32[batch, 4])", "model net(x: f32[batch, 4] in [0.0, 1.0])")
     path.write_text(ranged)
     assert "outside [0, 1], the range that the source declares, and training takes them as they are" in notes(path, tmp_path)
+    assert "found -1 to 0:" in notes(
+        path, tmp_path, examples=examples() | {"x": np.full((50, 4), -0.0, np.float32) - np.eye(50, 4, dtype=np.float32)}
+    )
     np.savez(tmp_path / "net_test.npz", x=examples()["x"], label=examples()["label"])
     assert "net_test.npz: the held-out set has no array labels" in notes(path, tmp_path)
     assert refused(InputError, path, held_out=tmp_path / "net_test.npz") == "E0441"
