@@ -91,6 +91,12 @@ class Source:
         lines = self.text.split("\n")
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
 
+    def stretch(self, span: Span) -> str:
+        """The text of a span."""
+        lines = [self.line(number) for number in range(span.line, span.end_line + 1)]
+        lines[-1] = lines[-1][: span.end_column - 1]
+        return "\n".join([lines[0][span.column - 1 :], *lines[1:]])
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -374,7 +374,7 @@ def _parsed(value: object) -> int | float:
 
 
 def _wrong_value(field: str, value: object) -> UsageError:
-    return UsageError(Diagnostic("E0531", f"{field} of a target is {_meant(field)}, not {_cut(value)}"))
+    return UsageError(Diagnostic("E0531", f"{field} of a target is {_meant(field)}, not {_cut(value) or 'an empty text'}"))
 
 
 def number_text(value: int | float) -> str:

@@ -180,7 +180,11 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "training/initial.py": ("batch_norm, import constant, mul", "operators that multiply by a weight, which begins at 1"),
     "training/plan.py": ("import all_reduce, import constant, import state, import weight", NODES),
-    "training/session.py": ("import state", NODES),
+    "training/session.py": (
+        "cross_entropy, import state",
+        "a message about the logarithm of probabilities that aren't; and the nodes of states",
+    ),
+    "training/start.py": ("cross_entropy, softmax, softmax_cross_entropy", "the loss that a message proposes follows the model's end"),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),

@@ -95,6 +95,9 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
     layer = {"name": "a", "kind": "fc", "line": 1, "cycles": 1, "tiles": 1, "tops": 1.0, "breakdown": dict.fromkeys(PARTS, 25.0)}
     note = "(Each row is rounded by itself; as printed they add up to 99.2.)"
     assert [note in layer_table({"cycles": count, "layers": [layer] * count}) for count in (16, 4)] == [True, False]
+    shares = dict.fromkeys((key for key, _ in BREAKDOWN), 0.0) | dict.fromkeys((row.key for row in ROWS.values()), 9.96)
+    which = "as printed array active, the stall, the shift and the rows inside non-matrix add up to"
+    assert which in " ".join(breakdown_table({"breakdown": shares}).split())
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -90,8 +90,10 @@ def test_a_program_and_its_source_give_the_same_outputs(small: Path) -> None:
 def test_other_batches_run_in_rounds(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (10, 6)).astype(np.float32)
     Path("x.npz").write_bytes(npz_bytes({"x": x}))
-    assert run("run", small, "--input", "x.npz", "--output", "y.npz") == 0
-    assert "3 rounds" in capsys.readouterr().out
+    assert run("run", small, "--input", "x.npz", "--output", "y.npz", "--check") == 0
+    out = capsys.readouterr().out
+    assert "3 rounds" in out
+    assert "(36 elements, those of the padding included)" in " ".join(out.split())
     assert np.load("y.npz")["out"].shape == (10, 3)
 
 
@@ -426,5 +428,7 @@ def test_a_code_may_be_typed_in_short(typed: str, found: str, capsys: pytest.Cap
 
 
 def test_an_unknown_code_gets_the_nearest_of_its_own_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "E9999") == 2
+    assert "tpucc explain without a code lists all" in capsys.readouterr().err
     assert run("explain", "V0205") == 2
     assert "did you mean V0204?" in capsys.readouterr().err

@@ -66,6 +66,7 @@ Case = tuple[str, Any, tuple[TensorType, ...], str, tuple[int | str, ...], str]
 CODES = {f"E03{number:02}" for number in range(1, 16)}
 CASES: list[Case] = [
     ("matmul", NONE, (f32(64, 128), f32(256, 10)), "E0301", (0, 1), "128 is not 256"),
+    ("matmul", NONE, (f32(8, 3), f32(4, 8)), "E0301", (0, 1), "{1} @ {0} would fit"),
     ("matmul", NONE, (f32(4, 3), f32(5, 3)), "E0301", (0, 1), "transpose({1}, (1, 0)) would fit"),
     ("matmul", NONE, (f32(5, 4), f32(5, 3)), "E0301", (0, 1), "transpose({0}, (1, 0)) would fit"),
     ("matmul", NONE, (f32(), f32(5, 3)), "E0303", (0,), "scalar"),

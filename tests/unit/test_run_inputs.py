@@ -45,8 +45,22 @@ def test_one_array_is_the_input_of_a_model_with_one() -> None:
         two.run(np.zeros((2, 3)))
 
 
-def test_an_image_with_its_channels_first_is_told_how_to_turn() -> None:
-    exe = tpucc.compile_source("model m(image: f32[2, 6, 5, 3]) -> f32[2, 6, 5, 3]:\n    return relu(image)\n")
+@pytest.mark.parametrize(
+    ("row", "given", "mend"),
+    [
+        ((6, 5, 3), (2, 3, 6, 5), "images have their channels last here: x.transpose(0, 2, 3, 1)"),
+        ((64,), (64,), "one row is a batch of 1: x.reshape(1, 64)"),
+        ((8, 8, 1), (8, 8, 1), "one row is a batch of 1: x.reshape(1, 8, 8, 1)"),
+        ((64,), (50, 8, 8), "each row has as many values: x.reshape(50, 64)"),
+        ((8, 8, 1), (50, 8, 8), "each row has as many values: x.reshape(50, 8, 8, 1)"),
+        ((64,), (64, 50), "x.T has a row for each of its 50 columns"),
+        ((64,), (50, 63), "n is any number of rows"),
+        ((64,), (), "n is any number of rows"),
+    ],
+)
+def test_an_input_of_another_shape_is_told_how_to_fit(row: tuple[int, ...], given: tuple[int, ...], mend: str) -> None:
+    sizes = ", ".join(map(str, (2, *row)))
+    exe = tpucc.compile_source(f"model m(x: f32[{sizes}]) -> f32[{sizes}]:\n    return relu(x)\n")
     with pytest.raises(tpucc.InputError) as caught:
-        exe.run(np.zeros((2, 3, 6, 5), np.float32))
-    assert caught.value.diagnostics[0].help == ("images have their channels last here: image.transpose(0, 2, 3, 1)",)
+        exe.run(np.zeros(given, np.float32))
+    assert caught.value.diagnostics[0].help == (mend,)

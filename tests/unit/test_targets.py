@@ -131,6 +131,7 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
         ("mxu", "wide", "mxu of a target is an integer from 1 to 1,024, not wide"),
         ("mxu", "3.5", "mxu of a target is an integer from 1 to 1,024, not 3.5"),
         ("mxu", True, "not True"),
+        ("mxu", "", "not an empty text"),
         ("mxu", "nan", "not nan"),
         ("mxu", "1e400", "not 1e400"),
         ("mxu", "2048", "mxu must be an integer from 1 to 1,024, and is 2048"),

@@ -225,7 +225,31 @@ def test_no_gradient_goes_through_integers(tmp_path: Path) -> None:
 
 def test_a_source_without_training_says_what_to_write(tmp_path: Path) -> None:
     text = NETWORK[: NETWORK.index("train(")].replace("BODY", HIDDEN).replace("optimizer OPTIMIZER\n", "")
-    assert refused(CompileError, source(tmp_path, text=text)) == "E0945"
+    for end, loss in (("softmax(dense(h, 3, ", "cross_entropy"), ("relu(dense(h, 3, ", "softmax_cross_entropy")):
+        with pytest.raises(CompileError, match="E0945") as caught:
+            trained(source(tmp_path, text=text.replace("softmax(dense(h, 3, ", end)))
+        mend = f"write `train(x: f32[batch, 4], label: i32[batch]) -> f32[]:`, and in it `return {loss}(net(x), label)`"
+        assert caught.value.diagnostics[0].help == (mend,)
+    one = text.replace("f32[batch, 3]", "f32[batch, 1]").replace('softmax(dense(h, 3, "fc2"))', 'dense(h, 1, "fc2")')
+    with pytest.raises(CompileError, match=r"train\(x: f32\[batch, 4\], y: f32\[batch, 1\]\)"):
+        trained(source(tmp_path, text=one))
+
+
+@pytest.mark.filterwarnings("ignore:.*expects probabilities")
+@pytest.mark.parametrize(
+    ("body", "end", "x", "mend"),
+    [
+        ("x", "relu(0 * ", 1.0, "softmax_cross_entropy takes values before a softmax"),
+        ('dense(x, 8, "fc1") * 1e30', "softmax(", 1e30, "no weight has changed yet"),
+    ],
+)
+def test_the_rate_is_not_blamed_for_the_first_loss(tmp_path: Path, body: str, end: str, x: float, mend: str) -> None:
+    text = source(tmp_path, body, "sgd(rate=0.1)", NETWORK.replace("softmax(", end)).read_text()
+    with pytest.raises(TrainingError, match="E0944: in step 1") as caught:
+        trained(source(tmp_path, text=text), steps=1, examples=examples() | {"x": examples()["x"] * np.float32(x)})
+    (help_,) = caught.value.diagnostics[0].help
+    assert mend in help_
+    assert "rate" not in help_
 
 
 def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
@@ -283,6 +307,9 @@ def test_what_is_probably_a_mistake_gets_a_note(tmp_path: Path) -> None:
     ranged = path.read_text().replace("model net(x: f32[batch, 4])", "model net(x: f32[batch, 4] in [0.0, 1.0])")
     path.write_text(ranged)
     assert "outside [0, 1], the range that the source declares, and training takes them as they are" in notes(path, tmp_path)
+    assert "found -1 to 0:" in notes(
+        path, tmp_path, examples=examples() | {"x": np.full((50, 4), -0.0, np.float32) - np.eye(50, 4, dtype=np.float32)}
+    )
     np.savez(tmp_path / "net_test.npz", x=examples()["x"], label=examples()["label"])
     assert "net_test.npz: the held-out set has no array labels" in notes(path, tmp_path)
     assert refused(InputError, path, held_out=tmp_path / "net_test.npz") == "E0441"

@@ -99,6 +99,9 @@ def test_integers_are_no_weights(tmp_path: Path) -> None:
         compiled(tmp_path, w=np.ones((3, 2), np.int64), b=B)
     assert "w is int64[3, 2]" in str(caught.value)
     assert "astype('float32')" in str(caught.value)
+    for kind, words in ((np.complex64, "array.real are the real parts"), (np.str_, "save numbers, not text")):
+        with pytest.raises(InputError, match=f"(?s)E0426.*{words}"):
+            compiled(tmp_path, w=np.ones((3, 2), kind), b=B)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ def command(code: str | None) -> None:
     full = _full(code)
     text = explain(full)
     if text is None:
-        alike = ([known for known in codes() if known.startswith(full[:size])] for size in (3, 1, 0))
+        sizes = (3,) if re.fullmatch(r"[EV]\d{4}", full) else (3, 1, 0)
+        alike = ([known for known in codes() if known.startswith(full[:size])] for size in sizes)
         near = next(filter(None, (did_you_mean(full, known) for known in alike)), "") or "tpucc explain without a code lists all"
         raise UsageError(Diagnostic("E0511", f"no error has the code {printable(code)}", help=(near,)))
     click.echo(prose(text).rstrip())

@@ -23,6 +23,7 @@ from tpucc.diagnostics import CheckError, Diagnostic, counted
 from tpucc.files import write_file
 from tpucc.interop.archive import naming, npz_bytes
 from tpucc.numerics import AnyArray
+from tpucc.runtime.batches import rows_given
 from tpucc.runtime.check import (
     Comparison,
     calibrated_inputs,
@@ -85,7 +86,7 @@ def command(
         summary.update(_quality(exe, source_of(model, given), given_inputs if input_file else None, labels, progress, quiet))
         if check:
             progress.stage("compare with the reference")
-            summary["check"] = _check(exe, inputs, outputs)
+            summary["check"] = _check(exe, inputs, outputs) | {"padded": _is_padded(runtime, inputs)}
     if as_json:
         print_json(summary)
     elif not quiet:
@@ -159,6 +160,12 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
         "integer": _counts(compare_with_reference(runtime, compilation.layers, inputs)),
         "float": {s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr} for s in error_statistics(outputs, reference)},
     }
+
+
+def _is_padded(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> bool:
+    """Whether the last batch is filled up with rows that weren't given."""
+    rows = rows_given(runtime.inputs, inputs, runtime.batch)
+    return rows is not None and runtime.batch is not None and rows % runtime.batch > 0
 
 
 def _counts(comparisons: list[Comparison]) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
     equal = [c for c in check["integer"].values() if not c["unequal"]]
     elements = sum(c["elements"] for c in check["integer"].values())
     verdict = "equal" if len(equal) == len(check["integer"]) else "NOT EQUAL"
-    lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')})"]
+    padding = ", those of the padding included" if check["padded"] else ""
+    lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')}{padding})"]
     for name, s in check.get("float", {}).items():
         ratio = decibels(s["snr_db"]) if math.isinf(s["snr_db"]) else f"signal to noise {decibels(s['snr_db'])}"
         lines.append(f"against float32, {printable(name)}: largest error {s['largest']:.3g}, mean {s['mean']:.3g}, {ratio}")

@@ -243,10 +243,10 @@ def _static_part(frame: Frame, value: Items | str, node: ast.Subscript) -> Value
         frame.run.spend_on(value, node.span)
         return value[index] if isinstance(value, str) else items(value.values[index])
     if not -len(values) <= index < len(values):
-        place = node.indices[0].span
-        raise Problem(
-            "E0219", f"index {index} is out of range", place, _reach(frame.run.excerpt(node.value.span) or "the list", len(values))
-        )
+        reach = _reach(frame.run.excerpt(node.value.span) or "the list", len(values))
+        scalar = isinstance(node.value, ast.Attribute) and node.value.name.text == "shape" and not values
+        mend = "the shape of a scalar has no sizes" if scalar else ""
+        raise Problem("E0219", f"index {index} is out of range", node.indices[0].span, reach, mend)
     return values[index]
 
 

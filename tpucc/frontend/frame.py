@@ -106,7 +106,7 @@ class Run:
         """The source text of a span when it is short enough to name something, else nothing."""
         if span.line != span.end_line or span.end_column - span.column > 40:
             return ""
-        return self.source.line(span.line)[span.column - 1 : span.end_column - 1]
+        return self.source.stretch(span)
 
 
 @dataclass(eq=False)

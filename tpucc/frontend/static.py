@@ -123,7 +123,7 @@ def require_integer(value: Value, what: str, span: Span, mend: str = "") -> int:
     """The value, which must be a static integer. Raises `Problem`."""
     require_static(value, what, span)
     if isinstance(value, float):
-        mend = mend or "a number with a point is none, and / always gives one; // divides and rounds down to an integer"
+        mend = mend or "// divides and rounds down to an integer; / never gives one, and a number with a point, like 3.0, isn't one"
     if not is_integer(value):
         raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span, "", mend)
     return value

@@ -137,8 +137,12 @@ def _type_problems(weights: Mapping[str, Node], archive: ArrayFile) -> Iterable[
             mend = (_layout(member.shape, node.type.shape),)
             yield _about(node, "E0425", f"{archive.path}: {key} is {member}, but the model declares {node.type.brief}", mend)
         elif member.dtype.name not in FLOATS:
-            mend = ("save it as float32: array.astype('float32')",)
+            mend = (_REAL.get(member.dtype.kind, "save it as float32: array.astype('float32')"),)
             yield _about(node, "E0426", f"{archive.path}: {key} is {member}, and weights are numbers with a point", mend)
+
+
+_REAL = {"c": "a weight is one real number: array.real are the real parts", "U": "save numbers, not text", "S": "save numbers, not text"}
+"""What to do about an array whose numbers no `astype` makes, by its kind in NumPy."""
 
 
 def _layout(found: tuple[int, ...], declared: tuple[int, ...]) -> str:

@@ -45,6 +45,8 @@ def _rank_help(b: TensorType) -> str:
 def _inner_help(a: TensorType, b: TensorType) -> str:
     which = "first" if b.rank == 2 else "last but one"
     text = f"the last size of {{0}} must be the {which} of {{1}}, and {a.shape[-1]} is not {b.shape[-2]}"
+    if a.rank == b.rank == 2 and b.shape[1] == a.shape[0]:
+        return f"{text}; {{1}} @ {{0}} would fit"
     if a.shape[-1] == b.shape[-1]:
         return f"{text}; transpose({{1}}, {_swapped(b.rank)}) would fit"
     if a.rank == b.rank and a.shape[-2] == b.shape[-2]:

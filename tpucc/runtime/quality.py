@@ -95,7 +95,7 @@ def _outside(name: str, array: AnyArray, kind: TensorType, then: str) -> Iterato
     margin = (high - low) / 255  # a step of 8 bits: rounding, not another scale
     count = int(np.count_nonzero((array < low - margin) | (array > high + margin)))
     if count:
-        found = f"{float(np.nanmin(array)):g} to {float(np.nanmax(array)):g}"
+        found = f"{float(np.nanmin(array)) + 0.0:g} to {float(np.nanmax(array)) + 0.0:g}"  # + 0.0 makes 0 of -0
         yield (
             f"{printable(name)}: {counted(count, 'value')} of {array.size:,} ({count / array.size:.0%}) are outside [{low:g}, {high:g}], "
             f"the range that the source declares, and {then}; found {found}: scale the inputs, or declare their range"

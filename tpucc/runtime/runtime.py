@@ -5,6 +5,7 @@ A program for several cores does so on each core's part of the batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -286,8 +287,7 @@ class Runtime:
             return None
         if self.batch is not None:
             expected, mend = f"[{', '.join(map(str, ('n', *kind.shape[1:])))}]", "n is any number of rows"
-            if len(found) == 4 and (found[2], found[3], found[1]) == kind.shape[1:]:
-                mend = f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
+            mend = _fitting(name, found, kind.shape[1:]) or mend
         else:
             expected, mend = f"{list(kind.shape)}", "its inputs and outputs have no first size in common, so that every size is fixed"
         return Diagnostic("E0451", f"input {name} has the shape {list(found)}, and the model takes {expected}", help=(mend,))
@@ -326,6 +326,19 @@ def _array(name: str, value: npt.ArrayLike) -> AnyArray:
     except (ValueError, TypeError):
         message = f"input {printable(str(name))} is no array: its rows differ in length"
         raise InputError(Diagnostic("E0433", message, help=("give an array, or lists of one length",))) from None
+
+
+def _fitting(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
+    """How an array of another shape becomes rows of the shape `row`; empty where no way is likely."""
+    if len(found) == 4 and (found[2], found[3], found[1]) == row:
+        return f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
+    if len(row) == 1 and found[:-1] == row:
+        return f"{name}.T has a row for each of its {found[-1]:,} columns"
+    if found == row:
+        return f"one row is a batch of 1: {name}.reshape({', '.join(map(str, (1, *row)))})"
+    if len(found) > 1 and math.prod(found[1:]) == math.prod(row):
+        return f"each row has as many values: {name}.reshape({', '.join(map(str, (found[0], *row)))})"
+    return ""
 
 
 def _missing(name: str, kind: TensorType) -> Diagnostic:

@@ -17,7 +17,7 @@ from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
 from tpucc.interop.archive import npz_bytes
 from tpucc.interop.weights import weights_of
-from tpucc.ir.graph import Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
@@ -239,7 +239,8 @@ class Session:
         """The error of a loss or a state that isn't finite: it names the value that was it first, in this step or the one before."""
         for tried in (self._earlier, state):
             if tried is not None and (first := self._culprit(tried)) is not None:
-                return TrainingError(_blamed(first[0], first[1], tried.step + 1), self.source)
+                used = tried.step > 0 or first[0].name not in _reduced(self.step).by_name
+                return TrainingError(_blamed(first[0], first[1], tried.step + 1, used), self.source)
         raise AssertionError("no value is infinite or NaN")
 
     def _culprit(self, state: State) -> tuple[Node, float] | None:
@@ -292,9 +293,14 @@ def _initial(model: Model, settings: Settings, seed: int) -> dict[str, AnyArray]
 
 def _gradients(step: Step) -> dict[str, str]:
     """For each trained state, by key, the node of its gradient."""
-    reduced = next(stage.graph for stage in reversed(step.stages) if values_of(stage.graph, GRADIENT))
+    reduced = _reduced(step)
     found = values_of(reduced, GRADIENT).items()
     return {key_of(reduced[name]): node for name, node in found if node in step.graph.by_name}
+
+
+def _reduced(step: Step) -> Graph:
+    """The graph that the optimizer was added to: it computes the loss and the gradients, without a rate."""
+    return next(stage.graph for stage in reversed(step.stages) if values_of(stage.graph, GRADIENT))
 
 
 def _norm(value: AnyArray) -> float:
@@ -302,9 +308,15 @@ def _norm(value: AnyArray) -> float:
     return math.sqrt(math.fsum(np.square(value, dtype=np.float64).ravel().tolist()))
 
 
-def _blamed(node: Node, value: float, step: int) -> Diagnostic:
+def _blamed(node: Node, value: float, step: int, used: bool) -> Diagnostic:
+    """`used` tells whether the optimizer's rate had a part in the value."""
     what = "not a number" if math.isnan(value) else "infinite"
     name = node.name if node.name == node.op else f"{node.name} ({node.op})"
     message = f"in step {step:,}, {name} is {what}: the first value that is"
-    mend = ("a smaller rate keeps steps small; so do inputs and labels in a small range",)
-    return Diagnostic("E0944", message, node.origin.trail(), mend)
+    if node.op == "cross_entropy":
+        mend = "it takes the logarithm of probabilities, and here one is 0 or less; softmax_cross_entropy takes values before a softmax"
+    elif used:
+        mend = "a smaller rate keeps steps small; so do inputs and labels in a small range"
+    else:
+        mend = "no weight has changed yet: the inputs, the labels or the first weights are outside of what this operation takes"
+    return Diagnostic("E0944", message, node.origin.trail(), (mend,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,20 +46,23 @@ def _of(source: Source) -> Iterator[None]:
 
 def _model(source: Source, params: Mapping[str, str]) -> Model:
     model = front_end(source, Options(params=params))
-    _require_training(model, source.name)
+    _require_training(model, source)
     return model
 
 
-def _require_training(model: Model, name: str) -> None:
+def _require_training(model: Model, source: Source) -> None:
+    name = source.name
     if model.training is None:
-        inputs = [f"{node.name}: {node.type.brief}" for node in model.graph.inputs]
-        batch = next((str(node.type.shape[0]) for node in model.graph.inputs if node.type.shape), "")
+        inputs = [" ".join(source.stretch(node.origin.spans[0]).split()) for node in model.graph.inputs]
+        batch = next((found[1] for text in inputs if (found := re.search(r"\w\[ ?([^],]+)", text))), "")
         call = f"{model.graph.name}({', '.join(node.name for node in model.graph.inputs)})"
-        output = model.graph[model.graph.outputs[0].node].type
-        value = output.dtype == "f32" and output.shape[1:] in ((), (1,))
-        label, loss = (
-            (f"y: {output.brief}", f"mean_squared_error({call}, y)") if value else (f"label: i32[{batch}]", f"cross_entropy({call}, label)")
-        )
+        output = model.graph[model.graph.outputs[0].node]
+        if output.type.dtype == "f32" and output.type.shape[1:] in ((), (1,)):
+            sizes = [batch, "1"][: output.type.rank]
+            label, loss = f"y: f32[{', '.join(sizes)}]", f"mean_squared_error({call}, y)"
+        else:
+            named = "cross_entropy" if output.op == "softmax" else "softmax_cross_entropy"
+            label, loss = f"label: i32[{batch}]", f"{named}({call}, label)"
         mend = f"write `train({', '.join([*inputs, label])}) -> f32[]:`, and in it `return {loss}`"
         raise CompileError(Diagnostic("E0945", f"{printable(name)} has no `train`, which says what the loss is", help=(mend,)))
     if model.training.optimizer is None:

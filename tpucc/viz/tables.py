@@ -181,7 +181,7 @@ def breakdown_table(stats: dict[str, Any]) -> str:
     """Rows that add up to 100, each rounded to tenths by itself."""
     shares = stats["breakdown"]
     rows = [(label, f"{shares[key]:.1f}") for key, label in BREAKDOWN if shares[key] or key not in OPTIONAL]
-    note = _rounding([shares[ROWS[cause].key] for cause in ROWS])
+    note = _rounding([shares[ROWS[cause].key] for cause in ROWS], "array active, the stall, the shift and the rows inside non-matrix")
     return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")]) + note
 
 
@@ -258,10 +258,11 @@ def _share(cycles: int, whole: int) -> str:
     return f"{100 * cycles / max(1, whole):.1f}"
 
 
-def _rounding(shares: Sequence[float]) -> str:
+def _rounding(shares: Sequence[float], which: str = "they") -> str:
     """A note under a table whose percentages, as they are printed, add up to more or less than the whole by two tenths at least."""
     found = sum(round(share, 1) for share in shares)
-    return f"\n(Each row is rounded by itself; as printed they add up to {found:.1f}.)" if abs(found - sum(shares)) > 0.15 else ""
+    note = f"(Each row is rounded by itself; as printed {which} add up to {found:.1f}.)"
+    return "\n" + wrapped(note) if abs(found - sum(shares)) > 0.15 else ""
 
 
 def _cell(text: str) -> Text:
