@@ -33,6 +33,21 @@ class Mine:
 """
 
 
+DOUBLED = UNFUSED.format("""
+        from dataclasses import replace
+        from tpucc.ir.constants import Constant
+        from tpucc.passes.rewriter import Rewriter, constant_of
+        def rule(rewriter, node):
+            if node.op != "matmul":
+                return False
+            x, w = rewriter.operands(node)
+            double = rewriter.constant("double", Constant(2 * constant_of(w).data), w.origin)
+            rewriter.put(replace(node, operands=(x.name, double.name)))
+            return True
+        return Rewriter(graph, by=self.name).rewrite(rule)
+""")
+
+
 def ask(kind: str, **fields: Any) -> Any:
     return json.loads(answered(json.dumps({"kind": kind, **fields})))
 
@@ -88,6 +103,9 @@ def test_a_stage_is_judged(body: str, found: str) -> None:
 
 
 def test_a_pass_is_judged() -> None:
+    wrong = ask("judge", source=SMALL, passes=DOUBLED)
+    assert (wrong["equal"], wrong["diagnostics"]) == (False, [])
+    assert wrong["cycles"] > 0
     assert ask("judge", source=SMALL, passes=UNFUSED.format("return graph"))["equal"]
     [found] = ask("judge", source=SMALL, passes=UNFUSED.format("raise ValueError('no')"))["diagnostics"]
     assert (found["file"], found["line"]) == ("pass.py", 8)
