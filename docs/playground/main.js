@@ -123,11 +123,11 @@ const work = {
 function run(kind) {
   if (kind === "model") clearTimeout(pause);
   waiting.set(kind, work[kind].request());
-  if (!busy) answer();
+  if (!busy) answerAll();
 }
 
 /** Answers what waits, until nothing does. */
-async function answer() {
+async function answerAll() {
   busy = true;
   $("stop").disabled = false;
   await keeping;

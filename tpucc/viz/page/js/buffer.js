@@ -41,8 +41,8 @@ const buffer = (() => {
     context.clip();
     for (const index of seen) block(context, buffers[index], index, x, y);
     const named = limits(context, width, y);
-    for (const index of seen) name(context, buffers[index], index, x, y, width);
-    for (const [text, at] of named) haloed(context, text, "alarm", "paper", width - axis.RIGHT - 4, at + 13, "end");
+    for (const index of seen) label(context, buffers[index], index, x, y, width);
+    for (const [text, at] of named) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, at + 13, "end");
     context.restore();
     told(seen, y);
   }
@@ -58,17 +58,17 @@ const buffer = (() => {
   }
 
   /** A buffer's name, if its block has room for it. */
-  function name(context, { name: text, kind, row, rows, from, to }, index, x, y, width) {
+  function label(context, { name, kind, row, rows, from, to }, index, x, y, width) {
     const [top, bottom, left] = [y(row + rows), y(row), Math.max(x(from), axis.LEFT)];
     const visible = Math.min(x(to), width) - left;
-    if (bottom - top < 14 || visible <= 40 || context.measureText(text).width >= visible - 8) return;
+    if (bottom - top < 14 || visible <= 40 || context.measureText(name).width >= visible - 8) return;
     context.globalAlpha = !lit || lit.buffers.has(index) ? 1 : FADED;
-    haloed(context, text, "ink", kind, left + 4, (Math.max(top, TOP) + Math.min(bottom, canvas.clientHeight)) / 2 + 4);
+    haloed(context, name, ["ink", kind], left + 4, (Math.max(top, TOP) + Math.min(bottom, canvas.clientHeight)) / 2 + 4);
     context.globalAlpha = 1;
   }
 
   /** A text that lines behind it don't run through. */
-  function haloed(context, text, ink, behind, x, y, align = "start") {
+  function haloed(context, text, [ink, behind], x, y, align = "start") {
     context.textAlign = align;
     context.strokeStyle = colours.of(behind);
     context.lineWidth = 3;

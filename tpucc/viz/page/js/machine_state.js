@@ -145,9 +145,9 @@ const machineState = (() => {
   /** The instructions that write rows of a box, in the order in which others may use what they wrote, and when that is. */
   function writing(box) {
     const items = order.filter((index) => rows[index] && data.paths[code.opcode[index]].at(-1)?.[1] === box);
-    const completed = (index) => complete(index, model.opcodes[code.opcode[index]].unit);
-    items.sort((a, b) => completed(a) - completed(b) || a - b);
-    return { items, ends: items.map(completed) };
+    const done = (index) => complete(index, model.opcodes[code.opcode[index]].unit);
+    items.sort((a, b) => done(a) - done(b) || a - b);
+    return { items, ends: items.map(done) };
   }
 
   const writers = Object.fromEntries([...new Set(data.boxes ?? [])].map((box) => [box, writing(box)]));
