@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tpucc.ir.graph import Graph, GraphBuilder, Node
     from tpucc.isa.program import Program
     from tpucc.passes.base import Context, Pass
-    from tpucc.runtime.compare import Comparison
+    from tpucc.runtime.comparison.compare import Comparison
     from tpucc.runtime.judge import Verdict
     from tpucc.schedule.allocate import TooLarge
     from tpucc.stages import Stages
@@ -68,7 +68,7 @@ _HOMES = {
     "tpucc.ir.graph": ("Graph", "GraphBuilder", "Node"),
     "tpucc.isa.program": ("Program",),
     "tpucc.passes.base": ("Context", "Pass"),
-    "tpucc.runtime.compare": ("Comparison",),
+    "tpucc.runtime.comparison.compare": ("Comparison",),
     "tpucc.runtime.judge": ("Verdict",),
     "tpucc.schedule.allocate": ("TooLarge",),
     "tpucc.stages": ("Stages",),

@@ -23,8 +23,8 @@ from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
-from tpucc.runtime.compare import Comparison
-from tpucc.runtime.compare import compare as compared
+from tpucc.runtime.comparison.compare import Comparison
+from tpucc.runtime.comparison.compare import compare as compared
 from tpucc.runtime.judge import Against, Verdict
 from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.quality import notices
@@ -470,7 +470,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
 
 def compare(a: Executable, b: Executable) -> Comparison:
-    """b beside a: how many cycles it takes more, on what they are spent, in which layers, and why. See `tpucc.runtime.compare`."""
+    """b beside a: how many cycles it takes more, on what they are spent, in which layers, and why. See `tpucc.runtime.comparison`."""
     return compared(a.runtime, b.runtime, (a.notes, b.notes))
 
 

@@ -16,7 +16,7 @@ from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine
-from tpucc.runtime.compare import FOR_HOST, FOR_SUMS, GROUPS
+from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 

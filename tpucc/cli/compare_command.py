@@ -17,7 +17,8 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
-from tpucc.runtime.compare import Comparison, Items, compare
+from tpucc.runtime.comparison.compare import Comparison, compare
+from tpucc.runtime.comparison.items import Items
 from tpucc.viz.comparison.page import comparison_page
 from tpucc.viz.comparison.tables import comparison_table
 

@@ -13,7 +13,8 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.runtime.compare import compare, spent, spent_more
+from tpucc.runtime.comparison.compare import compare, spent_more
+from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program

@@ -21,7 +21,7 @@ from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timeli
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
-from tpucc.runtime.compare import spent
+from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target

@@ -18,7 +18,8 @@ from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions,
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.written import read_product
-from tpucc.runtime.compare import spent, spent_more
+from tpucc.runtime.comparison.compare import spent_more
+from tpucc.runtime.comparison.pairs import spent
 from tpucc.values import dataclass
 
 FULL, NONE = 1.1, 1.6

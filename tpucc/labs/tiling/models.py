@@ -8,7 +8,7 @@ from random import Random
 import tpucc
 from tpucc.labs.recorded import recorded
 from tpucc.labs.tiling.rules import Rules
-from tpucc.runtime.compare import spent
+from tpucc.runtime.comparison.pairs import spent
 from tpucc.values import dataclass
 
 BUFFER_ROWS = 1024

@@ -20,7 +20,7 @@ from tpucc.isa.verify.rules import Context, Violation
 from tpucc.labs.lab import Failed, Plain
 from tpucc.labs.recorded import recorded
 from tpucc.numerics import Int64
-from tpucc.runtime.compare import spent
+from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.schedule.hazards import ROW_ENGINES, conflicts
 from tpucc.schedule.listing import Listing

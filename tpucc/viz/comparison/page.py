@@ -10,7 +10,8 @@ from functools import partial
 from importlib import resources
 
 from tpucc.diagnostics import printable
-from tpucc.runtime.compare import Comparison, Pair
+from tpucc.runtime.comparison.compare import Comparison
+from tpucc.runtime.comparison.pairs import Pair
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import timeline_svg

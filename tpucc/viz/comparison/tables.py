@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
-from tpucc.runtime.compare import Comparison, LayerDifference, Pair, largest_row, together
+from tpucc.runtime.comparison.compare import Comparison
+from tpucc.runtime.comparison.layers import LayerDifference, largest_row
+from tpucc.runtime.comparison.pairs import Pair, together
 from tpucc.sim.accounting import NON_MATRIX, ROWS
 from tpucc.viz.tables import BREAKDOWN, table, wrapped
 

@@ -1,0 +1,1 @@
+"""Two compiled models side by side."""

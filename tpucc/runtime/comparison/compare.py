@@ -1,0 +1,154 @@
+"""Two compiled models side by side: how many cycles one takes more than the other, in what, in which layers, and why.
+
+The cycles of the matrix unit are divided as everywhere (`tpucc.sim.accounting`), so that the differences of the rows add up to the whole
+difference, in each layer and in the model. The rows that make most of the difference are named in `cause`, together with those that wait
+for the same (`GROUPS`), each with the numbers of both programs that explain it: rows multiplied, tiles fetched, bytes that cross the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from tpucc.diagnostics import counted
+from tpucc.isa.instructions import SPECS, Engine, Opcode
+from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
+from tpucc.runtime.comparison.items import Items, item_words, items_of
+from tpucc.runtime.comparison.layers import LayerDifference, largest_words, layers_of
+from tpucc.runtime.comparison.pairs import Pair, more, paired, spent, together
+from tpucc.runtime.comparison.reasons import explanation, reasons_of
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.durations import durations
+from tpucc.values import dataclass
+
+APART = 0.05
+"""From this difference of their shares on, a batch alone and one of a stream are told apart."""
+
+ADDRESSES = ("ub", "acc", "host")
+"""The spaces of operands that are rows of a memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `tpucc compare` says.
+
+    `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in
+    `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names. `layers` are sorted by the size of their
+    difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a batch in a stream of them.
+    """
+
+    names: tuple[str, str]
+    cycles: Pair
+    stream: Pair
+    items: Items | None
+    cause: str
+    rows: Mapping[str, Pair]
+    counts: Mapping[str, Pair]
+    layers: tuple[LayerDifference, ...]
+    notes: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def difference(self) -> int:
+        """How many cycles b takes more than a."""
+        return self.cycles.difference
+
+
+def compare(
+    a: Runtime,
+    b: Runtime,
+    notes: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    names: tuple[str, str] = ("A", "B"),
+    said: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`. `notes` are all that the
+    compiler has for each side."""
+    sides = (a, b)
+    cycles = Pair(a.stats["cycles"], b.stats["cycles"])
+    stream = Pair(a.stats["stream"]["cycles"], b.stats["stream"]["cycles"])
+    rows = paired(*(spent(side) for side in sides))
+    items = items_of(sides)
+    layers = tuple(sorted(layers_of(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
+    sentences = [
+        _sentence(sides, cycles, said),
+        *([item_words(items, said)] if items else []),
+        *_of_each_core(sides),
+        *reasons_of(rows, partial(explanation, sides)),
+        *largest_words(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
+        *(_in_a_stream(cycles, stream, said) if not items else []),
+    ]
+    own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
+    return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
+
+
+def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]) -> str:
+    """What is said of two programs of one machine of which only the rows of the accounting are known: empty if b takes no longer."""
+    rows = paired(a, b)
+    cycles = together(list(rows.values()))
+    return " ".join([_longer(cycles, said), *reasons_of(rows)]) if cycles.difference > 0 else ""
+
+
+def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
+    numbers: dict[str, Callable[[Runtime], int]] = {
+        "multiply-accumulates of the model": lambda side: side.stats["macs"],
+        "rows multiplied": rows_of(Engine.MATRIX),
+        "rows through the activation unit": rows_of(Engine.ACTIVATION),
+        **{part.name: part.count for part in (FOR_HOST, FOR_SUMS)},
+        "weight tiles": lambda side: side.stats["tiles"],
+        "tiles fetched": lambda side: side.stats["tile_fetches"],
+        "bytes from the host": lambda side: side.stats["host_bytes"]["in"],
+        "bytes to the host": lambda side: side.stats["host_bytes"]["out"],
+        "host steps": lambda side: side.stats["host_steps"],
+        "unified buffer, bytes at most": lambda side: side.stats["ub_peak_bytes"],
+        "instructions": lambda side: side.stats["instructions"],
+    }
+    found = {name: Pair(*(int(count(side)) for side in sides)) for name, count in numbers.items()}
+    opcodes = [np.bincount(side.program.instructions["opcode"], minlength=max(Opcode) + 1) for side in sides]
+    own = {f"  {opcode.mnemonic}": Pair(*(int(counts[opcode]) for counts in opcodes)) for opcode in Opcode}
+    return found | {name: pair for name, pair in own.items() if pair.a or pair.b}
+
+
+def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
+    if not cycles.difference:
+        return f"Both take {cycles.a:,} cycles, with {_instructions(sides)}."
+    clocks = {side.program.target.clock_hz for side in sides}
+    times = durations([side.stats["seconds"] for side in sides])
+    time = f" At their clocks that is {times[1]} instead of {times[0]}." if len(clocks) > 1 else ""
+    return f"{_longer(cycles, said)}{time}"
+
+
+def _longer(cycles: Pair, said: tuple[str, str]) -> str:
+    words = _takes(cycles, said)
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _takes(cycles: Pair, said: tuple[str, str]) -> str:
+    share = f", {100 * cycles.difference / cycles.a:+,.1f} %" if cycles.a else ""
+    return f"{said[1]} takes {more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
+
+
+def _in_a_stream(cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
+    """Where another side is better in a stream of batches, or the difference is another share there."""
+    if cycles.difference * stream.difference < 0 or abs(stream.share - cycles.share) >= APART:
+        words = _takes(stream, said) if stream.difference else f"both take {stream.a:,} cycles."
+        yield f"For each batch of a stream, {words}"
+
+
+def _instructions(sides: tuple[Runtime, Runtime]) -> str:
+    a, b = (side.program.instructions for side in sides)
+    if len(a) != len(b) or any((a[name] != b[name]).any() for name in ("opcode", "flags")):
+        return "different instructions"
+    if (a == b).all():
+        return "the same instructions"
+    others = ((opcode, one.field) for opcode, spec in SPECS.items() for one in spec.operands if one.space not in ADDRESSES)
+    moved = all((a[field] == b[field])[a["opcode"] == opcode].all() for opcode, field in others)
+    return "the same instructions at other addresses" if moved else "different instructions"
+
+
+def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
+    """Where the cores differ: whose the numbers are."""
+    cores = Pair(*(side.program.cores for side in sides))
+    if cores.difference:
+        words = "rows, tiles and instructions are those of each core, bytes across the link those of all"
+        yield f"{counted(cores.b, 'core')} instead of {cores.a:,}: {words}."

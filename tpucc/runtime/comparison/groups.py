@@ -1,0 +1,141 @@
+"""Rows of the accounting that wait for the same, and the numbers of a program that can explain their cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Engine, Opcode
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.waiting import Reason, waiting
+from tpucc.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a program that can explain cycles: how many `unit` there are."""
+
+    unit: str
+    count: Callable[[Runtime], int]
+    each: Callable[[Runtime], float] = lambda _: 1.0
+    """The cycles that each of these takes on the machine; 1 where it is the same on every machine."""
+    rate: Callable[[Runtime], str] = lambda _: ""
+    """That in words, or nothing."""
+    beyond: Number | None = None
+    """Named only where its change costs more cycles than that of this other number."""
+
+    def cost(self, runtime: Runtime) -> float:
+        """The cycles that all of them take."""
+        return self.count(runtime) * self.each(runtime)
+
+    def is_named(self, sides: tuple[Runtime, Runtime]) -> bool:
+        """Whether it has the larger part of a change that it shares with another number."""
+        a, b = sides
+        return self.beyond is None or abs(self.cost(b) - self.cost(a)) > abs(self.beyond.cost(b) - self.beyond.cost(a))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a row's cycles, with one reason: words for a sentence, and the name in a table."""
+
+    words: str
+    name: str
+    count: Callable[[Runtime], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of the accounting with one reason, and the numbers that can explain them. `words` say what their cycles are spent on."""
+
+    words: str
+    unit: Engine
+    """Whose work the matrix unit does, or waits for."""
+    rows: tuple[Cause, ...]
+    numbers: tuple[Number, ...]
+    parts: tuple[Part, ...] = ()
+
+
+def rows_of(engine: Engine) -> Callable[[Runtime], int]:
+    def count(runtime: Runtime) -> int:
+        touched = effects(runtime.program.instructions)
+        own = touched.multiplies if engine == Engine.MATRIX else touched.engine == engine
+        return int((touched.rows * touched.bytes_per_value)[own].sum())
+
+    return count
+
+
+def _waits_itself(reason: Reason, runtime: Runtime) -> int:
+    """Cycles in which the matrix unit waits for the activation unit, and that one for something else."""
+    segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
+    own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
+    if not len(own):
+        return 0
+    times = np.stack([waits.start[own], waits.end[own]], axis=1).reshape(-1)
+    lengths = np.cumsum(np.diff(times, prepend=times[0]) * (np.arange(len(times)) % 2))
+    raw = segments.cause == Cause.RAW_STALL
+    return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
+
+
+def _transfers(runtime: Runtime) -> int:
+    """How often rows cross the link to the host, in or out."""
+    return int(np.isin(runtime.program.instructions["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY)).sum())
+
+
+def _latency(runtime: Runtime) -> float:
+    """The cycles of a transfer besides those of its bytes."""
+    target = runtime.program.target
+    return target.host_latency_seconds * target.clock_hz
+
+
+FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
+
+FOR_SUMS = Part(
+    "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
+)
+
+BYTES = Number(
+    "bytes across the link",
+    lambda runtime: sum(runtime.stats["host_bytes"].values()),
+    lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
+    lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
+)
+
+GROUPS = (
+    Group("multiplying", Engine.MATRIX, (Cause.ACTIVE,), (Number("rows multiplied", rows_of(Engine.MATRIX)),)),
+    Group(
+        "waiting for weight tiles",
+        Engine.WEIGHTS,
+        (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT),
+        (
+            Number(
+                "tiles fetched",
+                lambda runtime: int(runtime.stats["tile_fetches"]),
+                lambda runtime: runtime.program.target.tile_fetch_cycles,
+                lambda runtime: f"{runtime.program.target.tile_fetch_cycles:,} cycles each",
+            ),
+        ),
+    ),
+    Group(
+        "waiting for the activation unit",
+        Engine.ACTIVATION,
+        (Cause.RAW_STALL, Cause.ACTIVATION),
+        (Number("rows through that unit", rows_of(Engine.ACTIVATION)),),
+        (FOR_HOST, FOR_SUMS),
+    ),
+    Group(
+        "waiting for the host",
+        Engine.HOST,
+        (Cause.INPUT_STALL, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT),
+        (
+            BYTES,
+            Number("transfers", _transfers, _latency, lambda runtime: f"{_latency(runtime):,.0f} cycles of latency each", beyond=BYTES),
+            Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
+        ),
+    ),
+    Group("with nothing to do, while the array fills or drains", Engine.MATRIX, (Cause.IDLE,), ()),
+)
+"""Each row of the accounting is in one of them."""
