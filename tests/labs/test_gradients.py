@@ -15,6 +15,7 @@ from tests.labs.test_labs import EXPLOITED, SEED, mistakes, results, submitted
 from tests.support.lab_solutions import files_of, reference
 from tpucc.ir.types import f32
 from tpucc.labs import find
+from tpucc.labs.gradients import PUBLICLY, _cases
 from tpucc.labs.gradients.asking import ask
 from tpucc.labs.gradients.cases import Case
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
@@ -159,9 +160,19 @@ def test_a_training_is_followed_as_long_as_its_losses_are_near() -> None:
     """A term's rules, of which one has a small fault: the loss leaves the reference's after some steps, and earns these."""
     text = files_of(LAB, reference(LAB))[LAB.file]
     fault = "\ndef kinked(g):\n    return [dx * 1.00015 for dx in RULES['{{kinked}}'](g)]\n"
-    (result,) = results(LAB, text + fault, Term(), only="training")
-    assert 0 < result.outcome.share < 1
-    assert result.outcome.share == float(re.findall(r"for (\d+) of", result.outcome.message)[0]) / STEPS
+    [test] = [test for test in LAB.public(Term()) if test.name == "training"]
+    outcome = run(test, submitted(LAB, {LAB.file: text + fault}, Term())).outcome
+    assert 0 < outcome.share < 1
+    assert outcome.share == float(re.findall(r"for (\d+) of", outcome.message)[0]) / STEPS
+
+
+def test_gradients_made_for_known_operands_earn_nothing_of_a_grader() -> None:
+    """A rule that answers each public case with the gradient that is right for the operands of `check`."""
+    known = {case.operands[0].shape: case.gradients[0].tolist() for case in _cases(Rules(), "smooth", PUBLICLY)}
+    made = f"\nimport numpy as np\nKNOWN = {known!r}\ndef smooth(g):\n    return [g.dy * 0.0 + np.array(KNOWN[g.dy.shape], np.float32)]\n"
+    submission = submitted(LAB, {LAB.file: files_of(LAB, reference(LAB))[LAB.file] + made}, Term())
+    [test] = [test for test in LAB.public(Term()) if test.name == "smooth: shapes"]
+    assert [run(test, submission, seed).outcome.share for seed in (0, SEED)] == [1, 0]
 
 
 def test_a_training_that_explodes_ends_and_is_drawn() -> None:

@@ -18,13 +18,15 @@ from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, 
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
 from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.viz.pictures import graph_svg
 
 EXACT, SINGLE = 1e-6, 3e-6
 """How far a gradient may be from the differences, of 1 and the largest gradient together: in float64, and in float32."""
+PUBLICLY = "public"
+"""Begins the keys that public operands are drawn by."""
 DIRECTIONS = 3
 
 
@@ -55,12 +57,25 @@ def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     term_rules = rules(term)
     one = {function: _cases(term_rules, function, "one") for function in FUNCTIONS}
-    shapes = {function: _cases(term_rules, function, "public") for function in FUNCTIONS}
     return (
         *(Test(f"{function}: one value", 3, partial(several, function, one[function])) for function in FUNCTIONS),
-        *(Test(f"{function}: shapes", 8, partial(several, function, shapes[function])) for function in FUNCTIONS),
-        Test("training", 12, partial(trained, term_rules, "public")),
+        *(Test(f"{function}: shapes", 8, partial(public_shapes, term_rules, function)) for function in FUNCTIONS),
+        Test("training", 12, partial(public_training, term_rules)),
     )
+
+
+def public_shapes(rules: Rules, function: str, submission: Submission) -> Outcome:
+    return several(function, _cases(rules, function, _public_key()), submission)
+
+
+def public_training(rules: Rules, submission: Submission) -> Outcome:
+    return trained(rules, _public_key(), submission)
+
+
+def _public_key() -> str:
+    """What public operands are drawn by: the same for all who check, others for each grader."""
+    seed = judging_seed()
+    return f"{PUBLICLY} {seed}" if seed else PUBLICLY
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -83,9 +98,9 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 
 @cache
 def _cases(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
-    """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", "public" or a seed."""
+    """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", `_public_key()`, or a seed."""
     op, draw = getattr(rules, function), Random(f"{key}/{function}")
-    forms = {"one": [ONE[op]], "public": PUBLIC[op]}.get(key, HIDDEN[op])
+    forms = [ONE[op]] if key == "one" else PUBLIC[op] if key.startswith(PUBLICLY) else HIDDEN[op]
     return tuple(drawn(op, forms, rules.slope, draw, PLAIN if key == "one" else SMALL))
 
 
