@@ -89,6 +89,12 @@ class Compilation:
         return self.like or self.graph
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """The warnings that are about the compile and not about a line of the source."""
+        placed = {warning.render(self.source) for warning in self.model.warnings} if self.model else set()
+        return tuple(note for note in self.warnings if note not in placed)
+
+    @property
     def params(self) -> Mapping[str, str]:
         """The values that were given for the source's params, as they were written."""
         return self.options.params

@@ -211,7 +211,7 @@ def back_end(state: State, recorder: Recorder) -> None:
     options, stages = state.options, state.stages
     _require_host_values(state.parts)
     with _placed_weights(state):
-        candidates = stages.lowerings(state.parts, options.target)
+        candidates = stages.lowerings(state.parts, options.target, options.limits.instructions)
         many = options.level > 0
         state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule) if many else (next(candidates), None)
     verify_tiles(state.tiles)
@@ -224,11 +224,12 @@ def back_end(state: State, recorder: Recorder) -> None:
 
 
 def _fits(state: State, recorder: Recorder) -> None:
-    """Errors of the built-in back end: weights, buffers or sums that don't fit the machine."""
-    parts = state.parts
+    """Errors of the built-in back end: weights, buffers or sums that don't fit the machine, and too many instructions."""
+    parts, options = state.parts, state.options
     _require_host_values(parts)
     with _placed_weights(state):
-        require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))
+        candidates = lowerings(parts.device, options.target, segments=parts.segments, most=options.limits.instructions)
+        require_fitting(next(candidates))
 
 
 def _require_host_values(parts: Partition) -> None:

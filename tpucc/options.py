@@ -148,8 +148,10 @@ def _require_kinds(asked: Mapping[str, object]) -> None:
             near = did_you_mean(name, _KINDS) or f"there are {listed(list(_KINDS))}"
             raise UsageError(Diagnostic("E0529", f"compiling has no keyword {name}", help=(near,)))
         kind, words = _KINDS[name]
-        if value is not None and not isinstance(value, kind):
-            raise UsageError(Diagnostic("E0529", f"{name} is {words}, found {type(value).__name__}", help=(_INSTEAD.get(name, ""),)))
+        empty = isinstance(value, str) and not value and (kind, words) == _PATH
+        if empty or (value is not None and not isinstance(value, kind)):
+            found = "an empty text" if empty else type(value).__name__
+            raise UsageError(Diagnostic("E0529", f"{name} is {words}, found {found}", help=(_INSTEAD.get(name, ""),)))
 
 
 _PATH = ((str, os.PathLike), "the path of a file")

@@ -11,12 +11,15 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
+from tpucc.isa.instructions import Opcode, Records
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Sides, Vector
 from tpucc.layers.reference import compute
 from tpucc.layers.verify import conv_shape, move_shape, pool_shape
-from tpucc.lowering.lower import lower
+from tpucc.lowering.count import step_counts
+from tpucc.lowering.lower import choose_splits, lower
+from tpucc.lowering.plan import NO_SEGMENTS, make_plan
 from tpucc.lowering.tensors import NO_SIDES
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray, Int8
@@ -33,6 +36,8 @@ V1 = load_target("tpu_v1")
 Pair = tuple[int, int]
 ZERO = 1
 """The zero point of every value."""
+UNCOUNTED = (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST)
+"""What the limit of instructions leaves out."""
 
 
 class Device:
@@ -227,3 +232,16 @@ def assert_computes(graph: Graph, program: Program, seed: int = 1) -> None:
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name].reshape(value.shape), value, err_msg=name)
+
+
+def is_counted(instructions: Records) -> AnyArray:
+    """Which of the instructions the limit counts."""
+    return ~np.isin(instructions["opcode"], UNCOUNTED)
+
+
+def assert_counted(graph: Graph, target: Target, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> None:
+    """Each step of every draft takes the instructions that are counted for it before it is made."""
+    plan = make_plan(graph, target, segments)
+    for draft in choose_splits(plan, parts):
+        layers = draft.instructions["layer"][is_counted(draft.instructions)]
+        assert step_counts(plan, draft.split) == np.bincount(layers, minlength=len(plan.steps)).tolist(), draft.split

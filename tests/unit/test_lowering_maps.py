@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.device_graphs import TINY, V1, Device, assert_computes, compiled, lstm
+from tests.support.device_graphs import TINY, V1, Device, assert_computes, assert_counted, compiled, lstm
 from tests.support.examples import examples
 from tpucc.diagnostics import UsageError
 from tpucc.ir.graph import Graph
@@ -33,8 +33,9 @@ MULTIPLIES = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE)
 
 
 def checked(graph: Graph, target: Target = SMALL, parts: int | None = None) -> TileProgram:
-    """The tile program, which is sound and computes the reference."""
+    """The tile program, which is sound, computes the reference, and has as many instructions as are counted before."""
     tiles, program = compiled(graph, target, parts)
+    assert_counted(graph, target, parts)
     verify_tiles(tiles)
     assert_computes(graph, program)
     return tiles

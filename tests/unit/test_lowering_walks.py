@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from tpucc.lowering.walks import Loop, Nest, Shape, Walk, nest, part_walks, walks
+from tpucc.lowering.walks import Loop, Nest, Shape, Walk, nest, part_walk_count, part_walks, walk_count, walks
 
 Rows = list[tuple[int, ...]]
 """Of each iteration the row of each tensor."""
@@ -70,7 +70,7 @@ def test_walks_visit_every_iteration_once(space: tuple[Shape, tuple[Shape, ...]]
     found = walks(loops)
     assert sorted(visited(found)) == sorted(counted(*space))
     largest = sorted((loop.size for loop in loops), reverse=True)
-    assert len(found) == prod(largest[2:])
+    assert len(found) == walk_count(loops) == prod(largest[2:])
 
 
 @examples(160)
@@ -82,6 +82,7 @@ def test_a_part_walks_its_iterations_once(space: tuple[Shape, tuple[Shape, ...]]
     count = data.draw(st.integers(1, total - first))
     found = part_walks(loops, first, count)
     assert sum(walk.rows for walk in found) == count
+    assert len(found) == part_walk_count(loops, first, count)
     assert sorted(visited(found)) == sorted(counted(*space)[first : first + count])
 
 

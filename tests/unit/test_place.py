@@ -316,20 +316,25 @@ def test_a_layer_that_is_kept_is_the_hosts_with_what_is_fused_into_it(kept: tupl
 
 
 @pytest.mark.parametrize(
-    ("name", "message", "help"),
+    ("name", "message", "help", "line"),
     [
-        ("twoo", "no layer is named twoo", "did you mean two?"),
-        ("9999", "line 9999", "one, "),
-        ("x.i8", "no layer is named x.i8", "x.i8 is where x becomes integers; keep the layers that read it"),
+        ("twoo", "no layer is named twoo", "did you mean two?", 8),
+        ("9999", "line 9999", "one, ", 3),
+        ("x.i8", "no layer is named x.i8", "x.i8 is where x becomes integers; keep the layers that read it", 0),
     ],
 )
-def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help: str) -> None:
+def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help: str, line: int) -> None:
     with pytest.raises(UsageError) as caught:
         Place().run(three_layers(), replace(context(), on_host=(name,)))
     (found,) = caught.value.diagnostics
     assert found.code == "E0534"
     assert message in found.message
     assert help in found.help[0]
+    others = (
+        "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts",
+        f"--keep {line}=host keeps all layers of line {line}",
+    )
+    assert found.help[1:] == (others if line else ())
 
 
 def test_a_layer_is_not_kept_in_another_width_and_the_message_says_what_is_possible() -> None:

@@ -208,6 +208,21 @@ def test_a_view_hands_the_parameters_to_the_layer_before_it() -> None:
     assert layers["fc"].type.quantisation == layers["view"].type.quantisation == FIXED
 
 
+def test_what_the_host_moves_between_layers_is_held_as_before() -> None:
+    """Without it calibration would find other parameters for what enters the device again, and the integers would be rounded anew."""
+    model = Model()
+    h = pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4)), "d")
+    turned = model.op("slice", model.op("transpose", model.op("relu", h), perm=(1, 0)), starts=(1, 0), stops=(4, 6))
+    graph = model.build(model.dense(turned, drawn(2, 6, 3), key="fc2"))
+    after = explicit(graph)
+    assert {node.op: node.type.quantisation for node in after if not node.on_device and node.op in ("transpose", "slice")} == {
+        "transpose": FIXED,
+        "slice": FIXED,
+    }
+    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
+    assert layers[layers["fc2"].operands[0]].type.quantisation == FIXED
+
+
 def test_views_of_integers() -> None:
     model = Model()
     h = model.dense(model.input("x", 4, 3), drawn(1, 3, 5))

@@ -225,7 +225,9 @@ def test_spilled_programs_compute_the_same(rows: int, widths: list[int], room: i
     assert_stays_apart(program)
 
 
-@pytest.mark.parametrize(("name", "words"), [("sum", "sum"), ("sum.1", "sum"), ("sum.band.2", "a band of lines of sum")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("sum", "sum"), ("sum.1", "sum"), ("sum.band.2", "a band of lines of sum"), ("stage4.sum.1", "stage4.sum")]
+)
 def test_operands_that_do_not_fit_by_themselves(name: str, words: str) -> None:
     device = Device()
     graph = device.build(device.vector(name, "add", device.input("a", 1, 5, 6, 4), device.input("b", 6, 4)))

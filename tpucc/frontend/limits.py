@@ -32,6 +32,8 @@ class Limits:
     """Elements of a static list with all its inner lists; characters of a static string."""
     integer: int = 2**63
     """Static integers lie strictly between this and its negative."""
+    instructions: int = 4_000_000
+    """Instructions of one program, host transfers not counted. Compiling two million takes minutes, and 3 GB with the pictures."""
     errors: int = 50
     """Errors reported in one run."""
 

@@ -86,10 +86,11 @@ class Noise:
         self.largest = 0.0
 
     def add(self, real: Float64, found: Float64) -> None:
-        error = np.abs(found - real)
-        self._signal += float(np.square(real).sum())
-        self._noise += float(np.square(error).sum())
-        self._absolute += float(error.sum())
+        with np.errstate(invalid="ignore", over="ignore"):  # the distance of two infinite values is none
+            error = np.abs(found - real)
+            self._signal += float(np.square(real).sum())
+            self._noise += float(np.square(error).sum())
+            self._absolute += float(error.sum())
         self._count += error.size
         self.largest = max(self.largest, float(error.max(initial=0.0)))
 

@@ -22,7 +22,7 @@ from tpucc.values import dataclass
 ISSUE_CYCLES = 10
 """Cycles added for each instruction, so that few are preferred: the average is 10 to 20 (Jouppi et al., ISCA 2017, section 2)."""
 ISSUE_SHARE = 4
-"""But it costs no more than a fourth of a tile's shift: on a unit of a few rows ten cycles would outweigh the work itself."""
+"""But it costs no more than a fourth of a tile's shift, or one cycle: on a unit of a few rows ten cycles would outweigh the work itself."""
 
 Chunk = tuple[int, int]
 """First row and number of rows."""
@@ -85,7 +85,7 @@ class _Cut:
         step = (problem.deep - 1) * max(fetch, group) + last
         instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
         tail = problem.target.pipeline_cycles + self.chunk * problem.bytes_per_value
-        issue = min(ISSUE_CYCLES, problem.target.tile_shift_cycles // ISSUE_SHARE)
+        issue = max(1, min(ISSUE_CYCLES, problem.target.tile_shift_cycles // ISSUE_SHARE))
         return self.groups * problem.wide * step + tail + issue * instructions
 
     def _stall(self) -> int:
@@ -175,9 +175,10 @@ def _reason(cut: _Cut) -> str:
     overlap = _overlap(cut)
     if cut.groups > 1:
         why = f"{room:,} accumulator rows don't hold the sums of {counted(rows, 'row')}"
-        return f"{cut.groups} groups of at most {counted(cut.group, 'row')}, {fetched} fetched {cut.groups} times: {why}{overlap}"
+        which = f"{cut.groups} row groups of at most {counted(cut.group, 'row')}, {fetched} fetched once for each row group"
+        return f"{which}: {why}{overlap}"
     pieces = counted(rows, "row") if cut.chunks == 1 else f"{counted(rows, 'row')} in {cut.chunks} chunks of at most {cut.chunk:,}"
-    return f"{pieces}, {fetched} fetched once{overlap}"
+    return f"{pieces}, {fetched} fetched once for them{overlap}"
 
 
 def _overlap(cut: _Cut) -> str:

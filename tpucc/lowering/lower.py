@@ -13,12 +13,13 @@ from dataclasses import replace
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Records
+from tpucc.lowering.count import is_countable, require_countable
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.order import live_rows
 from tpucc.lowering.overlap import overlapping_splits
-from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, Plan, make_plan
+from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan, make_plan
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.steps import emit_step
@@ -54,22 +55,21 @@ def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
     """Drafts of the plan's instructions: the batch in `parts` parts, or else in the fewest that fit; then others that may be faster, for
     fewer steps are done in parts, or parts hide transfers.
 
-    Raises `UsageError` E0520 when `parts` is more than the batch allows.
+    Raises `UsageError` E0520 when `parts` is more than the batch allows, and `LimitError` E0624 where it would have more instructions
+    than the plan may in those parts, or in one piece, which is made to see whether it fits. Others with so many aren't made.
     """
     if parts is not None:
         _require_splittable(plan, parts)
-        yield _draft(plan, Split(even(plan.sharding.batch, parts)))
+        yield _countable_draft(plan, Split(even(plan.sharding.batch, parts)))
         return
-    whole = _draft(plan, Split((plan.sharding.batch,)))
+    whole = _countable_draft(plan, Split((plan.sharding.batch,)))
     rows = whole.live_sum()
     if rows > plan.target.unified_buffer_rows and plan.sharding.batch > 1:
         yield from _in_fewest_parts(plan, rows)
         return
     yield whole
     for split in overlapping_splits(plan):
-        draft = _draft(plan, split, _overlap_note(split))
-        if draft.live_sum() <= plan.target.unified_buffer_rows:
-            yield draft
+        yield from _fitting(plan, split, _overlap_note(split))
 
 
 def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
@@ -77,9 +77,10 @@ def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
     every = len(plan.steps)
     for parted in dict.fromkeys((every, *(_parted_steps(plan, share) for share in JOINED_SHARES))):
         split = Split(even(plan.sharding.batch, _fewest_parts(plan, parted)), parted=parted)
-        draft = _draft(plan, split, _note(plan, rows, split))
-        if parted == every or draft.live_sum() <= plan.target.unified_buffer_rows:
-            yield draft
+        if parted == every:
+            yield _countable_draft(plan, split, _note(plan, rows, split))
+        else:
+            yield from _fitting(plan, split, _note(plan, rows, split))
 
 
 def _parted_steps(plan: Plan, share: float) -> int:
@@ -90,6 +91,20 @@ def _parted_steps(plan: Plan, share: float) -> int:
     mxu, width, room = plan.target.mxu, plan.format.bytes_per_value, share * plan.target.unified_buffer_rows
     sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
     return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
+
+
+def _countable_draft(plan: Plan, split: Split, *notes: str) -> Draft:
+    """A draft that the plan has to have. Raises `LimitError` E0624, before it is made, where it takes too many instructions."""
+    require_countable(plan, split)
+    return _draft(plan, split, *notes)
+
+
+def _fitting(plan: Plan, split: Split, note: str) -> Iterator[Draft]:
+    """A draft that the plan can do without: none where it takes too many instructions, or doesn't fit the unified buffer."""
+    if is_countable(plan, split):
+        draft = _draft(plan, split, note)
+        if draft.live_sum() <= plan.target.unified_buffer_rows:
+            yield draft
 
 
 def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
@@ -210,12 +225,14 @@ def lowerings(
     parts: int | None = None,
     segments: Mapping[str, int] = NO_SEGMENTS,
     lowerers: Mapping[str, Lowerer] = BUILT_IN,
+    most: int = UNLIMITED,
 ) -> Iterator[TileProgram]:
     """The tile program that `lower` gives, then others with the same results that may be faster: see `overlap`.
 
-    `lowerers` write the instructions of layers of a kind (`fc`, `conv`) in place of the built-in lowering.
+    `lowerers` write the instructions of layers of a kind (`fc`, `conv`) in place of the built-in lowering. Raises what `lower` raises, and
+    `LimitError` E0624 when the first program would have more than `most` instructions, or, unless `parts` is given, the batch in one piece.
     """
-    plan = make_plan(device, target, segments, lowerers)
+    plan = make_plan(device, target, segments, lowerers, most)
     return (_tile_program(plan, draft) for draft in choose_splits(plan, parts))
 
 

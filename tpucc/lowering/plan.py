@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -27,6 +28,8 @@ from tpucc.values import dataclass
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
 BUILT_IN: Mapping[str, Lowerer] = MappingProxyType({})
 """No lowering is replaced."""
+UNLIMITED = sys.maxsize
+"""As many instructions as the memory holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +39,7 @@ class Plan:
     `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
     that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
     `sharding` says how the batch may be split, `format` what the integers of all tensors are. `lowerers` write the instructions of layers
-    of a kind in place of the built-in lowering.
+    of a kind in place of the built-in lowering. `most` is the number of instructions that it may take.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Plan:
     sharding: Sharding
     format: DeviceFormat
     lowerers: Mapping[str, Lowerer]
+    most: int
 
     @property
     def segments(self) -> int:
@@ -75,11 +79,13 @@ class Plan:
         match step.work:
             case Product() as work:
                 macs = 0 if work.moves else step.y.rows * work.depth * work.weights[1]
-                return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, self._choice(step, work, splits))
+                choice = self._choice(step, work, splits)
+                return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, choice, work.group)
             case WrittenProducts(parts=parts):
                 each = [self._layer(part, splits) for part in parts]
                 macs, fills = sum(info.macs for info in each), tuple(fill for info in each for fill in info.tile_fills)
-                return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)))
+                choice = f"for each of {len(each):,} products: {each[0].choice}" if len(each) > 1 else each[0].choice
+                return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)), choice=choice)
             case Weighted() as work:
                 shape = work.positions, step.result.columns
                 return LayerInfo(step.name, work.kind, step.origin, step.y.rows * prod(shape), shape, (), "lane by lane on the vector unit")
@@ -104,7 +110,13 @@ class Plan:
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 
-def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SEGMENTS, lowerers: Mapping[str, Lowerer] = BUILT_IN) -> Plan:
+def make_plan(
+    device: Graph,
+    target: Target,
+    segments: Mapping[str, int] = NO_SEGMENTS,
+    lowerers: Mapping[str, Lowerer] = BUILT_IN,
+    most: int = UNLIMITED,
+) -> Plan:
     """Reads the device graph, whose nodes belong to `segments` (0 unless said) and stand in their order.
 
     Raises `LimitError` E0622 when the weights don't fit weight memory.
@@ -120,7 +132,9 @@ def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SE
     require_room(target, tiles, blocks, reader.tiles.written)
     owners, sharding = _owners(steps), shard(steps)
     written, format = reader.tiles.written, reader.format
-    return Plan(device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, format, lowerers)
+    return Plan(
+        device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, format, lowerers, most
+    )
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

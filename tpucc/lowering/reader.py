@@ -265,7 +265,15 @@ class Reader:
             shape,
             sum(own_rows(self._device[name]) for name in weights),
             isinstance(layer, Fc) and layer.moves,
+            self._group(layer, weights[0]),
         )
+
+    def _group(self, layer: Fc | Conv, kernel: str) -> tuple[int, int]:
+        """The channels and filters of a group of a convolution; zeros without groups."""
+        if isinstance(layer, Fc) or layer.groups == 1:
+            return 0, 0
+        *_, channels, filters = self._device[kernel].type.shape
+        return channels, filters // layer.groups
 
     def _without_zeros(self, rows: list[list[int]]) -> list[list[int]]:
         """The tiles of each level, those of nothing but zeros skipped; a column block keeps at least one tile, which begins its sum."""

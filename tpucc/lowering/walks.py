@@ -74,6 +74,17 @@ def part_walks(loops: Nest, first: int, count: int) -> tuple[Walk, ...]:
     return tuple(walk for box in _boxes([loop.size for loop in loops], first, count) for walk in _box_walks(loops, box, tensors))
 
 
+def walk_count(loops: Nest) -> int:
+    """The number of `walks`."""
+    return prod(sorted(loop.size for loop in loops)[:-2])
+
+
+def part_walk_count(loops: Nest, first: int, count: int) -> int:
+    """The number of `part_walks`."""
+    boxes = _boxes([loop.size for loop in loops], first, count)
+    return sum(walk_count(_box_loops(loops, box)) for box in boxes)
+
+
 Box = list[tuple[int, int]]
 """Of each loop the first iteration and the number of iterations."""
 
@@ -81,10 +92,14 @@ Box = list[tuple[int, int]]
 def _box_walks(loops: Nest, box: Box, tensors: int) -> Iterator[Walk]:
     """The walks of a part of each loop."""
     starts = [sum(first * loop.steps[t] for (first, _), loop in zip(box, loops, strict=True)) for t in range(tensors)]
-    parts = _merged([Loop(count, loop.steps) for (_, count), loop in zip(box, loops, strict=True)], tensors)
-    for walk in walks(parts):
+    for walk in walks(_box_loops(loops, box)):
         moved = tuple(start + more for start, more in zip(starts, walk.starts, strict=True))
         yield Walk(walk.outer, walk.inner, moved, walk.pitches, walk.strides)
+
+
+def _box_loops(loops: Nest, box: Box) -> Nest:
+    """The loops over a part of each loop."""
+    return _merged([Loop(count, loop.steps) for (_, count), loop in zip(box, loops, strict=True)], len(loops[0].steps))
 
 
 def _boxes(sizes: Sequence[int], first: int, count: int) -> Iterator[Box]:

@@ -47,7 +47,7 @@ class Product:
     """The sum of all levels, activated under one parameter block for each column block of the result.
 
     `kind` is the layer's, `weights` its K and N; one that `moves` only picks lanes and places them. `fills` are, for each of its tiles, the
-    tile and the rows and columns that it uses. `depth` is K without the rows that an expansion added.
+    tile and the rows and columns that it uses. `depth` is K without the rows that an expansion added. `group` is that of `LayerInfo`.
     """
 
     kind: str
@@ -57,6 +57,7 @@ class Product:
     weights: tuple[int, int]
     depth: int
     moves: bool = False
+    group: tuple[int, int] = (0, 0)
 
     @property
     def accesses(self) -> tuple[Access, ...]:

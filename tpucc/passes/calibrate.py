@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tpucc.diagnostics import CompileError, Diagnostic, UsageError, did_you_mean
+from tpucc.diagnostics import CompileError, Diagnostic, UsageError
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.graph import Graph, GraphBuilder, Node
@@ -20,6 +20,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.choices import require_choice
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Meter, Tails
@@ -73,9 +74,7 @@ class Calibrate(Pass):
         return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
 
     def _require_options(self) -> None:
-        if self.method not in METHODS:
-            near = did_you_mean(self.method, METHODS) or f"the methods are {', '.join(METHODS)}"
-            raise UsageError(Diagnostic("E0517", f"no method of calibration is named {self.method}", help=(near,)))
+        require_choice("method of calibration", self.method, METHODS)
         if not 50 < self.percentile <= 100:
             raise UsageError(Diagnostic("E0518", f"the percentile must be above 50 and at most 100, found {self.percentile:g}"))
         if self.rows < 0:

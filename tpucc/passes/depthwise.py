@@ -3,7 +3,12 @@
 In a depthwise convolution each filter sees one channel. The matrix unit computes it with tiles of which only the diagonal holds weights:
 one tile for each position of the kernel and each column block, and every tile is fetched whole. The vector unit multiplies lane by lane. It
 needs one row of weights for each position, which crosses the host link, and takes as many cycles for the rows of the image as the matrix
-unit does. So it is the faster one where a tile is used for fewer rows than could be multiplied while the tile is fetched.
+unit does. It has the result then; sums of the matrix unit must still leave the array and pass the activation unit. So it is the faster one
+where a tile is used for fewer rows than could be multiplied while the tile is fetched, and where the weights cross the link in less time
+than the last sums take to leave.
+
+The estimate is of the layer alone. It leaves out what happens at the same time: fetches and transfers during earlier layers, and the other
+half of a batch that is computed in halves.
 """
 
 from __future__ import annotations
@@ -11,12 +16,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from tpucc.diagnostics import Diagnostic, UsageError, counted, listed
+from tpucc.diagnostics import counted
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import Conv, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.choices import require_choice
 from tpucc.passes.rewriter import Rewriter
 from tpucc.values import dataclass
 
@@ -28,15 +34,13 @@ class Depthwise(Pass):
     """Sets the unit of depthwise convolutions: that which takes fewer cycles, by an estimate, or the one that `unit` says."""
 
     name = "depthwise"
-    summary = "gives depthwise convolutions to the vector unit, where that takes fewer cycles"
+    summary = "gives depthwise convolutions to the vector unit, where an estimate says fewer cycles"
     level = 1
 
     unit: str = "cheaper"
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        if self.unit not in WAYS:
-            help = f"the ways are {listed(WAYS, 'or')}"
-            raise UsageError(Diagnostic("E0517", f"no way to compute depthwise convolutions is named {self.unit}", help=(help,)))
+        require_choice("way to compute depthwise convolutions", self.unit, WAYS)
         rewriter, gains = Rewriter(graph, self.name), list[tuple[str, int, int]]()
         for node in rewriter:
             if (layer := _suitable(graph, node)) is not None:
@@ -45,7 +49,7 @@ class Depthwise(Pass):
                     node = replace(node, attributes=replace(layer, unit="vector"))
                     gains.append((node.name, matrix, vector))
             rewriter.put(node)
-        return rewriter.build().noting(_note(gains)) if gains else graph
+        return rewriter.build().noting(_note(gains, self.unit)) if gains else graph
 
 
 def _suitable(graph: Graph, node: Node) -> Conv | None:
@@ -61,16 +65,17 @@ def _suitable(graph: Graph, node: Node) -> Conv | None:
 
 
 def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
-    """Estimated cycles of the matrix unit and of the vector unit. A tile takes as long as its fetch or its rows, the longer of both;
-    rows of weights are moved for all cores."""
+    """Estimated cycles of the matrix unit and of the vector unit. A tile takes as long as its fetch or its rows, the longer of both; the
+    last sums drain, and the activation unit reads them, a half of the accumulators at most. Rows of weights are moved for all cores."""
     target, positions = context.target, prod(graph[node.operands[1]].type.shape[:2])
     blocks, rows = -(-node.type.columns // target.mxu), node.type.rows // context.cores
     moved = target.host_cycles(blocks * positions * context.cores)
-    return blocks * positions * max(rows, target.tile_fetch_cycles), blocks * positions * rows + moved
+    leaving = target.pipeline_cycles + min(rows, target.accumulator_rows // 2)
+    return blocks * positions * max(rows, target.tile_fetch_cycles) + leaving, blocks * positions * rows + moved
 
 
-def _note(gains: list[tuple[str, int, int]]) -> str:
+def _note(gains: list[tuple[str, int, int]], unit: str) -> str:
     """One sentence, with the estimates of the layer that gains most."""
     name, matrix, vector = max(gains, key=lambda each: each[1] - each[2])
-    what = f"the vector unit computes {counted(len(gains), 'depthwise convolution')}"
-    return f"{what}: {name} takes about {vector:,} cycles there, and {matrix:,} on the matrix unit"
+    what = f"the vector unit computes {counted(len(gains), 'depthwise convolution')}{', as asked' if unit == 'vector' else ''}"
+    return f"{what}: by an estimate of the layer alone, {name} takes {vector:,} cycles there, and {matrix:,} on the matrix unit"

@@ -6,7 +6,7 @@ has these parameters instead. The layer that computes v requantises with them, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
@@ -14,11 +14,16 @@ from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
+from tpucc.ops import facts_of
+from tpucc.ops.facts import Values
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_view
 from tpucc.values import dataclass
+
+MOVES = frozenset({Values.VIEWED, Values.PICKED})
+"""Operators whose values are those of their one operand."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class ExplicitQuantisation(Pass):
 
     The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
     does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
+    What the host only moves is held as it was before, so that the device reads the same integers in other places.
     """
 
     name = "explicit-quantisation"
@@ -45,7 +51,7 @@ class ExplicitQuantisation(Pass):
         idle = _idle_pairs(graph, held)
         nodes = (_rewritten(node, idle, fixed) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
-        made = replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
+        made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed)), outputs=tuple(outputs))
         read = made.output_nodes | {name for node in made for name in node.operands}
         return made.with_nodes(node for node in made if node.op != "quantize" or node.name in read)
 
@@ -116,6 +122,23 @@ def _rewritten(node: Node, idle: Mapping[str, str], fixed: Mapping[str, TensorTy
     if (integers := fixed.get(node.name)) is not None and integers.quantisation is not None:
         type_ = holding(type_, integers.quantisation, INTEGER_FORMATS[integers.dtype])
     return node if operands == node.operands and type_ is node.type else replace(node, operands=operands, type=type_)
+
+
+def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType]) -> Iterator[Node]:
+    """The nodes, those that only move a value held as integers on the host held as these."""
+    integers = dict(fixed)
+    for node in nodes:
+        of = integers.get(node.operands[0]) if node.operands else None
+        facts = facts_of(node.op)
+        keeps = facts.keeps_parameters if node.on_device else facts.values in MOVES
+        if node.op == "quantize":
+            integers[node.name] = node.type
+        elif of is not None and (keeps or node.op == "dequantize"):
+            integers.setdefault(node.name, of)
+        if of is not None and of.quantisation is not None and keeps and not node.on_device and node.type.dtype == "f32":
+            yield replace(node, type=holding(node.type, of.quantisation, INTEGER_FORMATS[of.dtype]))
+        else:
+            yield node
 
 
 def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:

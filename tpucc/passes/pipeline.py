@@ -57,6 +57,7 @@ PASSES: tuple[Pass, ...] = (
     SinkViews(),
     FoldSlices(),
     PushSlices(rows=False),
+    FoldScales(),
     ConstantFolding(),
     CommonSubexpressions(),
     BatchProducts(),

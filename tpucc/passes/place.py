@@ -136,17 +136,27 @@ def kept_layers(graph: Graph, wanted: Sequence[str]) -> Iterator[str]:
     for name in wanted:
         found = [node for node in computed if name in _names(node) or (name.isdecimal() and int(name) in node.origin.lines)]
         if not found:
-            known = list(dict.fromkeys(next(_names(node)) for node in computed))
-            near = did_you_mean(name, known) or f"there {'is' if len(known) == 1 else 'are'} {_some(known)}"
             what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
-            if name.rpartition(".")[2] in ("i8", "i16"):
-                near = f"{name} is where {name.rpartition('.')[0]} becomes integers; keep the layers that read it"
-            raise UsageError(Diagnostic("E0534", what, help=(near,)))
+            raise UsageError(Diagnostic("E0534", what, help=tuple(_instead(name, computed))))
         for node in found:
             yield node.name
             while (reader := _of_one_layer(relations, node)) is not None:
                 node = reader
                 yield node.name
+
+
+def _instead(name: str, computed: Sequence[Node]) -> Iterator[str]:
+    """What can be kept, for a name or a line of none."""
+    if name.rpartition(".")[2] in ("i8", "i16"):
+        yield f"{name} is where {name.rpartition('.')[0]} becomes integers; keep the layers that read it"
+        return
+    lines = {next(_names(node)): node.origin.line for node in computed}
+    near = did_you_mean(name, list(lines))
+    yield near or f"there {'is' if len(lines) == 1 else 'are'} {_some(list(lines))}"
+    line = next((line for known, line in lines.items() if near.endswith(f" {known}?") and line), next(filter(None, lines.values()), 0))
+    yield "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts"
+    if line:
+        yield f"--keep {line}=host keeps all layers of line {line}"
 
 
 def _some(names: Sequence[str]) -> str:

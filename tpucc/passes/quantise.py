@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
@@ -21,6 +21,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.bias_correction import with_corrected_biases
+from tpucc.passes.choices import require_choice
 from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
@@ -52,9 +53,7 @@ class Quantise(Pass):
 
         Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
         """
-        if self.granularity not in GRANULARITIES:
-            help = f"the granularities are {', '.join(GRANULARITIES)}"
-            raise UsageError(Diagnostic("E0517", f"no granularity is named {self.granularity}", help=(help,)))
+        require_choice("granularity", self.granularity, GRANULARITIES)
         if any(is_layer(node) for node in graph):
             return graph
         require_placed(graph, "quantising")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from math import prod
 
-from tpucc.diagnostics import Diagnostic, UsageError, listed
+from tpucc.diagnostics import listed
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.graph import Graph, NoAttributes, Node
@@ -22,6 +22,7 @@ from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.choices import require_choice
 from tpucc.passes.place import is_devices
 from tpucc.passes.rewriter import Rewriter, has_weights, is_product
 from tpucc.target import Target
@@ -48,9 +49,7 @@ class WriteWeights(Pass):
     computed_products: str = "cheaper"
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        if self.computed_products not in WAYS:
-            help = f"the ways are {listed(WAYS, 'or')}"
-            raise UsageError(Diagnostic("E0517", f"no way to compute products is named {self.computed_products}", help=(help,)))
+        require_choice("way to compute products", self.computed_products, WAYS)
         choice = _Choice(graph, context, self.computed_products)
         rewriter = Rewriter(graph, self.name)
         for node in rewriter:

@@ -25,7 +25,9 @@ from tpucc.schedule.allocate import Gaps
 from tpucc.values import dataclass
 
 _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
-"""The endings that passes add to a name, in words. Names of a source have no dots."""
+"""Endings that passes add to a name, in words."""
+_ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
+"""All that they add: numbers and formats too. A layer that is named after its weights has dots of its own."""
 _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
@@ -279,8 +281,8 @@ def _labels(layer: LayerInfo, reader: LayerInfo | None) -> Iterator[Label]:
 
 def _known(name: str) -> str:
     """A layer's name as the source has it: `x` for `x.i8#copy0`, `a band of lines of h` for `h.band.2`."""
-    base, *parts = re.split(r"[.#]", name)
-    words = next((_PARTS[part] for part in reversed(parts) if part in _PARTS), "{}")
+    base = _ADDED.sub("", name)
+    words = next((_PARTS[part] for part in reversed(re.split(r"[.#]", name[len(base) :])) if part in _PARTS), "{}")
     return words.format(base or name)
 
 

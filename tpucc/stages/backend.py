@@ -45,15 +45,15 @@ class BackEnd:
     whole: Callable[[Program], Program]
     places: Places | None = None
 
-    def lowerings(self, parts: Partition, target: Target) -> Iterator[TileProgram]:
+    def lowerings(self, parts: Partition, target: Target, most: int) -> Iterator[TileProgram]:
         """The tile programs of a partition's device graph, in the stage `order`'s order: see `lowering.lower.lowerings`."""
         replaced = self.stages.replaced
         if not replaced.keys() & set(OF_TILES):
-            return lowerings(parts.device, target, segments=parts.segments)
+            return lowerings(parts.device, target, segments=parts.segments, most=most)
         from tpucc.stages.replaced import safe_lowerer, safe_order
 
         lowerers = {kind: safe_lowerer(stage, replaced[stage], self.seconds) for kind, stage in LOWERERS.items() if stage in replaced}
-        candidates = lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers)
+        candidates = lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
         order = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
         return (self._verified(tiles, order) for tiles in candidates)
 

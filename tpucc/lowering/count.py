@@ -1,0 +1,134 @@
+"""How many instructions a split of a plan takes, counted before any is made: narrow arrays and few accumulators make millions of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import assert_never
+
+from tpucc.diagnostics import Diagnostic, LimitError, counted
+from tpucc.lowering.plan import Plan
+from tpucc.lowering.sharding import Split
+from tpucc.lowering.tensors import Access
+from tpucc.lowering.walks import nest, part_walk_count, walk_count
+from tpucc.lowering.workload import (
+    SKIPPED,
+    Copy,
+    ElementWise,
+    Moving,
+    Pooling,
+    Product,
+    Step,
+    Weighted,
+    Work,
+    WrittenProducts,
+    product_nest,
+)
+from tpucc.target import Target
+
+
+def require_countable(plan: Plan, split: Split) -> None:
+    """Raises `LimitError` E0624 where a split takes more instructions than the plan may have; it shows the step that takes the most."""
+    counts = step_counts(plan, split)
+    if sum(counts) > plan.most:
+        raise _too_many(plan, counts)
+
+
+def is_countable(plan: Plan, split: Split) -> bool:
+    """Whether a split takes no more instructions than the plan may have."""
+    return sum(step_counts(plan, split)) <= plan.most
+
+
+def step_counts(plan: Plan, split: Split) -> list[int]:
+    """For each step the instructions that it takes, in all parts together.
+
+    Host transfers, changes of the parameter block and interrupts aren't counted. Replaced lowerings count as the built-in one.
+    """
+    sizes = Counter(split.sizes)
+    return [
+        sum(times * _count(plan, plan.sharding.part(step, size)) for size, times in sizes.items())
+        if split.is_parted(number) and plan.sharding.splits(step.result)
+        else _count(plan, step)
+        for number, step in enumerate(plan.steps)
+    ]
+
+
+def _count(plan: Plan, step: Step) -> int:
+    """The instructions of one step, or of its part of a batch."""
+    blocks = step.result.blocks(plan.target.mxu)
+    return blocks * _copies(step.borders) + _work(plan, step, blocks)
+
+
+def _work(plan: Plan, step: Step, blocks: int) -> int:
+    """Those of its work alone; its result has so many column blocks."""
+    match step.work:
+        case Product() as work:
+            return _product(plan, step, work)
+        case WrittenProducts() as work:
+            return len(work.writes) + sum(_count(plan, part) for part in work.parts)
+        case ElementWise() as work:
+            return blocks * _walks(*work.accesses, step.y)
+        case Pooling() as work:
+            return blocks * sum(_walks(region.x, region.y) for region in work.regions)
+        case Weighted() as work:
+            return blocks * _walks(work.region.x, work.region.y)
+        case Moving() as work:
+            return blocks * _copies(work.copies)
+        case _:
+            assert_never(step.work)
+
+
+def _product(plan: Plan, step: Step, work: Product) -> int:
+    """For each piece of the rows one multiply a tile, and one `activate` a column block.
+
+    A piece has at most the rows that there are accumulators for. Where that tells enough, the rows aren't cut.
+    """
+    each = _tiles(work) + len(work.blocks)
+    least = each * -(-step.y.rows // plan.target.accumulator_rows)
+    if least > plan.most:
+        return least
+    loops = product_nest(step).loops
+    return each * sum(part_walk_count(loops, *chunk) for chunks in plan.blocking(step, work).groups for chunk in chunks)
+
+
+def _copies(copies: Iterable[Copy]) -> int:
+    return sum(_walks(copy.source, copy.target) for copy in copies)
+
+
+def _walks(*accesses: Access) -> int:
+    """The instructions that visit the rows of all accesses together."""
+    return walk_count(nest(accesses[-1].shape, tuple(access.steps for access in accesses)))
+
+
+def _too_many(plan: Plan, counts: list[int]) -> LimitError:
+    """E0624 at the step that takes the most, with the numbers that it follows from."""
+    largest = max(counts)
+    step = plan.steps[counts.index(largest)]
+    message = (
+        f"the program takes {sum(counts):,} instructions or more; at most {plan.most:,} are made, and {step.name} alone takes {largest:,}"
+    )
+    return LimitError(Diagnostic("E0624", message, step.origin.trail(), _why(step, largest, plan.target)))
+
+
+def _why(step: Step, instructions: int, target: Target) -> tuple[str, ...]:
+    """Where the instructions of a step come from, and what has fewer; what makes the greater difference first."""
+    mxu, tiles = target.mxu, _tiles(step.work)
+    what = f"tile of {mxu}×{mxu} weights", f"tiles of {mxu}×{mxu} weights"
+    pieces = tiles or step.result.blocks(mxu)
+    each = -(-instructions // pieces)
+    found = counted(pieces, *what) if tiles else f"{counted(pieces, 'block')} of {counted(mxu, 'column')}"
+    why = f"it has {found}, each for about {counted(each, 'instruction')}"
+    wider = f"a wider matrix unit has fewer tiles: mxu is {mxu}, and at twice that there is about a fourth of them"
+    fewer = f"a smaller batch has fewer instructions a tile, and so may more accumulators: accumulator_rows is {target.accumulator_rows:,}"
+    return (why, wider, fewer) if pieces >= each else (why, fewer, wider)
+
+
+def _tiles(work: Work) -> int:
+    """The multiplies of one piece of the rows; 0 where there are none. Tiles of nothing but zeros are left out."""
+    match work:
+        case Product(levels=levels):
+            return sum(tile != SKIPPED for level in levels for tile in level.tiles)
+        case WrittenProducts(parts=parts):
+            return sum(_tiles(part.work) for part in parts)
+        case _:
+            return 0
