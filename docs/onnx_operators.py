@@ -11,7 +11,7 @@ from types import CodeType, FunctionType, ModuleType
 
 from tpucc.interop.onnx.reading.folding import FOLDS
 from tpucc.interop.onnx.reading.model import OPSETS
-from tpucc.interop.onnx.reading.rules import FAMILIES, RULES
+from tpucc.interop.onnx.reading.rules import FAMILIES, RULES, gate_functions
 
 CONSTANT = {"array", "integers", "number"}
 """The methods of a call that give an operand which must be known."""
@@ -98,20 +98,27 @@ def _functions(found: object, seen: set[int]) -> Iterator[FunctionType]:
     yield found
     for cell in found.__closure__ or ():
         yield from _functions(cell.cell_contents, seen)
-    for name in _names(found.__code__):
+    for name in _names(found):
         yield from _functions(found.__globals__.get(name), seen)
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def _names(function: FunctionType) -> list[str]:
+    """The global names that it uses, in the order of its text: that of its code differs between versions of Python."""
+    known = {*_global_names(function.__code__)}
+    names = [node for part in _syntax(function) for node in ast.walk(part) if isinstance(node, ast.Name) and node.id in known]
+    return [node.id for node in sorted(names, key=lambda node: (node.lineno, node.col_offset))]
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _names(inner)
+            yield from _global_names(inner)
 
 
 @cache
 def _modules() -> Mapping[str, ModuleType]:
-    return {module.__name__: module for module in FAMILIES}
+    return {module.__name__: module for module in (*FAMILIES, gate_functions)}
 
 
 @cache

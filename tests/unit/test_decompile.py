@@ -18,7 +18,10 @@ from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
 from tpucc.interop.decompile import Unwritable, same_model, source_of
+from tpucc.interop.decompile import families as lists
+from tpucc.interop.decompile.costs import call_cost
 from tpucc.interop.decompile.loops import rolled
+from tpucc.interop.decompile.program import Step, Value
 from tpucc.interop.decompile.text import Style, text_of, wrapped
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import f32
@@ -86,6 +89,16 @@ model both_ways(x: f32[batch, 12, 5]) -> f32[batch, 12]:
     for t in range(12):
         both = both + [reshape(concat([forwards[t], backwards[t]]), (batch, 1, 12))]
     return mean(concat(both, axis=1), axis=1)
+"""
+
+
+STEP = """
+def step(x, key):
+    weight w: f32[8, 8] = "{key}.w"
+    weight b: f32[8] = "{key}.b"
+    return tanh(x @ w + b) * sigmoid(x) + x
+
+model m(x: f32[2, 8]) -> f32[2, 8]:
 """
 
 
@@ -211,6 +224,10 @@ def test_what_the_language_cannot_say_is_refused() -> None:
     built = internal.op("broadcast", internal.input("x", 4), shape=(2, 4))
     with pytest.raises(Unwritable, match="the operator broadcast"):
         source_of(internal.build(built))
+    far = Model()
+    last = far.op("slice", far.input("x", 4), starts=(3,), stops=(-1,), steps=(-(2**63),))
+    with pytest.raises(Unwritable, match="the front end refuses the text of the graph: this number is too large"):
+        source_of(far.build(last))
 
 
 def test_outputs_keep_their_names() -> None:
@@ -304,3 +321,30 @@ def test_a_text_that_means_another_graph_is_not_taken(monkeypatch: pytest.Monkey
     graph = program(ROOT / "programs" / "09_cifar_resnet.tpu")
     monkeypatch.setattr("tpucc.interop.decompile.text.rolled", lambda lines: lines[:-1])
     assert source_of(graph) == text_of(graph, Style.FUNCTIONS)
+
+
+def test_a_long_chain_takes_time_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function's cost is computed once a round, and no step is looked up among all of them."""
+    model, costs = Model(), list[int]()
+    x, half = model.input("x", 4), model.constant("half", 0.5)
+    for _ in range(300):
+        x = model.op("relu", model.op("mul", x, half))
+    monkeypatch.setattr("tpucc.interop.decompile.repeats.call_cost", lambda function: costs.append(1) or call_cost(function))
+    monkeypatch.setattr(Step, "__eq__", lambda *_: pytest.fail("a step is compared"))
+    text = text_of(model.build(model.op("relu", x, name="y")), Style.LOOPS)
+    assert "for i in range(" in text
+    assert len(costs) < 30
+
+
+def test_lists_are_short_enough_for_the_front_end() -> None:
+    made = [lists.Made(Value(place), place, "add") for place in range(lists.MOST + 1)]
+    read = {each.value: each.place + 2 for each in made}
+    assert len(lists.families(made[:-1], read)[0][0]) == lists.MOST
+    assert lists.families(made, read) == ([], {})
+
+
+def test_no_variable_has_the_name_of_a_function() -> None:
+    lines = [f'    lstm = step(lstm, "lstm.{index}")' for index in range(1, 5)]
+    text = require_source(graph_of("\n".join([STEP, '    lstm = step(x, "lstm.0")', *lines, "    y = relu(lstm)", "    return y", ""])))
+    assert "def lstm(" in text
+    assert "lstm = " not in text

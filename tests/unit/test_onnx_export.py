@@ -216,7 +216,7 @@ def test_the_command_writes_a_file_with_the_usual_options(tmp_path: Path, capsys
 def test_a_model_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.onnx").write_bytes(b"precious")
     assert run("export", tmp_path / "m.onnx") == 2
-    assert "m.onnx: this command reads it" in capsys.readouterr().err
+    assert "m.onnx: it is an input" in capsys.readouterr().err
     assert (tmp_path / "m.onnx").read_bytes() == b"precious"
 
 

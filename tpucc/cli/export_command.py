@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tpucc.cli.options import FILE, compile_options, like_option
-from tpucc.cli.places import keep_inputs, refuse_others
+from tpucc.cli.places import beside, keep_inputs, refuse_others
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import compiled, told
 from tpucc.diagnostics import counted, printable
@@ -34,7 +34,7 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
 
     Inputs and outputs have MODEL's names, layout and batch: images are channels last. Without -o nothing else is written over.
     """
-    place = output or model.with_suffix(".int8.onnx" if quantized else ".onnx")
+    place = output or beside(model, ".int8.onnx" if quantized else ".onnx")
     keep_inputs(place)
     with Progress(not quiet) as progress:
         made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else "weights", progress=progress)

@@ -9,7 +9,7 @@ import click
 
 from tpucc.cli.columns import filled
 from tpucc.cli.options import FILE, option
-from tpucc.cli.places import keep_inputs, refuse_others
+from tpucc.cli.places import beside, keep_inputs, refuse_others
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_files
 from tpucc.interop.onnx.reading.network_of import Layout
@@ -36,7 +36,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
     -D gives sizes that the file leaves open: the batch (8 unless given), and others by their names. Without -o no other file
     is written over.
     """
-    target = output or model.with_suffix(".tpu")
+    target = output or beside(model, ".tpu")
     if target.suffix != ".tpu":
         raise UsageError(Diagnostic("E0505", f"can't write {printable(str(target))}: a source ends in .tpu"))
     made = imported_model(model, target.stem, open_sizes(params), layout)

@@ -29,7 +29,9 @@ class Example:
         it names."""
         text = self.source.read_text("utf-8")
         paths = sorted(self.source.parent.glob("*.npz"))
-        return tuple(path for path in paths if re.match(rf"{self.source.stem}[._]", path.name) or f'"{path.name}"' in text)
+        return tuple(
+            path for path in paths if path.name.startswith((f"{self.source.stem}.", f"{self.source.stem}_")) or f'"{path.name}"' in text
+        )
 
     def written_as(self, name: str) -> dict[str, bytes]:
         """Its files under another name, by which its source then calls them."""

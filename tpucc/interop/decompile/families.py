@@ -10,6 +10,8 @@ from tpucc.values import dataclass
 
 FEWEST = 4
 """Values of a list."""
+MOST = 1000
+"""Values of a list, too: the front end reads all of a list that something is added to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,14 @@ class Member:
 def families(made: Sequence[Made], reads: Mapping[Value, int]) -> tuple[list[tuple[Value, ...]], dict[Value, Member]]:
     """The lists, and their members. `reads` is the last statement that reads each value.
 
-    A list has values of one kind at equal distances, each of which is still read when the next has been made; the last one has no next.
+    A list has up to `MOST` values of one kind at equal distances, each of which is still read when the next has been made; the last one has
+    no next.
     """
     found: list[tuple[Value, ...]] = []
     members: dict[Value, Member] = {}
     for group in _groups(made):
         step = group[1].place - group[0].place
-        if all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads:
+        if len(group) <= MOST and all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads:
             members.update({each.value: Member(len(found), index, each.place + step) for index, each in enumerate(group[:-1])})
             members[group[-1].value] = Member(len(found), len(group) - 1, group[-1].place)
             found.append(tuple(each.value for each in group))

@@ -36,7 +36,7 @@ def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]]
 
 def _written(function: Function, name: str, words: tuple[str, ...], known: Mapping[Function, Written]) -> Written:
     body = function.body
-    scope = Scope({}, open=True)
+    scope = Scope({}, taken={name, *(function.name for function in known.values())}, open=True)
     entries: list[str] = []
     for entry in body.entries:
         entries.append(fresh(common_stem(body.hints[entry]) or "y" if entries else "x", {*entries}))

@@ -82,13 +82,14 @@ def _inline(body: Body, functions: Sequence[Function], values: Iterator[int]) ->
     """Takes functions back that save hardly a line: all of what they compute stands in few lines again."""
     bodies = [body, *(function.body for function in functions)]
     for function in functions:
-        sites = [(inner, step) for inner in bodies if inner is not function.body for step in inner.steps if step.function is function]
+        sites = sum(step.function is function for inner in bodies for step in inner.steps)
         lines = sum(is_heavy(step) or len(reads(step)) > 1 for step in function.body.steps)
-        if _has_weights(function) or len(sites) * (lines - 1) > lines + 2 or (lines == 1 and len(function.body.steps) > SHORT):
+        if _has_weights(function) or sites * (lines - 1) > lines + 2 or (lines == 1 and len(function.body.steps) > SHORT):
             continue
-        for inner, step in sites:
-            place = inner.steps.index(step)
-            inner.steps[place : place + 1] = _inlined(step, function, inner, values)
+        for inner in bodies:
+            inner.steps = [
+                made for step in inner.steps for made in (_inlined(step, function, inner, values) if step.function is function else (step,))
+            ]
         bodies.remove(function.body)
 
 
@@ -170,7 +171,9 @@ class _Growing:
 
 def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Kinds) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
-    costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
+    called = {step.function for body in bodies for step in body.steps if step.function is not None}
+    calls = {function: call_cost(function) for function in called}
+    costs = {id(body): [calls[step.function] if step.function else step_cost(step) for step in body.steps] for body in bodies}
     groups: list[list[_Growing]] = [
         [_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]
     ]

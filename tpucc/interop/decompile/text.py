@@ -46,27 +46,30 @@ def source_of(
     *,
     comments: Sequence[str] = (),
     weights: str | None = None,
+    activations: str | None = None,
     params: Mapping[str, int] | None = None,
     samples: Sequence[Sample] = (),
 ) -> str:
     """The source text of a graph of operators, as the front end makes it: elaborated again, the text gives the same model (`same_model`).
 
-    `comments` are the text's first lines, and `weights` the file of its weights. `params` are the values of the model's params for which
-    the graph was made. Each of `samples` has other values of the same params, and the model's graph for them; so sizes become expressions
-    of the params. The text gives the same model for these values, too.
+    `comments` are the text's first lines, `weights` the file of its weights, `activations` their format if it is said. `params` are
+    the values of the model's params for which the graph was made. Each of `samples` has other values of the same
+    params, and the model's graph for them; so sizes become expressions of the params. The text gives the same model for these values, too.
 
     Raises `Unwritable` for a graph that the language can't say.
     """
     given = params or {}
-    refused = Unwritable("the text of the graph would mean another one")
+    refused = Unwritable("")
     for style in Style:
         try:
-            text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
+            text = text_of(graph, style, comments=comments, weights=weights, activations=activations, params=given, samples=samples)
         except Unwritable as error:
             refused = error
         else:
-            if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
+            faults = (_fault(text, sample, others) for others, sample in [({}, graph), *samples])
+            if not (fault := next(filter(None, faults), "")):
                 return text
+            refused = Unwritable(fault)
     raise refused
 
 
@@ -76,6 +79,7 @@ def text_of(
     *,
     comments: Sequence[str] = (),
     weights: str | None = None,
+    activations: str | None = None,
     params: Mapping[str, int] | None = None,
     samples: Sequence[Sample] = (),
 ) -> str:
@@ -83,7 +87,7 @@ def text_of(
     given = params or {}
     values = {name: (given[name], *(others[name] for others, _ in samples)) for name in given}
     program = program_of((graph, *(sample for _, sample in samples)), values)
-    return "\n".join([*_head(comments, weights, given), *_text(program, style)]) + "\n"
+    return "\n".join([*_head(comments, weights, activations, given), *_text(program, style)]) + "\n"
 
 
 def _text(program: Program, style: Style) -> Iterator[str]:
@@ -105,21 +109,24 @@ def _block(head: str, lines: Sequence[str], style: Style) -> Iterator[str]:
         yield from wrapped(text, 4 + len(line) - len(text))
 
 
-def _holds(text: str, graph: Graph, params: Mapping[str, int]) -> bool:
-    """Whether the front end makes the graph of the text."""
+def _fault(text: str, graph: Graph, params: Mapping[str, int]) -> str:
+    """Why the front end doesn't make the graph of the text; empty if it does."""
     source = Source(graph.source or "model.tpu", text)
     try:
-        return same_model(elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph, graph)
-    except Error:
-        return False
+        found = elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph
+    except Error as error:
+        return f"the front end refuses the text of the graph: {error.diagnostics[0].message}"
+    return "" if same_model(found, graph) else "the text of the graph would mean another one"
 
 
-def _head(comments: Sequence[str], weights: str | None, params: Mapping[str, int]) -> Iterator[str]:
+def _head(comments: Sequence[str], weights: str | None, activations: str | None, params: Mapping[str, int]) -> Iterator[str]:
     yield from (f"# {line}".rstrip() for line in comments)
     yield from (f"param {required(name, 'a param')} = {value}" for name, value in params.items())
     if weights is not None:
         yield f'weights "{escaped(weights)}"'
-    if comments or params or weights is not None:
+    if activations is not None:
+        yield f"activations {activations}"
+    if comments or params or weights is not None or activations is not None:
         yield ""
 
 
@@ -127,7 +134,7 @@ def _model(program: Program, functions: Mapping[Function, Written], style: Style
     """The lines of the model."""
     names = [required(name, "an input") for name, _ in program.inputs]
     outputs = [required(name, "an output") for name in program.outputs]
-    scope = Scope(program.params, taken=set(program.params))
+    scope = Scope(program.params, taken={*program.params, *(function.name for function in functions.values())})
     inputs = [f"{name}: {_input(types, scope)}" for name, (_, types) in zip(names, program.inputs, strict=True)]
     head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
     if results:

@@ -58,7 +58,7 @@ def result_scale(low: float, high: float, operands: Iterable[Scaled]) -> float |
     """
     middle = np.float32((low + high) / 2)
     tried = (middle.view(np.int32) + np.arange(-TRIED // 2, TRIED // 2, dtype=np.int32)).view(np.float32)
-    tried = tried[(tried > low) & (tried < high)]
+    tried = tried[(tried > np.float64(low)) & (tried < np.float64(high))]  # as float32 the bounds may be the only number between them
     for operand in operands:
         for multiplier in np.unique(operand.multipliers):
             tried = tried[operand.fits(multiplier, tried)]

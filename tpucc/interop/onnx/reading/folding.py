@@ -1,7 +1,7 @@
 """Constants are computed while a model is read: shapes, indices, masks, and what exporters leave to be folded.
 
-A rule gets the node, NumPy arrays, and the version of the operators. Repetition is a view that takes no memory; other results that are far
-larger than what they are made of are bounded before they are computed.
+A rule gets the node, NumPy arrays, and the version of the operators. Repetition is a view that takes no memory; the sizes of all other
+results are bounded before they are computed, all results of a file together.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, malformed
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import resolved
-from tpucc.interop.onnx.reading.tensors import MAX_SIZE, TYPES
+from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.numerics import AnyArray
 
 Arrays = Sequence[AnyArray | None]
@@ -32,7 +32,7 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
     if (fold := FOLDS.get(node.kind)) is None:
         return None
     try:
-        network.require_room(_bound(node, operands), *(array for array in operands if array is not None))
+        network.require_room(math.prod(_bound(node, operands)))
         with np.errstate(all="ignore"):
             made = fold(node, operands, opset)
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError, AttributeError):
@@ -40,13 +40,16 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
     results = made if isinstance(made, tuple) else (made,)
     if any(result is None for result in results):
         raise Unsupported("an operand is missing")
-    return tuple(np.asarray(result) for result in results)
+    arrays = tuple(np.asarray(result) for result in results)
+    if node.op == "Constant":
+        network.allow(arrays)
+    return arrays
 
 
 def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
-    """A shape at least as large as the result's; of views, which take no memory, nothing."""
+    """A shape at least as large as the result's; of views, which take no memory, none."""
     if node.op in VIEWS:
-        return ()
+        return (0,)
     arrays = [array for array in operands if array is not None]
     if node.op in BROADCASTING:
         try:
@@ -60,8 +63,6 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
 
 def _of_range(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
     start, stop, step = (float(array.reshape(-1)[0]) for array in arrays)
-    if not step:
-        raise Unsupported("a range with the step 0")
     return (max(0, int((stop - start) / step)),)
 
 
@@ -74,10 +75,24 @@ def _of_pad(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
     return tuple(size + 2 * int(np.abs(arrays[1]).max(initial=0)) for size in arrays[0].shape) if len(arrays) > 1 else ()
 
 
+def _of_gather_nd(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
+    table, indices = arrays
+    count = indices.shape[-1]
+    return *indices.shape[:-1], *table.shape[count:]
+
+
+def _of_matmul(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
+    a, b = arrays
+    return *np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ())
+
+
 BOUNDS: Mapping[str, Callable[[OnnxNode, Sequence[AnyArray]], tuple[int, ...]]] = {
     "Concat": lambda _, arrays: (sum(array.size for array in arrays),),
     "Gather": _of_gather,
-    "MatMul": lambda _, arrays: (arrays[0].size, arrays[1].shape[-1]) if arrays[1].ndim else (),
+    "GatherElements": lambda _, arrays: arrays[1].shape,
+    "GatherND": _of_gather_nd,
+    "MatMul": _of_matmul,
+    "NonZero": lambda _, arrays: (arrays[0].ndim, arrays[0].size),
     "OneHot": lambda _, arrays: (arrays[0].size, int(arrays[1].reshape(-1)[0])),
     "Pad": _of_pad,
     "Range": _of_range,
@@ -119,8 +134,18 @@ def _divide(a: AnyArray, b: AnyArray) -> AnyArray:
     """Integers are divided towards zero."""
     if a.dtype.kind == "f":
         return np.asarray(a / b)
-    quotient = np.abs(a) // np.abs(b)
-    return np.asarray(np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype))
+    _require_divisible(a, b)
+    return np.asarray(a // b + ((a % b != 0) & ((a < 0) != (b < 0)))).astype(a.dtype)
+
+
+def _require_divisible(a: AnyArray, b: AnyArray) -> None:
+    """Raises `Unsupported` for integers whose quotient is no integer of their type."""
+    if a.dtype.kind == "f":
+        return
+    if (b == 0).any():
+        raise Unsupported("it divides integers by 0", "what comes out differs from machine to machine")
+    if a.dtype.kind == "i" and ((a == np.iinfo(a.dtype).min) & (b == -1)).any():
+        raise Unsupported(f"it divides the smallest {a.dtype.name} by -1, and the quotient isn't one")
 
 
 def _axes(node: OnnxNode, arrays: Any, index: int) -> list[int] | None:
@@ -161,19 +186,16 @@ def _constant(node: OnnxNode, _: Any, __: int) -> Any:
 
 def _constant_of_shape(node: OnnxNode, arrays: Any, _: int) -> Any:
     value = node.attributes.get("value", np.zeros(1, np.float32))
-    return _repeated(node, value.reshape(()), arrays[0])
+    return _repeated(value.reshape(()), arrays[0])
 
 
-def _expand(node: OnnxNode, arrays: Any, _: int) -> Any:
-    return _repeated(node, *arrays)
+def _expand(_: OnnxNode, arrays: Any, __: int) -> Any:
+    return _repeated(*arrays)
 
 
-def _repeated(node: OnnxNode, array: AnyArray, shape: AnyArray) -> AnyArray:
-    """A view of the shape that both have together. Raises `ProgramError` E1003 for one that no memory has, before NumPy refuses it."""
-    wanted = np.broadcast_shapes(array.shape, tuple(int(size) for size in shape.reshape(-1)))
-    if (size := math.prod(wanted)) > MAX_SIZE:
-        raise malformed(f"{node.title} ({node.op}) repeats a constant to {size:,} values; the limit is {MAX_SIZE:,}", code="E1003")
-    return np.broadcast_to(array, wanted)
+def _repeated(array: AnyArray, shape: AnyArray) -> AnyArray:
+    """A view of the shape that both have together."""
+    return np.broadcast_to(array, np.broadcast_shapes(array.shape, tuple(int(size) for size in shape.reshape(-1))))
 
 
 def _flatten(node: OnnxNode, arrays: Any, _: int) -> Any:
@@ -291,6 +313,7 @@ def _clip(node: OnnxNode, arrays: Any, _: int) -> Any:
 
 
 def _mod(node: OnnxNode, arrays: Any, _: int) -> Any:
+    _require_divisible(arrays[0], arrays[1])
     return (np.fmod if node.attributes.get("fmod", 0) else np.mod)(arrays[0], arrays[1])
 
 
@@ -395,6 +418,7 @@ BROADCASTING = frozenset(
     [
         "Add",
         "And",
+        "Clip",
         "Div",
         "Equal",
         "Greater",

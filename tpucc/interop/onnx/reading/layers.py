@@ -2,11 +2,13 @@
 
 The export writes what the device does step by step: sums of integers, a product with the multiplier, QuantizeLinear with the scale 1. The
 metadata of the last node say which scale and zero point its result really has. With them the steps are operators on real values, from which
-the compiler makes the same integers. A table is compared with those of our functions (`tables.py`).
+the compiler makes the same integers. A table is compared with those of our functions (`tables.py`). Steps that ONNX has no single operator
+for are joined before (`steps.py`), so that layers of 16 bits have the forms of those of 8.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -15,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.tables import function_and_scales, function_of
+from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
+from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
 from tpucc.interop.onnx.scales import Scaled, result_scale, weight_scales
-from tpucc.ir.dtypes import I8
+from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
-from tpucc.numerics import AnyArray, Float32, multiplier
+from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
 
 MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Transpose"})
 """What the export does with integers that keep their scale."""
@@ -35,7 +38,7 @@ class _Unknown(Exception):
 
 def with_layers(graph: OnnxGraph) -> OnnxGraph:
     """The graph with layers as operators of real values. One whose steps don't say which becomes a node `Layer`."""
-    return _Layers(graph).read() if any(node.held for node in graph.nodes) else graph
+    return _Layers(with_joined_steps(graph)).read() if any(node.held for node in graph.nodes) else graph
 
 
 class _Layers:
@@ -43,6 +46,7 @@ class _Layers:
         self.graph = graph
         self.constants = dict(graph.constants)
         self.made = {name: node for node in graph.nodes for name in node.outputs}
+        self.format = I16 if any(self._zero_type(node) == I16.numpy for node in graph.nodes) else I8
         self.held: dict[str, Quantisation] = {}
         """How integers stand for real values."""
         self.nodes: list[OnnxNode] = []
@@ -77,10 +81,11 @@ class _Layers:
                 self.held[node.outputs[0]] = of_all
 
     def _needed(self) -> tuple[OnnxNode, ...]:
-        """The nodes without the steps that nothing reads any more."""
+        """The nodes without the steps that nothing reads any more, and each value by the last node that was made for it."""
         alive, kept = {value.name for value in self.graph.outputs}, list[OnnxNode]()
         for node in reversed(self.nodes):
             if not alive.isdisjoint(node.outputs):
+                alive.difference_update(node.outputs)
                 alive.update(node.inputs)
                 kept.append(node)
         return tuple(reversed(kept))
@@ -92,36 +97,59 @@ class _Layers:
         if node.held is None:
             raise _Unknown
         self.own = Quantisation(*node.held)
-        if node.op == "Gather":
-            self._quantised(self._looked_up(node))
-            return
-        if node.op not in ENDS or self.constants[node.inputs[ENDS[node.op]]].dtype != I8.numpy:
-            raise _Unknown
-        self._quantised(self._steps(node))
+        reading = {TABLE: self._looked_up, "Concat": self._put_together, "Pad": self._surrounded}.get(node.op, self._steps)
+        self._quantised(reading(node))
+
+    def _put_together(self, node: OnnxNode) -> str:
+        """Integers of one scale behind one another: said again, as the compiler would find another scale for the whole."""
+        parts = [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in node.inputs]
+        return self._put("Concat", parts, **node.attributes)
+
+    def _surrounded(self, node: OnnxNode) -> str:
+        """Likewise of integers with zeros around."""
+        x, pads, value = node.inputs
+        return self._put("Pad", [self._dequantised(x), pads, self._constant(self._own(value), "value")])
 
     def _looked_up(self, node: OnnxNode) -> str:
         """A function whose table this is, of integers or of the sums of a layer, which have a scale of their own. Raises `_Unknown`."""
-        table, own, source = self.constants[node.inputs[0]], self.own, self._step(self._step(node.inputs[1]).inputs[0]).inputs[0]
-        if (
-            table.shape != (I8.high - I8.low + 1,)
-            or table.dtype != I8.numpy
-            or self.constants[self._step(node.inputs[1]).inputs[1]] != I8.low
-        ):
+        table, own, source = self.constants[node.inputs[0]], self.own, node.inputs[1]
+        if table.dtype != self.format.numpy:
             raise _Unknown
-        if source in self.held and (op := function_of(table, self.held[source], own)) is not None:
-            return self._put(op, [self._dequantised(source)])
         end = self._step(source)
+        if (operands := self._operands_of_steps(end)) is None:
+            if (function := function_of(table, self.held[source], own, self.format)) is None:
+                raise _Unknown
+            return self._applied(function, source)
         zero = int(self.constants[end.inputs[ENDS[end.op]]])
-        if (found := function_and_scales(table, zero, own)) is None:
-            raise _Unknown
-        op, low, high = found
-        if (scale := result_scale(low, high, self._scaled_operands(end))) is None:
-            raise _Unknown
-        self.own = self.held[source] = Quantisation(scale, zero)
-        real = self._steps(end)
-        self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._zero()), attributes={}))
-        self.own = own
-        return self._put(op, [self._dequantised(source)])
+        for low, high in input_scales(table, zero, own, self.format):
+            scale = result_scale(low, high, operands)
+            before = Quantisation(scale, zero) if scale is not None else own
+            if scale is not None and (function := function_of(table, before, own, self.format)) is not None:
+                self.own = self.held[source] = before
+                real = self._steps(end)
+                self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(zero)), attributes={}))
+                self.own = own
+                return self._applied(function, source)
+        raise _Unknown
+
+    def _applied(self, function: Function, source: str) -> str:
+        """A function of integers, which has a number where it needs one."""
+        real = self._dequantised(source)
+        if function.number is None:
+            return self._put(function.op, [real])
+        if function.op == "LeakyRelu":
+            return self._put(function.op, [real], alpha=function.number)
+        number = self._constant(np.float32(function.number), "number")
+        return self._put(function.op, [number, real] if function.op == "Sub" else [real, number])
+
+    def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:
+        """What a layer before a table multiplies or adds; None for integers with a scale of their own, as those of another layer."""
+        if end.held is not None or end.op not in ENDS:
+            return None
+        try:
+            return self._scaled_operands(end)
+        except (_Unknown, LookupError, TypeError, ValueError):
+            return None
 
     def _scaled_operands(self, end: OnnxNode) -> list[Scaled]:
         """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `_Unknown`."""
@@ -142,6 +170,10 @@ class _Layers:
 
     def _steps(self, end: OnnxNode) -> str:
         """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `_Unknown`."""
+        if end.op == "Clip":
+            return self._clipped(self._steps(self._step(end.inputs[0])), end, self.own.zero_point)
+        if self._zero_type(end) != self.format.numpy:
+            raise _Unknown
         if end.op == "QuantizeLinear":
             last = self._step(end.inputs[0])
             return self._clipped(self._real(self._step(last.inputs[0])), last) if last.op == "Clip" else self._real(last)
@@ -157,16 +189,10 @@ class _Layers:
             return self._put("Concat", [self._dequantised(part) for part in concat.inputs], **concat.attributes)
         if int(self.constants[node.inputs[2]]) != self.held[x].zero_point:
             raise _Unknown
-        scales = self._weight_scales(factors, x)
-        axis = 0 if node.op == "QLinearConv" else 1
-        real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=axis)
-        if node.op == "QLinearMatMul":
-            return self._put("MatMul", [self._dequantised(x), real])
-        inputs = [self._dequantised(x), real]
-        if len(node.inputs) > 8:
-            steps = self._constant(np.float32(self.held[x].scale) * scales, "steps")
-            inputs.append(self._put("DequantizeLinear", [node.inputs[8], steps], axis=0))
-        return self._put("Conv", inputs, **node.attributes)
+        if node.op == "QLinearConv":
+            return self._convolved(node, x, weights, factors, self.constants[node.inputs[8]] if len(node.inputs) > 8 else np.zeros(1))
+        real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x), "scales")], axis=1)
+        return self._put("MatMul", [self._dequantised(x), real])
 
     def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
         """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
@@ -174,9 +200,19 @@ class _Layers:
         if concat is None or concat.op != "Concat" or len(node.inputs) < 9 or weights.size != len(weights) ** 2:
             return False
         columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
-        held = [self.held[part] for part in concat.inputs]
-        parts = ((float(multiplier(each.scale, 1.0, self.own.scale)), each.zero_point) for each in held)
+        parts = ((factor, self.held[part].zero_point) for part, factor in zip(concat.inputs, self._shares(concat.inputs), strict=True))
         return np.array_equal(weights.reshape(len(weights), -1), np.eye(len(weights))) and _runs(columns) == _runs(parts)
+
+    def _joins_parts(self, products: Sequence[OnnxNode], factors: AnyArray) -> bool:
+        """Likewise of products in 16 bits, where each part has the rows of its channels."""
+        names, rows = zip(*(product.inputs for product in products), strict=True)
+        weights = np.concatenate([self.constants[name] for name in rows])
+        wanted = np.repeat(self._shares(names), [len(self.constants[name]) for name in rows])
+        return np.array_equal(weights, np.eye(len(weights))) and np.array_equal(factors, wanted.astype(np.float32))
+
+    def _shares(self, names: Sequence[str]) -> list[float]:
+        """The scales of integers as shares of the result's."""
+        return [float(multiplier(self.held[name].scale, 1.0, self.own.scale)) for name in names]
 
     def _real(self, node: OnnxNode) -> str:
         """The operator of the layer, on real values, whose steps end in this product or sum. Raises `_Unknown`."""
@@ -201,13 +237,18 @@ class _Layers:
         return self._put(node.op, [self._centred(each.inputs[0], factor) for each, factor in zip(scaled, factors, strict=True)])
 
     def _product(self, node: OnnxNode, factor: float) -> str:
-        """left · right · factor. Where one side is constant, its scale follows from the other's."""
+        """left · right · factor. Where one side is constant, its scale follows; a product with 1 only changes the scale."""
         names = [self._integers(name)[0] for name in node.inputs]
         scales = [self.held[name].scale for name in names if name in self.held]
         if len(scales) == len(names):
             if float(multiplier(scales[0], scales[1], self.own.scale)) != factor:
                 raise _Unknown
             return self._put("Mul", [self._dequantised(name) for name in names])
+        x, other = names
+        if x in self.held and self.constants[other].size == 1 and int(self.constants[other].reshape(())) == 1:
+            if float(multiplier(scales[0], 1.0, self.own.scale)) != factor:
+                raise _Unknown
+            return self._dequantised(x)
         sides = zip(names, node.inputs, strict=True)
         real = [self._dequantised(name) if name in self.held else self._centred(side, factor / scales[0]) for name, side in sides]
         return self._put("Mul", real)
@@ -218,34 +259,52 @@ class _Layers:
             values = self._step(self._step(node.inputs[0]).inputs[0])
             return self._put("GlobalAveragePool", [self._dequantised(self._step(values.inputs[0]).inputs[0])])
         windows = {name: node.attributes[name] for name in ("kernel_shape", "strides", "pads")}
-        same = int((factors == factors.reshape(-1)[0]).all())
-        return self._put("AveragePool", [self._dequantised(self._integers(node.inputs[0])[0])], count_include_pad=same, **windows)
+        x = self._integers(node.inputs[0])[0]
+        whole = multiplier(self.held[x].scale, 1.0, self.own.scale) / np.float32(math.prod(windows["kernel_shape"]))
+        counted = int((factors == whole).all())
+        return self._put("AveragePool", [self._dequantised(x)], count_include_pad=counted, **windows)
 
     def _dense(self, node: OnnxNode, factors: AnyArray) -> str:
         """Products of integers, their sum and a bias, times the multiplier. The bias has the zero points of all operands in it."""
         total = self._step(node.inputs[0])
         bias = self.constants[total.inputs[1]].astype(np.int64)
+        if bias.shape != factors.shape:
+            raise _Unknown
+        products = self._terms(self._step(total.inputs[0]))
+        if products[0].op == "ConvInteger":
+            x, weights = products[0].inputs
+            return self._convolved(products[0], x, weights, factors.reshape(-1), bias.reshape(-1))
+        if len(products) > 1 and self._joins_parts(products, factors):
+            return self._put("Concat", [self._dequantised(product.inputs[0]) for product in products], axis=-1)
         terms: list[str] = []
-        steps: Float32 | None = None
-        for product in self._terms(self._step(total.inputs[0])):
+        first: tuple[str, Float32] | None = None
+        for product in products:
             x, weights = product.inputs
-            if {self.constants[weights].shape[1:], bias.shape} != {factors.shape}:
+            if self.constants[weights].shape[1:] != factors.shape:
                 raise _Unknown
             scales = self._weight_scales(factors, x)
             bias = bias + self.held[x].zero_point * self.constants[weights].sum(axis=0, dtype=np.int64)
             real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=1)
             terms.append(self._put("MatMul", [self._dequantised(x), real]))
-            steps = np.float32(self.held[x].scale) * scales if steps is None else steps
+            first = first or (x, scales)
         made = terms[0]
         for term in terms[1:]:
             made = self._put("Add", [made, term])
-        if not bias.any() or steps is None:
-            return made
-        inputs = [self._constant(bias.astype(np.int32), "bias"), self._constant(steps, "steps")]
-        return self._put("Add", [made, self._put("DequantizeLinear", inputs, axis=0)])
+        return self._put("Add", [made, self._bias(bias, *first)]) if bias.any() and first else made
+
+    def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: AnyArray) -> str:
+        """A convolution with weights that have these multipliers, and a bias."""
+        scales = self._weight_scales(factors, x)
+        real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0)
+        inputs = [self._dequantised(x), real, *([self._bias(bias, x, scales)] if bias.any() else [])]
+        return self._put("Conv", inputs, **node.attributes)
+
+    def _bias(self, integers: AnyArray, x: str, scales: Float32) -> str:
+        """The float32 numbers nearest to a bias in units of a product: no others have these integers."""
+        return self._constant((integers * (self.held[x].scale * scales.astype(np.float64))).astype(np.float32), "bias")
 
     def _terms(self, node: OnnxNode) -> list[OnnxNode]:
-        if node.op == "MatMulInteger":
+        if node.op in ("ConvInteger", "MatMulInteger"):
             return [node]
         if node.op != "Add":
             raise _Unknown
@@ -284,30 +343,42 @@ class _Layers:
 
     def _dequantised(self, name: str) -> str:
         scale, zero = self.held[name].scale, self.held[name].zero_point
-        return self._put("DequantizeLinear", [name, self._constant(np.float32(scale), "scale"), self._constant(np.int8(zero), "zero")])
+        return self._put("DequantizeLinear", [name, self._constant(np.float32(scale), "scale"), self._integer(zero)])
 
-    def _clipped(self, real: str, clip: OnnxNode) -> str:
-        low, high = (float(self.constants[name]) for name in clip.inputs[1:])
-        if low == 0 and high == I8.high - self.own.zero_point:
+    def _clipped(self, real: str, clip: OnnxNode, zero: int = 0) -> str:
+        """Bounds of values in units of the result, or of its integers."""
+        low, high = (float(self.constants[name]) - zero for name in clip.inputs[1:])
+        if low == 0 and high == self.format.high - self.own.zero_point:
             return self._put("Relu", [real])
         ends = [self._constant(np.float32(end * self.own.scale), role) for end, role in ((low, "low"), (high, "high"))]
         return self._put("Clip", [real, *ends])
 
     def _quantised(self, real: str) -> None:
-        self.nodes.append(replace(self.last, op="QuantizeLinear", inputs=(real, self._scale(), self._zero()), attributes={}))
+        self.nodes.append(
+            replace(self.last, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(self.own.zero_point)), attributes={})
+        )
+
+    def _own(self, name: str) -> Float32:
+        """The real values of constant integers of the result."""
+        return dequantise(self.constants[name], self.own.scale, self.own.zero_point)
 
     def _scale(self) -> str:
         return self._constant(np.float32(self.own.scale), "scale")
 
-    def _zero(self) -> str:
-        return self._constant(np.int8(self.own.zero_point), "zero")
+    def _integer(self, zero: int) -> str:
+        return self._constant(np.asarray(zero, self.format.numpy), "zero")
+
+    def _zero_type(self, node: OnnxNode) -> np.dtype[Any] | None:
+        """The type of the integers that a node makes of sums."""
+        zero = self.constants.get(node.inputs[ENDS[node.op]]) if len(node.inputs) > ENDS.get(node.op, len(node.inputs)) else None
+        return None if zero is None else zero.dtype
 
     def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         name = self._fresh(op)
         self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name))
         return name
 
-    def _constant(self, value: AnyArray | np.float32 | np.int8, role: str) -> str:
+    def _constant(self, value: AnyArray | np.float32, role: str) -> str:
         name = self._fresh(role)
         self.constants[name] = np.asarray(value)
         return name

@@ -20,7 +20,7 @@ from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, flo
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
-MAX_NODES = 20_000
+MAX_NODES = 50_000
 MAX_DEPTH = 8
 """Of graphs inside nodes of graphs."""
 OPSETS = range(7, 29)

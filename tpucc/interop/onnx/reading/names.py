@@ -46,7 +46,7 @@ def identifier(text: str, otherwise: str) -> str:
     return f"{made}_" if made in RESERVED or is_function(made) else made
 
 
-ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|\w*[Cc]onstant\w*")
+ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onstant)\w+")
 """Names that exporters give to constants that had none."""
 
 
@@ -57,7 +57,7 @@ def key(name: str, path: str, role: str) -> str:
 
 def of_node(node: OnnxNode) -> str:
     """A node's own name as an identifier; that of its operator for `slice.5.Slice`, as tpucc's export names steps."""
-    op = _snake(node.op)
+    op = re.sub(r"\W", "_", _snake(node.op), flags=re.ASCII) or "op"
     made = identifier(_snake(path_of(replace(node, scope="")).replace(".", "_")), op)
     return op if re.fullmatch(rf"{op}(_\d+)?_{op}", made) else made
 

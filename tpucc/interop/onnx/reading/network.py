@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -24,7 +24,9 @@ from tpucc.ops.opdef import RuleError
 LARGEST = 3.4e38
 """Of the constants here: what is larger, as in masks, is as good as infinite, and the language has no infinite numbers."""
 MAX_ELEMENTS = 2**24
-"""Of the values that are computed while a model is read and are larger than what they are computed from, together."""
+"""Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
+COPIES = 8
+"""How often the constants of a file may be computed anew while it is read."""
 
 
 class Network:
@@ -35,6 +37,7 @@ class Network:
         self.weights: dict[str, AnyArray] = {}
         self.notes: dict[str, None] = {}
         self._room = MAX_ELEMENTS
+        self.allow(constants.values())
         self.erf: dict[str, str] = {}
         """The nodes that compute the error function, and their operands."""
         self.grids: dict[str, Grid] = {}
@@ -115,7 +118,7 @@ class Network:
         return made
 
     def _finite(self, array: AnyArray) -> AnyArray:
-        self.require_room(array.shape, array)
+        self.require_room(array.size - _stored(array))
         with np.errstate(over="ignore"):
             values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
         if np.isnan(values).any():
@@ -134,7 +137,8 @@ class Network:
                 return node
             number += 1
             key = f"{wanted}.{number}"
-        content = _content(values) if name not in self.grids else None
+        is_own = key in self._constants or name in self.grids  # by a name that the file has
+        content = None if is_own else _content(values)
         if content in self._contents:
             return self._contents[content]
         made = OPS["weight"].attributes(key=key)
@@ -149,15 +153,16 @@ class Network:
         """A value as a tensor, a known one as a constant."""
         return value if isinstance(value, Tensor) else plain(self.given(value.array, value.name))
 
-    def require_room(self, shape: Sequence[int], *operands: AnyArray) -> None:
-        """Raises `Unsupported` for a result that is computed here and far larger than its operands."""
-        size = math.prod(shape)
-        different = {id(array): array for array in operands}.values()
-        if size <= max(2**16, 4 * sum(map(_stored, different))):
-            return
+    def allow(self, arrays: Iterable[AnyArray]) -> None:
+        """Makes room for what may be computed from constants of the file."""
+        self._room += COPIES * sum(array.size for array in arrays)
+
+    def require_room(self, size: int) -> None:
+        """Takes the room of so many values. Raises `Unsupported` when there is less: all that is computed here stays."""
+        if size > self._room:
+            found = f"a constant of {size:,} values is computed, and all such constants together may have {self._room:,} more"
+            raise Unsupported(found, "onnxruntime's offline optimiser stores computed constants in the file")
         self._room -= size
-        if self._room < 0:
-            raise Unsupported(f"a constant of {size:,} values is computed from few; all such have at most {MAX_ELEMENTS:,}")
 
     # Axes
 
@@ -217,9 +222,15 @@ class Network:
     # Functions of elements
 
     def elementwise(self, op: str, *values: Value, kind: Kind = "float", **attributes: Any) -> Tensor:
-        """An operator of elements on values that broadcast, in the axes of the largest tensor among them."""
+        """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
+        where the product is that it folds into."""
         nodes, axes = self.together(values)
-        return Tensor(self.add(op, *nodes, **attributes), axes, kind)
+        view = next((node for node in nodes if node.op == "reshape"), None)
+        if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
+            return Tensor(self.add(op, *nodes, **attributes), axes, kind)
+        x = self.builder.nodes[view.operands[0]]
+        scaled = self.add(op, *(x if node is view else node for node in nodes))
+        return Tensor(self._once("reshape", scaled, view.type.shape), axes, kind)
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result."""

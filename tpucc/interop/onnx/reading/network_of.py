@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Literal
+
+import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.call import Call
+from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
+from tpucc.interop.onnx.reading.integers import VIEWS, is_index, is_mask, rows, with_kind
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused
-from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused, shortened
+from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
@@ -33,8 +36,6 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
-LONGEST_VALUE = 60
-"""Characters of an attribute in a message."""
 TRANSPARENT = frozenset(
     [
         "Add",
@@ -72,22 +73,42 @@ TRANSPARENT = frozenset(
     ]
 )
 """Operators that leave the axes as they are."""
+ON_INTEGERS = VIEWS | frozenset(
+    [
+        "ArgMax",
+        "ArgMin",
+        "Concat",
+        "DepthToSpace",
+        "Gather",
+        "GlobalMaxPool",
+        "MaxPool",
+        "Pad",
+        "ReduceMax",
+        "ReduceMin",
+        "Shape",
+        "Size",
+        "SpaceToDepth",
+        "Split",
+        "Tile",
+    ]
+)
+"""Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 NEAREST: Mapping[str, str] = {
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "CumSum": "a product with a triangular matrix of ones is the same sum",
     "GatherElements": "Gather along an axis, by constants, is read",
     "GatherND": "Gather along an axis, by constants, is read",
     "If": "export the branch that is taken: both may not be in one network",
-    "Loop": "unroll the loop, as exporters do with dynamo=False",
+    "Loop": "write its steps out, as exporters do with Python's loops; instead of nn.EmbeddingBag: nn.Embedding and a mean",
     "MaxUnpool": "Resize or ConvTranspose enlarge an image",
     "NonMaxSuppression": "end the model before it, and select boxes in your own program",
     "NonZero": "tpucc's shapes are static: multiply by a mask instead",
     "RandomNormalLike": "export the model for inference: model.eval()",
     "RoiAlign": "tpucc's slices are static",
-    "Scan": "unroll the loop, as exporters do with dynamo=False",
+    "Scan": "write its steps out, as exporters do with Python's loops",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    LAYER: "tables of no single function and layers of 16 bits aren't read back; import what `tpucc export` writes without --quantized",
+    LAYER: "tables of no single function aren't read back; import what `tpucc export` writes without --quantized",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
@@ -183,7 +204,7 @@ class _Builder:
                 scale, zero = (self.graph.constants.get(name) for name in node.inputs[1:3])
                 if scale is not None and zero is not None and scale.size == zero.size == 1:
                     bits, less = BITS[BY_NUMBER[value.type]]
-                    return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits)
+                    return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits, less)
         return None
 
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
@@ -221,6 +242,7 @@ class _Builder:
         if not isinstance(branch, OnnxGraph):
             raise Unsupported("the branch is missing")
         self.values |= {key: Static(array, key) for key, array in branch.constants.items()}
+        self.network.allow(branch.constants.values())
         for inner in branch.nodes:
             self._read(inner)
         return [self.values[value.name] for value in branch.outputs]
@@ -233,6 +255,7 @@ class _Builder:
             return self._branch(node, condition)
         if node.kind not in _KNOWN:
             raise Unsupported("", _nearest(node))
+        require_sound(node, operands, opset)
         if not any(isinstance(value, Tensor) for value in operands):
             known = [value.array if isinstance(value, Static) else None for value in operands]
             if (arrays := folded(network, node, known, opset)) is not None:
@@ -241,10 +264,13 @@ class _Builder:
                     Static(array, key if index == 0 else name)
                     for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
                 ]
+        if node.op not in ON_INTEGERS and node.kind not in quantised.RULES and any(map(_is_integers, operands)):
+            raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
         if node.kind not in RULES:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         try:
-            made = RULES[node.kind](Call(network, node, operands, opset, self.used))
+            with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
+                made = RULES[node.kind](Call(network, node, operands, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             raise Unsupported(_misfit(node, operands), CHECKER) from None
         return [with_kind(node, operands, value) for value in (made if isinstance(made, tuple) else (made,))]
@@ -278,6 +304,11 @@ class _Builder:
         """Whether the tensor's node has its axes in this order already."""
         moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
         return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+
+
+def _is_integers(value: Value | None) -> bool:
+    """Whether a value is integers of the file that are held here as the real values that they stand for."""
+    return isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured
 
 
 def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:
@@ -324,14 +355,10 @@ def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
     """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
     shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
     given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
-    words = listed([f"{printable(name)} = {_shortened(value)}" for name, value in given.items()])
+    words = listed(
+        [f"{printable(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()]
+    )
     return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
-
-
-def _shortened(value: float | str | tuple[Any, ...]) -> str:
-    """An attribute as a message shows it."""
-    text = str(list(value)) if isinstance(value, tuple) else repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _nearest(node: OnnxNode) -> str:

@@ -7,6 +7,9 @@ from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
 """What to do about a node that isn't what ONNX says."""
 
+LONGEST = 60
+"""Characters of what a file has, in a message."""
+
 INDICES = "numbers of rows stay integers: give the model the same numbers as a second input, of float32"
 """What to do where a network computes with the integers that it takes rows by."""
 
@@ -18,6 +21,12 @@ class Unsupported(Exception):
         super().__init__(message)
         self.message = message
         self.help = help
+
+
+def shortened(value: object) -> str:
+    """What a file has, in a message."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:

@@ -1,17 +1,18 @@
-"""Of which function a table of 256 integers is: the first whose table, at the same scales and zero points, has the same entries."""
+"""Of which function a table of integers is: the first whose table, at the same scales and zero points, has the same entries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tpucc.ir.dtypes import I8
+from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import function_table
 from tpucc.numerics import DeviceInts, Float64, Int64
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Table
+from tpucc.values import dataclass
 
 FUNCTIONS: Mapping[str, str] = {
     "Relu": "relu",
@@ -23,53 +24,137 @@ FUNCTIONS: Mapping[str, str] = {
     "Elu": "elu",
     "Exp": "exp",
     "Abs": "abs",
+    "Log": "log",
+    "Sign": "sign",
+    "Sqrt": "sqrt",
 }
 """ONNX's operators without attributes whose layers may be tables, and tpucc's."""
 SCALES = 2.0**-40, 2.0**20
 """Between which the scale of a table's input is sought."""
 STEPS = 60
 """Halvings of this range: then its ends are neighbours in float32."""
+DIGITS = 9
+"""Of a number that float32 has."""
 
 
-def function_of(table: DeviceInts, x: Quantisation, y: Quantisation) -> str | None:
-    """ONNX's operator that has this table, x and y being how its input and its result are held; None where none has."""
-    return next((op for op in FUNCTIONS if np.array_equal(_table(op, x, y), table)), None)
+@dataclass(frozen=True, slots=True)
+class Function:
+    """ONNX's operator `op`; `number` is its other operand, for LeakyRelu its alpha."""
+
+    op: str
+    number: float | None = None
+
+    def of(self, x: Float64) -> Float64:
+        """The values of the function as the compiler computes them."""
+        if self.number is not None:
+            return NUMBERED[self.op](x, float(np.float32(self.number)))
+        if self.op == "Identity":
+            return x
+        operator = OPS[FUNCTIONS[self.op]]
+        attributes = operator.attributes()
+        match operator.legalisation:
+            case Table(function):
+                return function(attributes, x)
+            case Clamp(bounds):
+                return np.clip(x, *bounds(attributes))
+        raise AssertionError(f"{self.op} has no table")
 
 
-def function_and_scales(table: DeviceInts, zero: int, y: Quantisation) -> tuple[str, float, float] | None:
-    """Likewise, and the lowest and highest scale of an input of which only the zero point is known, that give this table."""
-    return next(_found(table, zero, y), None)
+NUMBERED: Mapping[str, Callable[[Float64, float], Float64]] = {
+    "Mul": lambda x, number: x * number,
+    "Add": lambda x, number: x + number,
+    "Sub": lambda x, number: number - x,
+    "LeakyRelu": lambda x, number: np.where(x < 0, x * number, x),
+    "Max": np.maximum,
+    "Min": np.minimum,
+}
+"""Functions of a value and a number; Sub takes the value from the number."""
+IDENTITY = Function("Identity")
+PLAIN = (*map(Function, FUNCTIONS), IDENTITY)
 
 
-def _found(table: DeviceInts, zero: int, y: Quantisation) -> Iterator[tuple[str, float, float]]:
-    above = (I8.table_inputs > zero).astype(np.int64)
-    for op in FUNCTIONS:
+def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Function | None:
+    """The function that has this table, x and y being how its input and its result are held; None where none has."""
+    found = (function for functions in (PLAIN, _numbered(table, x, y, of)) for function in functions)
+    return next((function for function in found if _is(function, table, x, y, of)), None)
+
+
+def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
+    """The lowest and highest scales of an input of which only the zero point is known, with which functions may have this table."""
+    above = (of.table_inputs > zero).astype(np.int64)
+    for function in PLAIN:
         for signs in (above, 2 * above - 1):  # of sigmoid and tanh all entries say more; gelu and silu fall below 0 before they rise
-            low, high = (_end(op, zero, y, int(signs @ table) + more, signs) for more in (0, 1))
-            if np.array_equal(_table(op, Quantisation((low + high) / 2, zero), y), table):
-                yield op, low, high
+            low, high = (_end(function, zero, y, int(signs @ table) + more, signs, of) for more in (0, 1))
+            if (function.op == "Relu" and signs is above) or _is(function, table, Quantisation((low + high) / 2, zero), y, of):
+                yield low, high  # the lower half of LeakyRelu follows from its number
+    yield from _slopes(table, zero, y, of)
 
 
-def _end(op: str, zero: int, y: Quantisation, total: int, signs: Int64) -> float:
+def _end(function: Function, zero: int, y: Quantisation, total: int, signs: Int64, of: IntegerFormat) -> float:
     """The smallest scale for which the entries above the zero point, less those below, add up to this or more: they grow with the scale."""
     low, high = SCALES
     for _ in range(STEPS):
         middle = (low * high) ** 0.5
-        enough = signs @ _table(op, Quantisation(middle, zero), y) >= total
+        enough = signs @ _table(function, Quantisation(middle, zero), y, of) >= total
         low, high = (low, middle) if enough else (middle, high)
     return high
 
 
-def _table(op: str, x: Quantisation, y: Quantisation) -> DeviceInts:
-    return function_table(lambda values: _function(op, values), x, y, I8)
+def _table(function: Function, x: Quantisation, y: Quantisation, of: IntegerFormat) -> DeviceInts:
+    return function_table(function.of, x, y, of)
 
 
-def _function(op: str, values: Float64) -> Float64:
-    operator = OPS[FUNCTIONS[op]]
-    attributes = operator.attributes()
-    match operator.legalisation:
-        case Table(function):
-            return function(attributes, values)
-        case Clamp(bounds):
-            return np.clip(values, *bounds(attributes))
-    raise AssertionError(f"{op} has no table")
+def _is(function: Function, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> bool:
+    return np.array_equal(_table(function, x, y, of), table)
+
+
+def _bounds(table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[Float64, Float64]:
+    """Between which real values each entry is rounded to what it is; the lowest and the highest integer stand for all beyond, too."""
+    centre = table.astype(np.float64) - y.zero_point
+    scale = float(np.float32(y.scale))
+    return np.where(table == of.low, -np.inf, (centre - 0.5) * scale), np.where(table == of.high, np.inf, (centre + 0.5) * scale)
+
+
+def _numbered(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """For each function of a value and a number the one number that may give the table."""
+    low, high = _bounds(table, y, of)
+    values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
+    for op, term in (("Add", -values), ("Sub", values)):
+        yield from _between(op, float((low + term).max()), float((high + term).min()))
+    for op, there in (("Mul", values != 0), ("LeakyRelu", values < 0)):
+        ends = np.sort(np.stack([low[there] / values[there], high[there] / values[there]]), axis=0)
+        yield from _between(op, float(ends[0].max(initial=-np.inf)), float(ends[1].min(initial=np.inf)))
+    first, last = int(table.argmin()), int(table.argmax())
+    yield from _between("Max", float(low[first]), float(high[first]))
+    yield from _between("Min", float(low[last]), float(high[last]))
+
+
+def _between(op: str, low: float, high: float) -> Iterator[Function]:
+    """The function with the shortest number between two bounds."""
+    if np.isfinite(low) and np.isfinite(high) and low < high:
+        rounded = (float(f"{(low + high) / 2:.{digits}g}") for digits in range(1, DIGITS + 1))
+        yield from (Function(op, number) for number in rounded if low < number < high)
+
+
+def _slopes(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
+    """The scales for which the table is that of the value and some number: those for which all entries leave room for the number."""
+    low, high = _bounds(table, y, of)
+    steps = (of.table_inputs - zero).astype(np.float64)
+
+    def room(scale: float) -> float:
+        return float((high - scale * steps).min() - (low - scale * steps).max())
+
+    left, right = 0.0, float(np.float32(y.scale)) * 4
+    for _ in range(2 * STEPS):  # the room is a concave function of the scale
+        third = (right - left) / 3
+        left, right = (left + third, right) if room(left + third) < room(right - third) else (left, right - third)
+    best = (left + right) / 2
+    if room(best) > 0:
+        yield _edge(room, best, 0.0), _edge(room, best, 8 * best)
+
+
+def _edge(room: Callable[[float], float], inside: float, outside: float) -> float:
+    for _ in range(STEPS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if room(middle) > 0 else (inside, middle)
+    return inside

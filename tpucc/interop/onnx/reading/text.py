@@ -16,6 +16,8 @@ from tpucc.interop.decompile.text import Sample
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
+from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
@@ -65,6 +67,7 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
                 made.graph,
                 comments=[line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)],
                 weights=f"{name}.npz" if made.weights else None,
+                activations=_activations(made.graph),
                 params={param: sizes[param] for param in params},
                 samples=_samples(found, made, sizes, params),
             )
@@ -73,6 +76,12 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
         else:
             return Text(text, made.weights, frozenset(fixed))
     raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}")
+
+
+def _activations(graph: Graph) -> str | None:
+    """The format of the integers, where the file says one that isn't the usual one."""
+    formats = DEVICE_FORMATS.keys() - {DEFAULT_FORMAT.name}
+    return next((node.type.dtype for node in graph if node.type.dtype in formats), None)
 
 
 class _Differs(Exception):

@@ -11,8 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+
 from tpucc.ir.graph import Node
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.values import dataclass
 
 Axes = tuple[tuple[int, ...], ...]
@@ -23,13 +25,19 @@ Axes = tuple[tuple[int, ...], ...]
 class Grid:
     """The integers that a quantised tensor has in the file; in tpucc it is f32, and its values are multiples of the scale.
 
-    `measured`: each run of the file finds the scale anew.
+    `zero_point` is that of signed integers; `shift` is what is taken from the file's to make them so. `measured`: each run of the file
+    finds the scale anew.
     """
 
     scale: float
     zero_point: int
     bits: int
+    shift: int = 0
     measured: bool = False
+
+    def real(self, integers: AnyArray) -> Float32:
+        """The real values of integers of the file."""
+        return dequantise(integers.astype(np.int32) - self.shift, self.scale, self.zero_point)
 
 
 Kind = Literal["float", "bool", "whole", "int"] | Grid

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.interop.onnx.reading.call import Rule
-from tpucc.interop.onnx.reading.rules import elements, normalisation, products, quantised, recurrent, reductions, resizing, shapes, windows
+from tpucc.interop.onnx.reading.rules import (
+    einsum,
+    elements,
+    normalisation,
+    products,
+    quantised,
+    recurrent,
+    reductions,
+    resizing,
+    shapes,
+    windows,
+)
 
-FAMILIES = (elements, normalisation, products, quantised, recurrent, reductions, resizing, shapes, windows)
+FAMILIES = (einsum, elements, normalisation, products, quantised, recurrent, reductions, resizing, shapes, windows)
 RULES: Mapping[str, Rule] = {op: rule for family in FAMILIES for op, rule in family.RULES.items()}
 """The rules by the operators' names."""

@@ -8,6 +8,7 @@ from functools import partial, reduce
 
 import numpy as np
 
+from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
@@ -153,7 +154,7 @@ def _silu(net: Network, x: Node, c: Call) -> Node:
 
 def _hard_sigmoid(net: Network, x: Node, c: Call) -> Node:
     alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
-    if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
+    if math.isclose(alpha, 1 / 6, rel_tol=2e-6) and beta == 0.5:
         return net.add("hard_sigmoid", x)
     return net.add("clip", net.add("add", net.add("mul", x, net.scalar(alpha)), net.scalar(beta)), low=0.0, high=1.0)
 
@@ -163,6 +164,8 @@ def _prelu(c: Call) -> Result:
     net, x, slope = c.network, c.tensor(0), c.value(1)
     if isinstance(slope, Static) and slope.array.size == 1:
         return net.map(x, "leaky_relu", alpha=float(slope.array.reshape(())))
+    if isinstance(slope, Static):
+        slope = Static(slope.array, keys.key(slope.name, net.path, "weight"))
     below = net.elementwise("mul", net.apply(x, lambda node: net.add("minimum", node, net.scalar(0.0))), slope)
     return net.elementwise("add", net.map(x, "relu"), below)
 
@@ -210,14 +213,15 @@ def _power(c: Call) -> Result:
 
 
 def power(net: Network, number: float, x: Node) -> Node:
-    """x to a power that products, a square root and a reciprocal make. Raises `Unsupported` for others."""
+    """x to a power. Those that products, square roots and a reciprocal make are made so; others are exp(number · log(x)), which has no real
+    value below 0 either. Raises `Unsupported` for whole numbers that would be too many products."""
     if number < 0:
         return net.add("div", net.scalar(1.0), power(net, -number, x))
-    whole, rest = divmod(number, 1)
+    whole, rest = divmod(_near_quarter(number), 1)
+    if rest == 0 and whole > MOST_FACTORS:
+        raise Unsupported(f"the exponent {number:g}", f"whole exponents are products, of up to {MOST_FACTORS} factors")
     if rest not in (0, 0.25, 0.5, 0.75) or whole > MOST_FACTORS:
-        raise Unsupported(
-            f"the exponent {number:g}", f"exponents are whole numbers up to {MOST_FACTORS}, and quarters: square roots of roots"
-        )
+        return net.add("exp", net.add("mul", net.add("log", x), net.scalar(number)))
     factors = [x] * int(whole)
     if rest:
         root = net.add("sqrt", x)
@@ -225,6 +229,12 @@ def power(net: Network, number: float, x: Node) -> Node:
     if not factors:
         return net.add("add", net.add("mul", x, net.scalar(0.0)), net.scalar(1.0))
     return reduce(lambda a, b: net.add("mul", a, b), factors)
+
+
+def _near_quarter(number: float) -> float:
+    """The number, or the quarter that is meant: exporters write 1/2 as 0.49999976 (`pairwise_distance` by TorchScript)."""
+    quarter = round(number * 4) / 4
+    return quarter if math.isclose(number, quarter, rel_tol=2e-6) else number
 
 
 def _where(c: Call) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -92,38 +92,4 @@ def _turned(value: Value, turned: int) -> Value:
     return Static(value.array.T, value.name) if isinstance(value, Static) else Tensor(value.node, value.axes[::-1], value.kind)
 
 
-def _einsum(c: Call) -> Result:
-    """One or two operands whose letters are summed, kept, or batch axes: transposes around one product."""
-    terms, arrow, result = str(c.attribute("equation", "")).replace(" ", "").partition("->")
-    operands = terms.split(",")
-    if "." in terms or not arrow or len(operands) != 2 or any(len(set(letters)) < len(letters) for letters in operands):
-        raise Unsupported(f"the equation {c.attribute('equation')!r}", "equations of two operands and a result, without dots, are read")
-    return contracted(c.network, (c.value(0), c.value(1)), (operands[0], operands[1]), result)
-
-
-def contracted(net: Network, values: tuple[Value, Value], letters: tuple[str, str], result: str) -> Tensor:
-    """The sum of products over the letters of both operands that the result doesn't have."""
-    a, b = letters
-    sizes = {letter: size for word, value in zip(letters, values, strict=True) for letter, size in zip(word, value.shape, strict=True)}
-    batch = [letter for letter in a if letter in b and letter in result]
-    summed = [letter for letter in a if letter in b and letter not in result]
-    left, right = ([letter for letter in word if letter not in (*batch, *summed)] for word in letters)
-    if set(left) | set(right) | set(batch) != set(result):
-        raise Unsupported("letters that only one operand has and that are summed", "a ReduceSum before it does that")
-    x = _grouped(net, values[0], a, (batch, left, summed), sizes)
-    y = _grouped(net, values[1], b, (batch, summed, right), sizes)
-    made = net.reshaped(product(net, x, y), [sizes[letter] for letter in (*batch, *left, *right)])
-    order = [*batch, *left, *right]
-    return Tensor(made.node, tuple(made.axes[order.index(letter)] for letter in result))
-
-
-def _grouped(net: Network, value: Value, word: str, to: Sequence[Sequence[str]], sizes: Mapping[str, int]) -> Value:
-    """An operand with its batch axes as they are, and the other two groups of letters joined to one axis each."""
-    order = [word.index(letter) for group in to for letter in group]
-    shape = [*(sizes[letter] for letter in to[0]), *(math.prod(sizes[letter] for letter in group) for group in to[1:])]
-    if isinstance(value, Static):
-        return Static(value.array.transpose(order).reshape(shape), value.name)
-    return net.reshaped(Tensor(value.node, tuple(value.axes[axis] for axis in order), value.kind), shape)
-
-
-RULES: Mapping[str, Rule] = {"Einsum": _einsum, "Gemm": _gemm, "MatMul": _matmul}
+RULES: Mapping[str, Rule] = {"Gemm": _gemm, "MatMul": _matmul}

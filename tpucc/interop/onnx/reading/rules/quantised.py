@@ -35,7 +35,7 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
     if name not in BITS:
         raise Unsupported(f"values of the type {name}", f"there are {', '.join(BITS)}")
     bits, less = BITS[name]
-    return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits)
+    return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits, less)
 
 
 def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
@@ -44,7 +44,10 @@ def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
         return t
     net = c.network
     if grid.bits == 16 and grid.zero_point:
-        raise Unsupported("16-bit values with a zero point", "tpucc's integers of 16 bits are symmetric")
+        raise Unsupported(
+            "16-bit values with a zero point",
+            "tpucc's are symmetric; ONNX Runtime's quantisers make such: extra_options={'ActivationSymmetric': True}",
+        )
     return Tensor(net.on(t.node, grid), t.axes, grid)
 
 
@@ -200,6 +203,9 @@ def _integer_product(multiply: Callable[[Call, Tensor, Static], Tensor]) -> Rule
         x, w = c.tensor(0), c.value(1)
         if not isinstance(w, Static) or not isinstance(x.kind, Grid):
             raise Unsupported("factors that aren't a quantised tensor and a constant")
+        own = int(c.number(2, "the zero point")) if c.has(2) else 0
+        if not x.kind.measured and own - x.kind.shift != x.kind.zero_point:
+            raise Unsupported("integers with another zero point than that of their QuantizeLinear")
         zero = c.array(3, "the zero point").astype(np.float32) if c.has(3) else np.zeros((), np.float32)
         if zero.size > 1:
             raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")

@@ -10,6 +10,7 @@ from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.rules.gate_functions import GateFunction, gate_functions
 from tpucc.interop.onnx.reading.rules.shapes import part
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
@@ -34,7 +35,7 @@ class Cell:
     recurrent: Node
     bias: Node | None
     recurrent_bias: Node | None
-    activations: Sequence[str]
+    activations: Sequence[GateFunction]
     reset_after: bool
     peepholes: Sequence[Node] = ()
     """Of the gates input, output and forget: the share of the cell's state in each."""
@@ -58,11 +59,11 @@ class Cell:
         return self.network.add("mul", a, b, name=name)
 
     def activation(self, index: int, x: Node, name: str = "") -> Node:
-        op = FUNCTIONS[self.activations[index]]
-        return self.network.add(op, x, name=name or op)
+        return self.activations[index].of(self.network, x, name)
 
 
-FUNCTIONS: Mapping[str, str] = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "", "elu": "elu", "softsign": ""}
+FUNCTIONS: Mapping[int, Sequence[str]] = {4: ("Sigmoid", "Tanh", "Tanh"), 3: ("Sigmoid", "Tanh"), 1: ("Tanh",)}
+"""The functions of a network of so many gates that names none."""
 DIRECTIONS: Mapping[str, int] = {"forward": 1, "reverse": 1, "bidirectional": 2}
 State = tuple[Node, ...]
 
@@ -113,10 +114,11 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
         net = c.network
         directions = DIRECTIONS[c.attribute("direction", "forward")]
         x = net.single(x)
+        functions = gate_functions(c, FUNCTIONS[gates], directions)
         outputs: list[list[Node]] = []
         finals: list[State] = []
         for direction in range(directions):
-            cell = _cell(c, gates, direction, directions)
+            cell = _cell(c, gates, direction, functions[direction])
             state = tuple(_initial(c, 5 + index, direction, batch, cell.units) for index in range(states))
             backwards = c.attribute("direction", "forward") == "reverse" or direction == 1
             found: dict[int, Node] = {}
@@ -144,7 +146,7 @@ def _require_plain(c: Call, time: int) -> None:
         raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}")
 
 
-def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
+def _cell(c: Call, gates: int, direction: int, functions: Sequence[GateFunction]) -> Cell:
     net = c.network
     w, r = (c.array(index, "the weights")[direction] for index in (1, 2))
     units = r.shape[-1]
@@ -170,16 +172,7 @@ def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
     assert recurrent is not None
     peepholes = np.split(c.array(7, "the peepholes")[direction], 3) if c.has(7) and c.array(7, "the peepholes").any() else []
     shares = [net.weight(array, f"{net.name}{end}.peephole_{gate}") for array, gate in zip(peepholes, "iof", strict=False)]
-    return Cell(net, units, kernel, recurrent, biases[0], biases[1], _activations(c, gates, direction), reset_after, shares)
-
-
-def _activations(c: Call, gates: int, direction: int) -> list[str]:
-    default = {4: ["Sigmoid", "Tanh", "Tanh"], 3: ["Sigmoid", "Tanh"], 1: ["Tanh"]}[gates]
-    given = list(c.attribute("activations") or default * 2)
-    found = [name.lower() for name in given[len(default) * direction :][: len(default)]]
-    if unknown := [name for name in found if not FUNCTIONS.get(name)]:
-        raise Unsupported(f"the function {unknown[0]} inside", f"there are {', '.join(name for name, op in FUNCTIONS.items() if op)}")
-    return found
+    return Cell(net, units, kernel, recurrent, biases[0], biases[1], functions, reset_after, shares)
 
 
 def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Node:

@@ -61,8 +61,8 @@ def _sizes(c: Call, x: Tensor) -> tuple[list[int], list[float]]:
 
 def _resized(c: Call, x: Tensor, sizes: list[int], scales: list[float], place: str, rounding: str) -> Tensor:
     net, mode = c.network, c.attribute("mode", "nearest")
-    c.network.require_room(sizes, np.empty(0))
     changed = [axis for axis in range(x.rank) if sizes[axis] != x.shape[axis] or scales[axis] != 1]
+    net.require_room(sum(sizes[axis] for axis in changed))
     if min(sizes) < 1:
         raise Unsupported(f"a result of the sizes {sizes}")
     if mode == "nearest":

@@ -11,8 +11,8 @@ import numpy as np
 from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
-from tpucc.interop.onnx.reading.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, shortened
+from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.ir.graph import Node
 
 MODES = ("edge", "reflect", "wrap")
@@ -81,7 +81,7 @@ def _expand(c: Call) -> Result:
     try:
         shape = np.broadcast_shapes(x.shape, tuple(wanted))
     except ValueError:
-        raise Unsupported(f"{list(x.shape)} doesn't broadcast to {wanted}") from None
+        raise Unsupported(f"{list(x.shape)} doesn't broadcast to {shortened(wanted)}") from None
     return expanded(c.network, x, shape)
 
 
@@ -108,7 +108,17 @@ def _tile(c: Call) -> Result:
 
 def _concat(c: Call) -> Result:
     rank = len(c.value(0).shape)
-    return joined(c.network, c.values(), c.axis(1, rank))
+    return joined(c.network, _on_one_grid(c.values()), c.axis(1, rank))
+
+
+def _on_one_grid(values: Sequence[Value]) -> Sequence[Value]:
+    """Values that stand together; constants beside integers of a scale as the real values that they are then."""
+    grids = {value.kind for value in values if isinstance(value, Tensor) and isinstance(value.kind, Grid)}
+    if len(grids) > 1:
+        raise Unsupported("it puts integers of several scales together", "DequantizeLinear before it makes values of one kind")
+    return [
+        Static(grid.real(value.array), value.name) if isinstance(value, Static) else value for value in values for grid in grids
+    ] or values
 
 
 def joined(net: Network, values: Sequence[Value], axis: int) -> Tensor:
@@ -139,7 +149,7 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     for axis, taken in places.items():
         if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
             raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing")
-        ranges[t.axes[axis][0]] = taken
+        ranges[t.axes[axis][0]] = taken if len(taken) > 1 else range(taken[0], taken[0] + 1)
     gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
     axes = tuple(parts for axis, parts in enumerate(t.axes) if axis not in dropped)
     kept = [place for place in range(len(sizes)) if place not in gone]
@@ -149,6 +159,8 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     if (piece := _piece(net, t.node, ranges)) is not None:
         found = Tensor(piece, axes, t.kind)
         return net.laid(found, sorted(range(len(axes)), key=axes.__getitem__)) if gone else found
+    if (columns := _columns(net, t.node, ranges, gone)) is not None:
+        return Tensor(columns, renamed, t.kind)
     starts, stops, steps = zip(*((taken.start, taken.stop, taken.step) for taken in ranges), strict=True)
     node = net.add("slice", t.node, starts=starts, stops=stops, squeeze=gone, steps=() if set(steps) == {1} else steps)
     return Tensor(node, renamed, t.kind)
@@ -168,6 +180,23 @@ def _piece(net: Network, node: Node, ranges: Sequence[range]) -> Node | None:
             return net.builder.nodes[name]
         start += size
     return None
+
+
+def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int, ...]) -> Node | None:
+    """A part of an axis that a reshape has made of the last one, as neighbouring columns of what it reads. So queries, keys and values are
+    parts of the columns of one product, which cost nothing."""
+    if node.op != "reshape":
+        return None
+    x, sizes = net.builder.nodes[node.operands[0]], node.type.shape
+    split = x.type.rank - 1
+    whole = all(taken == range(size) for axis, (taken, size) in enumerate(zip(ranges, sizes, strict=True)) if axis != split)
+    if len(sizes) <= x.type.rank or sizes[:split] != x.type.shape[:-1] or not whole or ranges[split].step != 1 or not {*gone} <= {split}:
+        return None
+    each = math.prod(sizes[split + 1 :])
+    starts, stops = (*(0 for _ in sizes[:split]), ranges[split].start * each), (*sizes[:split], ranges[split].stop * each)
+    made = net.add("slice", x, starts=starts, stops=stops)
+    left = () if gone else (len(ranges[split]),)
+    return net.add("reshape", made, shape=(*sizes[:split], *left, *sizes[split + 1 :]))
 
 
 def _slice(c: Call) -> Result:
@@ -211,7 +240,7 @@ def _gather(c: Call) -> Result:
         return _rows(c, data, indices, axis)
     x = c.network.tensor(data)
     size = x.shape[axis]
-    c.network.require_room(indices.shape, indices.array)
+    c.network.require_room(indices.array.size)
     places = indices.array.astype(np.int64).reshape(-1)
     if not len(places) or places.min() < -size or places.max() >= size:
         raise Unsupported(f"an index outside of an axis of {size}")
@@ -331,6 +360,7 @@ def _pad(c: Call) -> Result:
                 x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, mode).tolist())
         return x
     value = c.number(2, "the padding's value") if c.has(2) else float(c.attribute("value", 0.0))
+    value = float(x.kind.real(np.asarray(value))) if isinstance(x.kind, Grid) else value
     return _surrounded(net, x, pairs, value)
 
 
@@ -343,7 +373,7 @@ def _surrounded(net: Network, x: Tensor, pairs: Mapping[int, tuple[int, int]], v
         around = [(0, 0)] * x.rank
         for axis, ends in pairs.items():
             around[x.axes[axis][0]] = ends
-        return Tensor(net.add("pad", x.node, pads=tuple(around)), x.axes)
+        return Tensor(net.add("pad", x.node, pads=tuple(around)), x.axes, x.kind)
     for axis, ends in pairs.items():
         sides = [_block(x, axis, count, value) for count in ends]
         if any(ends):

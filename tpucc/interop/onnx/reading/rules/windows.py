@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -158,6 +159,9 @@ def _conv_transpose(c: Call) -> Result:
     extent = [(size - 1) * step + 1 for size, step in zip(shape[2:], apart, strict=True)]
     padding, beyond = _cut(c, at.shape[2:], extent, stride, x.rank)
     if isinstance(kernel, Static):
+        if groups > 1 or apart != (1, 1) or any(beyond):
+            sizes = (size + more for size, more in zip(extent, beyond, strict=True))
+            net.require_room(math.prod((shape[0], shape[1] * groups, *sizes)))
         w = _dilated(_ungrouped(kernel.array.reshape(shape), groups), apart)
         w = np.pad(w, ((0, 0), (0, 0), *((0, more) for more in beyond)))
         kernel, shape = Static(w, kernel.name), w.shape

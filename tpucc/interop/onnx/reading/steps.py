@@ -1,0 +1,194 @@
+"""What a quantised export writes in several nodes because ONNX has no operator for it, as one node: tables, and everything of 16 bits.
+
+ONNX has no products, pools and padding of int16. The export writes matrix products in float64, convolutions as two over the high and the
+low bytes, tables with what lies between their points (`writing/layers.py`). Each becomes the node that int8 has: `MatMulInteger`,
+`ConvInteger`, `MaxPool`, `Pad`. A table becomes a node `Table` of its entries and the integers; it is no operator of ONNX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.tensors import TYPES
+from tpucc.ir.dtypes import I8, I16
+from tpucc.numerics import AnyArray
+
+TABLE = "Table"
+BYTE = I16.table_step
+HALF = BYTE // 2
+FLOAT64, UINT8, INT16 = (next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.float64, np.uint8, np.int16))
+"""ONNX's numbers of types."""
+
+
+class _Others(Exception):
+    """The node doesn't end such steps."""
+
+
+def with_joined_steps(graph: OnnxGraph) -> OnnxGraph:
+    """The graph with one node in the place of the last of such steps. The others stay; nothing may read them any more."""
+    return _Steps(graph).joined()
+
+
+class _Steps:
+    def __init__(self, graph: OnnxGraph) -> None:
+        self.graph = graph
+        self.constants = dict(graph.constants)
+        self.made = {name: node for node in graph.nodes for name in node.outputs}
+
+    def joined(self) -> OnnxGraph:
+        nodes = tuple(self._joined(node) for node in self.graph.nodes)
+        return replace(self.graph, nodes=nodes, constants=self.constants)
+
+    def _joined(self, node: OnnxNode) -> OnnxNode:
+        for form in FORMS.get(node.op, ()):
+            try:
+                return form(self, node)
+            except (_Others, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
+                continue
+        return node
+
+    # products
+
+    def product(self, node: OnnxNode) -> OnnxNode:
+        """MatMul of integers as float64."""
+        return replace(node, op="MatMulInteger", inputs=tuple(self._cast(name, FLOAT64) for name in node.inputs))
+
+    def biased(self, node: OnnxNode) -> OnnxNode:
+        """The bias, int32, as float64."""
+        sums, bias = node.inputs
+        integers = self._cast(bias, FLOAT64)
+        self._require(integers in self.constants)
+        return replace(node, inputs=(sums, integers))
+
+    def convolution(self, node: OnnxNode) -> OnnxNode:
+        """256 times the convolution of the high bytes plus that of the low ones; the bytes are shifted, and so are the weights."""
+        above, factor = self._operands(node.inputs[0], "Mul")
+        high, kernel, *shifts = self._operands(above, "ConvInteger")
+        low, same, *others = self._operands(node.inputs[1], "ConvInteger")
+        values = self._byte(self._shifted(self._cast(high, UINT8), HALF))
+        self._require(self._low_byte(self._cast(low, UINT8)) == values and same == kernel and self._is(factor, BYTE))
+        self._require([int(self.constants[name]) for name in (*shifts, *others)] == [HALF, HALF, 0, HALF])
+        weights = f"{kernel}.signed"
+        self.constants[weights] = (self.constants[kernel].astype(np.int16) - HALF).astype(I8.numpy)
+        attributes = self.made[above].attributes
+        self._require(self.made[node.inputs[1]].attributes == attributes)
+        return replace(node, op="ConvInteger", inputs=(values, weights), attributes=attributes)
+
+    # tables
+
+    def looked_up(self, node: OnnxNode) -> OnnxNode:
+        """Gather of 256 entries, by the integers less the lowest."""
+        table, places = node.inputs
+        integers, first = self._operands(places, "Sub")
+        self._require(self.constants[table].shape == (I8.table_entries,) and self.constants[table].dtype == I8.numpy)
+        self._require(self._is(first, I8.low))
+        return replace(node, op=TABLE, inputs=(table, self._operands(integers, "Cast")[0]), attributes={})
+
+    def interpolated(self, node: OnnxNode) -> OnnxNode:
+        """Two points, by the high byte, and a share of their difference, by the low one: see `tpucc.numerics.interpolate`."""
+        self._require(node.attributes["to"] == INT16)
+        first, share = self._operands(self._only(node), "Add")
+        products = self._shifted(self._scaled(self._operands(share, "Floor")[0], 1 / BYTE), HALF)
+        points, places = self._operands(first, "Gather")
+        step, low = self._operands(products, "Mul")
+        steps, same = self._operands(step, "Gather")
+        values = self._byte(self._shifted(self._operands(places, "Cast")[0], -I16.low / BYTE))
+        self._require(same == places and self._low_byte(low) == values)
+        table = self.constants[points]
+        self._require(table.shape == (I16.table_entries,) and np.array_equal(self.constants[steps], np.diff(table)))
+        entries = f"{points}.integers"
+        self.constants[entries] = table.astype(I16.numpy)
+        return replace(node, op=TABLE, inputs=(entries, values), attributes={})
+
+    # moves
+
+    def pooled(self, node: OnnxNode) -> OnnxNode:
+        """MaxPool of integers as float32."""
+        pool = self.made[self._only(node)]
+        self._require(pool.op == "MaxPool" and node.attributes["to"] == INT16)
+        return replace(node, op="MaxPool", inputs=(self._operands(pool.inputs[0], "Cast")[0],), attributes=pool.attributes)
+
+    def surrounded(self, node: OnnxNode) -> OnnxNode:
+        """Identity, and one Concat with constant rows for each axis that has some."""
+        pads: dict[int, tuple[int, int]] = {}
+        sides: list[AnyArray] = []
+        step = node
+        while step.op == "Concat":
+            (place,) = (place for place, name in enumerate(step.inputs) if name not in self.constants)
+            axis, rows = int(step.attributes["axis"]), [self.constants[name] for name in step.inputs if name in self.constants]
+            before, after = (sum(part.shape[axis] for part in parts) for parts in (rows[:place], rows[place:]))
+            self._require(axis not in pads)
+            pads[axis], step = (before, after), self.made[step.inputs[place]]
+            sides += rows
+        self._require(step.op == "Identity" and bool(sides))
+        value = sides[0].reshape(-1)[0]
+        self._require(all(part.dtype == I16.numpy and (part == value).all() for part in sides))
+        ends = [pads.get(axis, (0, 0)) for axis in range(sides[0].ndim)]
+        name, number = f"{node.outputs[0]}.pads", f"{node.outputs[0]}.value"
+        self.constants |= {name: np.array([*(low for low, _ in ends), *(high for _, high in ends)], np.int64), number: np.asarray(value)}
+        return replace(node, op="Pad", inputs=(step.inputs[0], name, number), attributes={})
+
+    # parts of steps
+
+    def _operands(self, name: str, op: str) -> tuple[str, ...]:
+        """The operands of the node of this operator that makes a value."""
+        node = self.made[name]
+        self._require(node.op == op)
+        return node.inputs
+
+    def _cast(self, name: str, to: int) -> str:
+        """What is cast to a type."""
+        (of,) = self._operands(name, "Cast")
+        self._require(self.made[name].attributes["to"] == to)
+        return of
+
+    def _byte(self, name: str) -> str:
+        """The integers whose high byte this is, Floor(values / 256)."""
+        return self._operands(self._scaled(self._operands(name, "Floor")[0], 1 / BYTE), "Cast")[0]
+
+    def _low_byte(self, name: str) -> str:
+        """The integers whose low byte this is: values less 256 times the high byte."""
+        values, high = self._operands(name, "Sub")
+        (integers,) = self._operands(values, "Cast")
+        self._require(self._byte(self._scaled(high, BYTE)) == integers)
+        return integers
+
+    def _scaled(self, name: str, factor: float) -> str:
+        """What is multiplied by a number."""
+        of, number = self._operands(name, "Mul")
+        self._require(self._is(number, factor))
+        return of
+
+    def _shifted(self, name: str, term: float) -> str:
+        """What a number is added to."""
+        of, number = self._operands(name, "Add")
+        self._require(self._is(number, term))
+        return of
+
+    def _is(self, name: str, number: float) -> bool:
+        array = self.constants[name]
+        return array.size == 1 and float(array.reshape(())) == number
+
+    @staticmethod
+    def _only(node: OnnxNode) -> str:
+        (name,) = node.inputs
+        return name
+
+    @staticmethod
+    def _require(holds: object) -> None:
+        if not holds:
+            raise _Others
+
+
+FORMS: dict[str, tuple[Callable[[_Steps, OnnxNode], OnnxNode], ...]] = {
+    "Add": (_Steps.convolution, _Steps.biased),
+    "Cast": (_Steps.interpolated, _Steps.pooled),
+    "Concat": (_Steps.surrounded,),
+    "Gather": (_Steps.looked_up,),
+    "MatMul": (_Steps.product,),
+}
+"""The forms by the operators that end them."""
