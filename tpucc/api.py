@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.files import write_file, write_files
+from tpucc.interop.reads import files_asked, require_kept
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
@@ -42,7 +43,7 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
-from tpucc.viz.training import measured, step_svg, write_training
+from tpucc.viz.training import WRITTEN, measured, step_svg, write_training
 
 if TYPE_CHECKING:
     from tpucc.interop.onnx.reading.network_of import Layout
@@ -94,9 +95,11 @@ class Executable:
     Made by `compile`, `compile_source` and `load`. A loaded one has only its program, without the stages before it.
     """
 
-    def __init__(self, runtime: Runtime, compilation: Compilation | None = None) -> None:
+    def __init__(self, runtime: Runtime, compilation: Compilation | None = None, reads: Iterable[Path] = ()) -> None:
+        """`reads` are the files that it is made from: what is written of it doesn't take the place of one."""
         self.runtime = runtime
         self.compilation = compilation
+        self.reads = tuple(reads)
 
     def __repr__(self) -> str:
         program = self.runtime.program
@@ -111,7 +114,7 @@ class Executable:
         The results are the same to the bit. Raises `UsageError` E0541 where the backend can't be used.
         """
         require(backend)
-        return Executable(replace(self.runtime, backend=backend), self.compilation)
+        return Executable(replace(self.runtime, backend=backend), self.compilation, self.reads)
 
     def run(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model on an array for each input, or on the array for its only one; returns an array for each output: `Runtime.run`."""
@@ -131,7 +134,8 @@ class Executable:
         return given
 
     def save(self, path: PathLike) -> None:
-        """Writes the self-contained program (`.tpub`)."""
+        """Writes the self-contained program (`.tpub`). Raises `UsageError` E0505 in the place of a file that it is made from."""
+        require_kept([Path(path)], self.reads)
         self.runtime.save(Path(path))
 
     @property
@@ -206,7 +210,7 @@ class Executable:
             raise self._without("report")
         program = self.runtime.program
         files = artifacts(self.compilation, self.runtime, Path(program.source).stem, ("report",)).files
-        return Page(f"{program.title} on {program.machine}", files["report.html"].decode())
+        return Page(f"{program.title} on {program.machine}", files["report.html"].decode(), self.reads)
 
     def _shown(self, value: Any, what: str, text: Callable[[bool], str], svg: Callable[[], str]) -> Shown:
         return Shown(value, f"the {what} of {printable(self.runtime.program.title)}", text, svg)
@@ -233,14 +237,17 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     """
     file = _path(path, "compile", "tpucc.compile_source(text)")
     options = options_of(**asked)
-    return _executable(drive(read_source(file, options.params), file.parent, options))
+    return _executable(drive(read_source(file, options.params), file.parent, options), (file, *files_asked(asked)))
 
 
 def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = ".", **asked: Unpack[Keywords]) -> Executable:
     """As `compile`, from source text. Messages use `name`; files that the source names are in `folder`."""
     if _is_path(text) or not isinstance(text, str):
         raise _mistaken("compile_source takes the text of a source", text, "tpucc.compile(path)")
-    return _executable(drive(Source(name, text), Path(folder), options_of(**asked)))
+    compilation = drive(Source(name, text), Path(folder), options_of(**asked))
+    assert compilation.model is not None
+    named = (compilation.model.weights, compilation.model.calibration)
+    return _executable(compilation, (*(Path(folder, file) for file in named if file), *files_asked(asked)))
 
 
 def resume(text: str | Shown, like: Executable | PathLike | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
@@ -254,11 +261,13 @@ def resume(text: str | Shown, like: Executable | PathLike | None = None, *, name
         call = "tpucc.resume(Path(path).read_text(), like=…)" if _is_path(text) else "tpucc.resume(exe.tiles, like=exe)"
         raise _mistaken("resume takes the text of a stage", text, call)
     base: Base | None = None
+    reads: tuple[Path, ...] = ()
     if isinstance(like, Executable):
-        base = Base(like.runtime.program, like.compilation)
+        base, reads = Base(like.runtime.program, like.compilation), like.reads
     elif like is not None:
-        base = base_at(_path(like, "resume's like", "like=tpucc.compile_source(text)"), options_of(**asked))
-    return _executable(resume_text(Source(name, str(text)), base, changed(_options_of(base), **asked)))
+        reads = (_path(like, "resume's like", "like=tpucc.compile_source(text)"),)
+        base = base_at(reads[0], options_of(**asked))
+    return _executable(resume_text(Source(name, str(text)), base, changed(_options_of(base), **asked)), (*reads, *files_asked(asked)))
 
 
 def _options_of(base: Base | None) -> Options:
@@ -270,8 +279,9 @@ def _options_of(base: Base | None) -> Options:
 class Training:
     """A training that has ended: made by `train`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, reads: Iterable[Path] = ()) -> None:
         self._session = session
+        self._reads = tuple(reads)
 
     def __repr__(self) -> str:
         state, parts = self.state, [counted(len(self.state.epochs), "epoch"), counted(self.state.step, "step")]
@@ -307,7 +317,11 @@ class Training:
         return Shown(graph, f"step graph {graph.name}", text, lambda: step_svg(self._session.model, self._session.step))
 
     def save(self, folder: PathLike) -> None:
-        """Writes `weights.npz`, `state.npz`, `history.json` and `report.html` into a folder, which is made if it is missing."""
+        """Writes `weights.npz`, `state.npz`, `history.json` and `report.html` into a folder, which is made if it is missing.
+
+        Raises `UsageError` E0505 in the place of a file that it has read, but for the state that it went on from.
+        """
+        require_kept((Path(folder, name) for name in WRITTEN), self._reads, ("examples",))
         write_training(self._session, Path(folder))
 
 
@@ -353,7 +367,7 @@ def train(
         warnings.warn(note, InputWarning, stacklevel=2)
     for _ in session.run():
         pass
-    return Training(session)
+    return Training(session, (file, *files_asked({"weights": weights, "examples": examples, "held_out": held_out})))
 
 
 @dataclass(frozen=True, repr=False)
@@ -363,6 +377,8 @@ class ImportedModel:
     name: str
     source: str
     weights: Mapping[str, AnyArray]
+    reads: tuple[Path, ...] = ()
+    """The file that it was read from, which is not written over."""
 
     def __repr__(self) -> str:
         return f"<ImportedModel {self.name}: {counted(self.source.count(chr(10)), 'line')}, {counted(len(self.weights), 'weight')}>"
@@ -375,14 +391,16 @@ class ImportedModel:
         from tpucc.interop.onnx.reading.text import model_files
 
         file = Path(path)
-        write_files(file.parent, model_files(self.source, self.weights, self.name, file.stem))
+        files = model_files(self.source, self.weights, self.name, file.stem)
+        require_kept((file.parent / name for name in files), self.reads)
+        write_files(file.parent, files)
 
     def compile(self, **asked: Unpack[Keywords]) -> Executable:
         """Compiles the model: the keywords are those of `tpucc.compile`."""
         from tpucc.interop.onnx.reading.text import ImportedSource
 
         source = ImportedSource(f"{self.name}.onnx as .tpu", self.source, self.weights, frozenset())
-        return _executable(drive(source, Path(), options_of(**asked)))
+        return _executable(drive(source, Path(), options_of(**asked)), (*self.reads, *files_asked(asked)))
 
 
 def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layout: Layout = "nhwc") -> ImportedModel:
@@ -396,7 +414,7 @@ def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layo
 
     file = _path(path, "import_onnx", "tpucc.compile_source(text)")
     made = imported_model(file, file.stem, params or {}, layout)
-    return ImportedModel(file.stem, made.source, made.weights)
+    return ImportedModel(file.stem, made.source, made.weights, (file,))
 
 
 def from_torch(
@@ -422,12 +440,13 @@ def from_torch(
 
 def load(path: PathLike) -> Executable:
     """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or invalid."""
-    return Executable(load_program(_path(path, "load", "tpucc.compile_source(text)")))
+    file = _path(path, "load", "tpucc.compile_source(text)")
+    return Executable(load_program(file), reads=(file,))
 
 
 def _path(given: object, what: str, instead: str) -> Path:
-    """The path that a call was given. Raises `UsageError` E0529 for a text, or anything else."""
-    if not isinstance(given, str | os.PathLike) or (isinstance(given, str) and "\n" in given):
+    """The path that a call was given. Raises `UsageError` E0529 for a text, an empty one too, or anything else."""
+    if not isinstance(given, str | os.PathLike) or (isinstance(given, str) and (not given or "\n" in given)):
         raise _mistaken(f"{what} takes the path of a file", given, instead if isinstance(given, str) else "")
     return Path(given)
 
@@ -442,7 +461,7 @@ def _mistaken(wanted: str, given: object, instead: str) -> UsageError:
     if _is_path(given):
         found = f"the path {printable(str(given))}"
     elif isinstance(given, str):
-        found = f"a text of {counted(given.count(chr(10)) + 1, 'line')}"
+        found = f"a text of {counted(given.count(chr(10)) + 1, 'line')}" if given else "an empty text"
     else:
         found = type(given).__name__
     return UsageError(Diagnostic("E0529", f"{wanted}, found {found}", help=(f"did you mean {instead}?" if instead else "",)))
@@ -466,7 +485,9 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
     if exe.compilation is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))
-    write_file(_path(path, "export_onnx", ""), exported(exe.compilation, quantized)[1])
+    file = _path(path, "export_onnx", "")
+    require_kept([file], exe.reads)
+    write_file(file, exported(exe.compilation, quantized)[1])
 
 
 def compare(a: Executable, b: Executable) -> Comparison:
@@ -474,6 +495,6 @@ def compare(a: Executable, b: Executable) -> Comparison:
     return compared(a.runtime, b.runtime, (a.notes, b.notes))
 
 
-def _executable(compilation: Compilation) -> Executable:
+def _executable(compilation: Compilation, reads: Iterable[Path]) -> Executable:
     assert compilation.program is not None
-    return Executable(Runtime(compilation.program), compilation)
+    return Executable(Runtime(compilation.program), compilation, reads)

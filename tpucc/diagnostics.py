@@ -280,6 +280,15 @@ class InternalError(Error):
     exit_status = 5
 
 
+def as_error(error: Exception) -> Error:
+    """The error; another exception as one of ours."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, MemoryError):
+        return LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
+    return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}"))
+
+
 def as_plain(error: Error) -> list[dict[str, Any]]:
     """An error's diagnostics for programs: where each is, its primary place first among the spans."""
     return [plain_diagnostic(diagnostic, error.source) for diagnostic in error.diagnostics]

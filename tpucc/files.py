@@ -3,6 +3,9 @@
 Files of one run replace those of an earlier one together. They are written into a fresh folder inside theirs, which then gets the name
 `.tpucc-commit` in one step: from there on they count as written, and are renamed to their places one after the other. A command that is
 killed in between leaves that folder. The next one that reads or writes files there moves the rest first: none sees files of two runs.
+
+A symbolic link stays one: the file that it leads to is replaced, in the same way in its own folder. Of files in several folders, each
+folder's are replaced together, once all are written.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -39,8 +42,9 @@ def opened(path: Path) -> Iterator[BufferedReader]:
 
     Files beside it that count as written are moved to their places first.
     """
-    with suppress(OSError):
-        _move(path.parent)
+    for folder in {path.parent, _target(path).parent}:
+        with suppress(OSError):
+            _move(folder)
     _require_regular(path, os.stat(path).st_mode)
     with os.fdopen(os.open(path, _FLAGS), "rb") as stream:
         _require_regular(path, os.fstat(stream.fileno()).st_mode)  # it may have been replaced just now
@@ -112,12 +116,12 @@ def require_apart(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
     """Raises `UsageError` E0505 where a file that a command writes is one that it reads, or two that it writes are one: links followed."""
     for place, output in enumerate(outputs):
         if any(_same(output, other) for other in outputs[:place]):
-            raise _overlapping(output, "another output of this command has that place")
+            raise _overlapping(output, "another output has that place")
     there = [output for output in outputs if output.exists()]
     for known in inputs if there else ():
         for output in there:
             if _same(output, known):
-                raise _overlapping(output, "this command reads it")
+                raise _overlapping(output, "it is an input")
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -156,12 +160,13 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     """A stream into a file that gets its name at the end, in one step: an error before leaves what was there. Raises as `write_files`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _move(path.parent)
         _require_replaceable(path)
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent, ignore_cleanup_errors=True) as fresh:
-            with (Path(fresh) / path.name).open("wb") as stream:
+        place = _target(path)
+        _move(place.parent)
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place.parent, ignore_cleanup_errors=True) as fresh:
+            with (Path(fresh) / place.name).open("wb") as stream:
                 yield stream
-            (Path(fresh) / path.name).replace(path)
+            (Path(fresh) / place.name).replace(place)
     except (OSError, ValueError) as error:
         raise _unwritable(error, path.parent) from None
 
@@ -180,8 +185,16 @@ def _require_regular(path: Path, mode: int) -> None:
 
 def _require_replaceable(path: Path) -> None:
     """Raises `OSError` where something else than a file has a name, links followed: a rename would put a file in the place of a device."""
-    with suppress(FileNotFoundError):
+    try:
         _require_regular(path, os.stat(path).st_mode)
+    except FileNotFoundError:
+        if not _target(path).parent.is_dir():
+            raise OSError(errno.ENOENT, "is a link to a file in a folder that is missing", str(path)) from None
+
+
+def _target(path: Path) -> Path:
+    """The file that a path leads to, there or not: links of the path itself are followed, those of its folders may stay."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _place(error: OSError | ValueError, folder: Path) -> Path | str:
@@ -191,18 +204,34 @@ def _place(error: OSError | ValueError, folder: Path) -> Path | str:
 
 
 def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    _move(folder)
-    for name in contents:
+    groups: dict[Path, dict[str, bytes]] = {} if contents else {folder: {}}
+    for name, content in contents.items():
         _require_replaceable(folder / name)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder, ignore_cleanup_errors=True) as fresh:
-        inner = Path(fresh) / "files"
-        inner.mkdir()
-        _fill(inner, contents)
-        if len(contents) == 1:
-            (name,) = contents
-            (inner / name).replace(folder / name)
-            return
-        _commit(inner, folder)
+        place = _target(folder / name)
+        groups.setdefault(place.parent, {})[place.name] = content
+    with ExitStack() as stack:
+        written = [(_written(stack, place, group), place, group) for place, group in groups.items()]
+        for inner, place, group in written:
+            _put(inner, place, group)
+
+
+def _written(stack: ExitStack, folder: Path, contents: Mapping[str, bytes]) -> Path:
+    """A fresh folder inside this one, with the files; it is removed with the stack."""
+    _move(folder)
+    fresh = stack.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder, ignore_cleanup_errors=True))
+    inner = Path(fresh) / "files"
+    inner.mkdir()
+    _fill(inner, contents)
+    return inner
+
+
+def _put(inner: Path, folder: Path, names: Collection[str]) -> None:
+    """Puts all fresh files in their places, together; a single one in one step."""
+    if len(names) == 1:
+        (name,) = names
+        (inner / name).replace(folder / name)
+        return
+    _commit(inner, folder)
     _move(folder)
 
 

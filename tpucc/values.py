@@ -101,7 +101,8 @@ def _refusals(cls: Any, names: list[str]) -> Methods:
 
 
 def _comparisons(names: list[str]) -> Methods:
-    """Values of one class are equal whose fields are: as tuples, in which a value is equal to itself, NaN as well."""
+    """Values of one class are equal whose fields are: as tuples, in which a value is equal to itself, NaN as well. The standard class
+    compares field by field since Python 3.13, so that a value with a NaN isn't equal to itself there."""
     first: Any = attrgetter(*names) if names else lambda value: ()
     key: Callable[[object], tuple[object, ...]] = first if len(names) != 1 else lambda value: (first(value),)
 

@@ -711,8 +711,30 @@ def test_the_doctor_marks_the_isolation_that_is_used(monkeypatch: pytest.MonkeyP
     works = dict(zip(jails.JAILS, (False, True, True), strict=True))
     monkeypatch.setattr("tpucc.cli.doctor_command.isolation", lambda: [Finding(jail, works[jail], "not here") for jail in works])
     assert run("doctor") == 0
-    marked = [line[:12] for line in capsys.readouterr().out.partition("isolation")[2].splitlines()[1:] if line[2] != " "]
+    marked = [
+        line[:12]
+        for line in capsys.readouterr().out.partition("isolation")[2].partition("the kernel")[0].splitlines()[1:]
+        if line[2] != " "
+    ]
     assert marked == ["  bubblewrap", "→ namespaces", "  user      "]
+
+
+@pytest.mark.parametrize(
+    ("filtered", "words"),
+    [
+        ((True, True, True), "  yes  refuses shared memory, queues, keys and new namespaces"),
+        ((None, True, None), "  yes  refuses"),
+        ((True, False, None), "  no   a submission can take memory that no limit counts (memfd_create)"),
+        ((None, None, None), "  ?    not known: no isolation can be tried here"),
+    ],
+)
+def test_the_doctor_says_whether_system_calls_are_refused(
+    filtered: tuple[bool | None, ...], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [Finding(jail, True, "", seen) for jail, seen in zip(jails.JAILS, filtered, strict=True)]
+    monkeypatch.setattr("tpucc.cli.doctor_command.isolation", lambda: iter(found))
+    assert run("doctor") == 0
+    assert capsys.readouterr().out.partition("(seccomp), in each of them:\n")[2].startswith(words)
 
 
 def test_a_terminal_cuts_what_the_results_have_whole() -> None:

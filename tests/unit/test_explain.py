@@ -210,6 +210,7 @@ def interrupted(session: Session, stop: Event) -> None:
 def test_bounds_that_are_lower_here_stand_in_their_pages() -> None:
     assert f"at most {Limits().nodes:,} operations" in PAGES["E0605"]
     assert f"at most {Limits().all_calls:,} calls" in PAGES["E0608"]
+    assert f"at most {Limits().instructions:,} instructions" in PAGES["E0624"]
     assert "five million steps" in PAGES["E0609"]
     assert Limits().steps == 5_000_000
     assert int(SIDE) ** 2 * 4 > MOST_BYTES

@@ -185,6 +185,43 @@ def test_a_new_folder_that_another_command_makes_meanwhile_is_shared(tmp_path: P
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"theirs": b"1", "a": b"2", "b": b"2"}
 
 
+@pytest.mark.parametrize("others", [{}, {"b": b"2", "c": b"3"}])
+def test_a_link_stays_one_and_its_file_is_replaced(tmp_path: Path, others: dict[str, bytes]) -> None:
+    folder, place = tmp_path / "out", tmp_path / "elsewhere" / "a.html"
+    folder.mkdir()
+    place.parent.mkdir()
+    (folder / "a").symlink_to("via")
+    (folder / "via").symlink_to("../elsewhere/a.html")
+    write_files(folder, {"a": b"new", **others})  # the link leads nowhere yet
+    with place.open("rb") as opened:
+        write_files(folder, {"a": b"newer", **others})
+        assert (place.read_bytes(), opened.read()) == (b"newer", b"new")  # a reader has the file of before, to its end
+    with files.writing(folder / "a") as stream:
+        stream.write(b"newest")
+    assert place.read_bytes() == b"newest"
+    assert {path.name: path.is_symlink() for path in folder.iterdir()} == {"a": True, "via": True} | dict.fromkeys(others, False)
+    assert [path.name for path in place.parent.iterdir()] == ["a.html"]
+
+
+def test_nothing_is_written_where_a_link_can_t_be_followed(tmp_path: Path) -> None:
+    for name, target in (("missing", "none/a.html"), ("circle", "circle"), ("folder", ".")):
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(UsageError, match="E0505"):
+            write_files(tmp_path, {"a": b"1", name: b"2"})
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_link_to_a_file_that_counts_as_written(tmp_path: Path) -> None:
+    """What a command that was killed has left is moved first: by who reads the link, and by who writes there."""
+    (tmp_path / "link").symlink_to("there/a")
+    for act in (read_file, lambda path: write_files(path.parent, {path.name: b"new"})):
+        (tmp_path / "there" / COMMIT).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "there" / COMMIT / "a").write_bytes(b"old")
+        act(tmp_path / "link")
+        assert not (tmp_path / "there" / COMMIT).exists()
+    assert read_file(tmp_path / "link") == b"new"
+
+
 def test_what_can_t_be_read_or_written_says_what_to_do(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("w.npz").write_bytes(b"")
     for arguments, words in (

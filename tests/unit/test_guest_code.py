@@ -12,6 +12,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc.numerics import Int64
 from tpucc.passes.plugins import installed_passes
+from tpucc.plugins import limits
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import guest
 from tpucc.schedule.allocate import Lives, allocate
@@ -315,6 +317,41 @@ def test_what_was_set_before_is_set_again() -> None:
         guest("it", len, 5).call(lambda: 1 // 0)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGURG"), reason="rings by a signal")
+def test_a_watchdog_that_barks_while_it_is_sent_away_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is up just when the body ends: nothing stays that would ring in what comes next."""
+    monkeypatch.setattr(limits, "AGAIN", 1e-4)
+    before = signal.getsignal(signal.SIGURG)
+    for turn in range(800):
+        with suppress(limits.TimeIsUp), limits.limited(2e-4 + turn % 40 * 1e-5):
+            end = time.perf_counter() + 3e-4
+            while time.perf_counter() < end:
+                pass
+        assert signal.getsignal(signal.SIGURG) == before
+    for thread in threading.enumerate():
+        if thread.name == "watchdog":
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def test_where_python_swallows_exceptions_the_watchdogs_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    class Slow:
+        def __del__(self) -> None:
+            end = time.perf_counter() + 0.2
+            while time.perf_counter() < end:
+                pass
+
+    def slow() -> None:
+        Slow()
+        while True:
+            pass
+
+    before = sys.unraisablehook
+    with pytest.raises(limits.TimeIsUp), limits.limited(0.1):
+        slow()
+    assert (capsys.readouterr().err, sys.unraisablehook) == ("", before)
 
 
 def test_a_limit_may_be_any_number_of_seconds() -> None:

@@ -66,6 +66,7 @@ REFUSED: dict[str, tuple[str, Edit]] = {
     "more elements than the port has": ("E0708", prologue(r"\b4, 6\]", "5, 6]")),
     "products without weights": ("V0102", layer(weights=(0, 0))),
     "more products than anything has": ("V0102", layer(macs=2**60)),
+    "groups that don't divide the weights": ("V0102", layer(group=(1000, 1))),
     "weights larger than any memory": ("V0102", layer(weights=(2**31, 2**31))),
     "an input that fills the memory": ("E0640", prologue(r"\nx = input", "\nbig = input : f32[2147483647]\nx = input")),
 }

@@ -12,6 +12,7 @@ import pytest
 
 import tpucc
 from tests.support.command_line import SMALL, run
+from tpucc.cli.main import COMMANDS
 from tpucc.numerics import Int64
 from tpucc.runtime.quality import Accuracy, quality
 from tpucc.schedule.allocate import Lives
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"stages": {"allocate": len}}, "stages is a tpucc.Stages, found dict\nhelp: tpucc.Stages(allocate=mine)"),
         ({"passes": len}, "passes is a tuple of passes"),
         ({"params": "batch=3"}, "params is a dict, found str"),
+        ({"weights": ""}, "weights is the path of a file, found an empty text"),
         ({"level": "2"}, "level is 0, 1 or 2, found str"),
     ],
 )
@@ -54,6 +56,7 @@ def test_keywords_are_checked(asked: dict[str, Any], words: str) -> None:
         (lambda: tpucc.compile(3), "compile takes the path of a file, found int"),  # type: ignore[arg-type]
         (lambda: tpucc.compile_source("iris.tpu"), "text of a source, found the path iris.tpu\nhelp: did you mean tpucc.compile(path)?"),
         (lambda: tpucc.compile_source(Path("iris.tpu")), "found the path iris.tpu"),  # type: ignore[arg-type]
+        (lambda: tpucc.compile(""), "compile takes the path of a file, found an empty text"),
         (lambda: tpucc.load(SMALL), "load takes the path of a file, found a text"),
     ],
 )
@@ -62,6 +65,46 @@ def test_a_path_for_a_text_and_a_text_for_a_path(call: Callable[[], object], wor
         call()
     assert "E0529" in str(caught.value)
     assert words in str(caught.value)
+
+
+NO_FILES = ("new", "programs", "explain", "ops", "passes", "targets", "paper", "systolic", "lab", "doctor")
+"""The commands that don't begin with a file."""
+UNNAMED = [("lab", "check", ""), ("report", "m.tpu", "-o", ""), ("check", "m.tpu", "--weights", ""), ("new", "m", "-o", "")]
+
+
+@pytest.mark.parametrize("arguments", [*((name, "") for name in COMMANDS if name not in NO_FILES), *UNNAMED])
+def test_a_file_without_a_name(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a variable of the shell that isn't set: it isn't the current folder."""
+    assert run(*arguments) == 2
+    assert ": the name is empty\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("export", "."), "can't read .: is a directory\nhelp: name a file in it"),
+        (("import", "/"), "can't read /: is a directory"),
+        (("asm", "."), "can't read .: is a directory"),
+        (("watch", "."), "can't read .: is a directory"),
+        (("watch", "smal.tpu"), "no such file\nhelp: did you mean small.tpu?"),
+        (("check", "small.tpu", "--replace", "allocate="), "'allocate=' is not STAGE=FILE.py"),
+        (("check", "small.tpu", "--target", ""), "the name of the target is empty\nhelp: the targets are "),
+        (("new", ""), "an empty text can't name a model's files"),
+    ],
+)
+def test_a_folder_for_a_file_and_no_name_at_all(
+    arguments: tuple[str, ...], words: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    assert words in capsys.readouterr().err
+    assert list(Path().iterdir()) == [Path("small.tpu")]
+
+
+def test_the_class_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "class").mkdir()
+    monkeypatch.chdir(tmp_path / "class")
+    assert run("lab", "grade", ".", "--all", "--lab", "5", "--trust") == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["class", "class-results", "class-results.csv"]
 
 
 X = np.zeros((4, 6), np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import click
@@ -38,11 +39,24 @@ def command() -> None:
         click.echo(f"{mark} {renderer.name:<16} {'yes' if renderer.available else 'no':<4} {renderer.detail}")
     click.echo("isolation for `tpucc lab grade`, the first that works will be used:")
     chosen = False
+    filtered = []
     for finding in isolation():
+        filtered += [finding.filtered] if finding.filtered is not None else []
         mark = "→" if finding.works and not chosen else " "
         chosen = chosen or finding.works
         reason = finding.jail.summary if finding.works else finding.reason
         click.echo(filled(f"{'yes' if finding.works else 'no':<4} {reason}", f"{mark} {finding.jail.name:<16} ", " " * 24))
+    click.echo("the kernel's filter of a submission's system calls (seccomp), in each of them:")
+    click.echo(filled(_filter(filtered), "  ", " " * 7))
+
+
+def _filter(answers: Sequence[bool]) -> str:
+    """What the children of the grader say about the filter, and what follows."""
+    if not answers:
+        return "?    not known: no isolation can be tried here"
+    if all(answers):
+        return "yes  refuses shared memory, queues, keys and new namespaces"
+    return "no   a submission can take memory that no limit counts (memfd_create) and leave keys; the isolation user can't be used"
 
 
 def _version(name: str) -> str | None:

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from tpucc.cli.messages import say
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, UsageError, as_plain, listed, printable, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, UsageError, as_error, as_plain, listed, printable, reason
 from tpucc.files import opened, why
 
 MAX_SOURCE = 1 << 20
@@ -45,13 +45,9 @@ def known(error: Exception) -> Error:
     if stub := _stub(error):
         help = "tpucc lab check uses what you write; other commands need a whole tpucc, or --replace with your file"
         return UsageError(Diagnostic("E0553", f"this copy of tpucc has no solution of {stub}", help=(help,)))
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, MemoryError):
-        return LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
     if isinstance(error, OSError) and error.filename is not None:
         return UsageError(Diagnostic("E0504", f"can't use {printable(os.fsdecode(error.filename))[:200]}: {reason(error)}"))
-    return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}"))
+    return as_error(error)
 
 
 def _stub(error: BaseException | None) -> str:

@@ -206,9 +206,9 @@ def grade_lab(
         raise
     if whole_class:
         _warn_of_small(seed)
-        table["into"] = table["into"] or path.with_name(f"{path.name}-results")
+        table["into"] = table["into"] or _named_after(path, "-results")
         seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
-        table["output"] = table["output"] or table["into"].with_name(f"{table['into'].name}.csv")
+        table["output"] = table["output"] or _named_after(table["into"], ".csv")
     if jail is not None:
         secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
         _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
@@ -226,6 +226,12 @@ def grade_lab(
         return status
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
+
+
+def _named_after(path: Path, ending: str) -> Path:
+    """A place beside a folder, which may be the current one."""
+    named = path if path.name else path.absolute()
+    return named.parent / f"{named.name}{ending}"
 
 
 def _require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | None] = ()) -> None:

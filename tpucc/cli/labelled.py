@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpucc.interop.archive import LABELS, NO_HINTS, naming, read_arrays
+from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ def given_arrays(runtime: Runtime, path: Path) -> tuple[dict[str, AnyArray], Any
     with naming(path, HINTS if labels is None else NO_HINTS):
         runtime.accepted(arrays)
     return arrays, labels
-
-
-def held_out_file(path: Path) -> Path:
-    """Where the labelled rows of a source are looked for: `STEM_test.npz` beside it."""
-    return path.with_name(f"{path.stem}_test.npz")
 
 
 def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:

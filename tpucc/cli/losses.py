@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tpucc.api import Executable
-from tpucc.cli.labelled import held_out, held_out_file
+from tpucc.cli.labelled import held_out
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.archive import naming
+from tpucc.interop.reads import held_out_file
 from tpucc.layers.error import LayerError
 from tpucc.runtime.check import calibrated_inputs
 from tpucc.runtime.fidelity import fidelity

@@ -24,7 +24,8 @@ DEFAULT = "digits_mlp"
 def command(name: str, like: str | None, output: Path | None) -> None:
     """Write a model named NAME, with its data, into a new folder: a copy of a program that comes with tpucc, to be changed."""
     if not NAME.fullmatch(name):
-        raise UsageError(Diagnostic("E0528", f"{printable(name)} can't name a model's files: names have letters, digits, _ and -"))
+        said = printable(name) or "an empty text"
+        raise UsageError(Diagnostic("E0528", f"{said} can't name a model's files: names have letters, digits, _ and -"))
     made = example(like or (name if name in examples() else DEFAULT))
     folder = output or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -18,18 +18,30 @@ from tpucc.stages.stages import stages_of_files
 from tpucc.values import dataclass
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-FILE = click.Path(path_type=Path)
+
+
+class FileName(click.Path):
+    """The name of a file or a folder. An empty one, as of a variable that isn't set, would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = FileName(path_type=Path)
 TYPES: Mapping[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "str": click.STRING, "bool": click.BOOL}
 
 
 def _pairs(flag: Flag) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
     """Reads the values of an option that is written `NAME=VALUE`; of two with one name the last counts, or they are refused."""
+    names_file = flag.metavar is not None and "FILE" in flag.metavar
 
     def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
         pairs: dict[str, str] = {}
         for text in values:
             name, equals, value = text.partition("=")
-            if not equals or not name.strip():
+            if not equals or not name.strip() or (names_file and not value.strip()):
                 raise click.BadParameter(f"{text!r} is not {flag.metavar}, as in {flag.example}")
             name, value = name.strip(), value.strip()
             if flag.once and pairs.get(name, value) != value:

@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import chain
+import errno
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
-from tpucc.cli.labelled import held_out_file
-from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
-from tpucc.files import read_file, require_apart
-from tpucc.interop.sources import files_of
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.files import read_file, unreadable
+from tpucc.interop.reads import NAMED, paths_in, require_kept
 
 OUTPUTS = {"output", "page", "trace", "output_file", "quantized_output", "dump_dir", "json_file", "into", "resume"}
 """Arguments of commands that name what is written; every other path is read. The state that training goes on from is replaced."""
-TEXTS = (".tpu", ".py", ".toml", ".asm", ".npz")
-"""Files of a folder that is read, such as a lab's."""
 
 
-def keep_inputs(*outputs: Path | None, more: Iterable[Path] = (), named: bool = True) -> None:
+def keep_inputs(*outputs: Path | None, more: Iterable[Path] = (), named: Collection[str] = NAMED) -> None:
     """Raises `UsageError` E0505 where a file that is to be written is another of `outputs`, or is read: one that the command line names,
-    one of `more`, or one that a source names (`named`: training doesn't read these)."""
+    one of `more`, or one that a source names by one of the keywords `named`."""
     given = [value for name, value in click.get_current_context().params.items() if name not in OUTPUTS]
-    require_apart([output for output in outputs if output is not None], chain(_inputs(given, named), more))
+    require_kept([output for output in outputs if output is not None], (*paths_in(given), *more), named)
 
 
-def _inputs(given: Sequence[Any], named: bool) -> Iterator[Path]:
-    for path in _paths(given):
-        yield path
-        if path.is_dir():
-            yield from (each for each in path.iterdir() if each.suffix in TEXTS)
-        if named and path.suffix == ".tpu":
-            yield held_out_file(path)
-            with suppress(Error):  # the command will say what is wrong with the source
-                yield from files_of(path, ("weights", "calibration", "examples"))
-
-
-def _paths(value: Any) -> Iterator[Path]:
-    """The paths in an argument; a text may name a file, too: a target, a stage's file."""
-    match value:
-        case Path():
-            yield value
-        case str() if value.endswith(TEXTS):
-            yield Path(value)
-        case tuple() | list():
-            for each in value:
-                yield from _paths(each)
-        case dict():
-            yield from _paths(tuple(value.values()))
+def beside(path: Path, suffix: str) -> Path:
+    """Where what is made of a file goes unless another place is named: beside it. Raises `UsageError` E0504 for `.`, which no file has as a
+    name."""
+    if not path.name:
+        raise unreadable(path, IsADirectoryError(errno.EISDIR, "is a directory"), "E0504")
+    return path.with_suffix(suffix)
 
 
 def refuse_others(folder: Path, files: Mapping[str, bytes]) -> None:

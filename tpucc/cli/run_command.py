@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.api import Executable
 from tpucc.cli.failures import print_json
-from tpucc.cli.labelled import given_arrays, held_out, held_out_file
+from tpucc.cli.labelled import given_arrays, held_out
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
@@ -22,6 +22,7 @@ from tpucc.cli.work import executable_from, judged, told
 from tpucc.diagnostics import CheckError, Diagnostic, counted
 from tpucc.files import write_file
 from tpucc.interop.archive import naming, npz_bytes
+from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import rows_given
 from tpucc.runtime.check import (

@@ -27,13 +27,12 @@ from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings, eleme
 from tpucc.training.start import started
 from tpucc.viz.tables import table, wrapped
 from tpucc.viz.text import size
-from tpucc.viz.training import measured, write_training
+from tpucc.viz.training import WRITTEN, measured, write_training
 
 INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""
 
 
-WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
 """Files that every training writes."""
 ELSEWHERE = dict.fromkeys(("--batch", "--batch-size"), "the batch is a param of the source: -D batch=…") | dict.fromkeys(
     ("--rate", "--lr", "--learning-rate", "--optimizer"), "the source says it: optimizer adam(rate=…)"
@@ -74,7 +73,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
     """
     source = read_source(model)
     folder = output or Path("build") / model.stem
-    keep_inputs(*(folder / name for name in WRITTEN), named=False)
+    keep_inputs(*(folder / name for name in WRITTEN), named=("examples",))
     with Progress(not quiet and not as_json) as progress:
         progress.stage("make the step graph")
         session = started(source, model.parent, model.stem, params, Settings(**given))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tpucc.api import WARNING, Executable
-from tpucc.cli.labelled import held_out, held_out_file
+from tpucc.cli.labelled import held_out
 from tpucc.cli.messages import say
 from tpucc.cli.options import options_from
 from tpucc.cli.places import keep_inputs
@@ -19,6 +19,7 @@ from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import compile_source, require_stage
 from tpucc.files import write_file
 from tpucc.interop.archive import naming
+from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
 from tpucc.ir.textversion import stamped
 from tpucc.numerics import AnyArray

@@ -294,11 +294,13 @@ def _site_folders() -> list[str]:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a jail works on this machine; `reason` says why not."""
+    """Whether a jail works on this machine; `reason` says why not. `filtered` says whether the kernel refuses its child the calls that
+    `guest.py` names; None where no child answered."""
 
     jail: Jail
     works: bool
     reason: str = ""
+    filtered: bool | None = None
 
 
 def probed(jail: Jail, cell: Cell) -> Finding:
@@ -326,10 +328,16 @@ def _judged(jail: Jail, done: subprocess.CompletedProcess[bytes]) -> Finding:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return Finding(jail, False, lines[-1] if lines else f"exit status {done.returncode}")
     seen = msgspec.msgpack.decode(done.stdout[8:])["value"]
+    fault = _fault(jail, seen)
+    return Finding(jail, not fault, fault, seen["filtered"])
+
+
+def _fault(jail: Jail, seen: Mapping[str, Any]) -> str:
+    """Why a jail isn't one, by what its child has seen; empty for a good one."""
     if seen["readable"]:
-        return Finding(jail, False, f"the child can read {seen['readable'][0]}: close it to others (chmod go-rwx)")
-    if jail.name != "user" and (seen["others"] or seen["network"]):
-        return Finding(jail, False, "the child sees other processes" if seen["others"] else "the child has a network")
-    if jail.name == "user" and not seen["filtered"]:
-        return Finding(jail, False, "shared memory, which outlives a child, can't be refused here")
-    return Finding(jail, True)
+        return f"the child can read {seen['readable'][0]}: close it to others (chmod go-rwx)"
+    if jail.name == "user":
+        return "" if seen["filtered"] else "shared memory, which outlives a child, can't be refused here"
+    if seen["others"]:
+        return "the child sees other processes"
+    return "the child has a network" if seen["network"] else ""

@@ -9,6 +9,7 @@ from types import CodeType, ModuleType
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.files import read_file
+from tpucc.plugins.depth import counted
 from tpucc.plugins.guard import SECONDS, Guest
 
 
@@ -18,7 +19,7 @@ class _Uncached(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
-        return code
+        return counted(code)
 
 
 def executed(path: Path, seconds: float = SECONDS) -> ModuleType:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
@@ -19,6 +19,7 @@ from typing import ParamSpec, TypeGuard, TypeVar
 
 from tpucc import plugins
 from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
+from tpucc.plugins.depth import shallow
 from tpucc.plugins.limits import TimeIsUp, interruptible, limited
 from tpucc.values import dataclass
 
@@ -48,7 +49,7 @@ class Guest:
         there is no memory; a `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
         stuck = None if plugins.last_resort is None else self._end
         try:
-            with interruptible(), limited(self.seconds, stuck), redirect_stdout(sys.stderr):
+            with interruptible(), limited(self.seconds, stuck), shallow(), redirect_stdout(sys.stderr), _with_its_modules():
                 try:
                     return function(*args, **kwargs)
                 except (TimeIsUp, MemoryError):
@@ -63,12 +64,13 @@ class Guest:
             raise LimitError(Diagnostic("E0613", f"out of memory in {self.what}; smaller tensors need less")) from None
         raise failure
 
-    def error(self, code: str, message: str, *help: str, line: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
-        """`message` continues what this is; it stands at `line` of its file, or at its own. `more` are diagnostics that say the rest."""
+    def error(self, code: str, message: str, *help: str, line: int = 0, column: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
+        """`message` continues what this is; it stands at `line` of its file, or at its own, from `column` or from its first word on. `more`
+        are diagnostics that say the rest."""
         linecache.checkcache(self.file)
         source, line = Source(Path(self.file).name, "".join(linecache.getlines(self.file))), line or self.line
         text = source.line(line)
-        start = len(text) - len(text.lstrip()) + 1
+        start = column if 0 < column <= len(text) else len(text) - len(text.lstrip()) + 1
         labels = (Label(Span(line, start, line, len(text) + 1)),) if text.strip() else ()
         head = Diagnostic(code, f"{self.what} {message}", labels, help)
         error = PluginError((head, *map(_unplaced, more)), source)
@@ -99,11 +101,12 @@ class Guest:
 
     def _described(self, error: BaseException) -> PluginError:
         name, line = type(error).__name__, self._line(error)
+        column = error.offset if self._unread(error) and type(error.offset) is int else 0
         if isinstance(error, SystemExit):
             return self.error("E0521", "raised SystemExit, which would end tpucc", "return a result, or raise an exception", line=line)
         more = tuple(d for d in getattr(error, "diagnostics", ()) if type(d) is Diagnostic) if isinstance(error, Error) else ()
         text = "" if more else error.msg if self._unread(error) and type(error.msg) is str else _text(error)
-        return self.error("E0521", f"raised {name}: {text}" if text else f"raised {name}", line=line, more=more)
+        return self.error("E0521", f"raised {name}: {text}" if text else f"raised {name}", line=line, column=column, more=more)
 
     def _unread(self, error: BaseException) -> TypeGuard[SyntaxError]:
         """Whether Python can't read this file: the text of such an exception ends in its place, which the message has already."""
@@ -117,6 +120,17 @@ class Guest:
             frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
             trace = trace.tb_next
         return next((line for file, line in reversed(frames) if file == self.file), 0)
+
+
+@contextmanager
+def _with_its_modules() -> Iterator[None]:
+    """Modules that the body takes away come back: Python's own imports, as for a message, would make half of them anew."""
+    modules = dict(sys.modules)
+    try:
+        yield
+    finally:
+        for name in modules.keys() - sys.modules.keys():
+            sys.modules[name] = modules[name]
 
 
 def guest(what: str, code: object, seconds: float = SECONDS) -> Guest:

@@ -46,19 +46,16 @@ def limited(seconds: float, stuck: Callable[[FrameType | None], object] | None =
         return
     seconds = min(seconds, LONGEST)
     watchdog = _Watchdog(seconds, stuck)
-    threading.Thread(target=watchdog.watch, name="watchdog", daemon=True).start()
-    if stuck is not None:
-        faulthandler.dump_traceback_later(seconds + 2 * GRACE, exit=True, file=STANDARD_ERROR)
     try:
-        yield
-    finally:
-        while not watchdog.over:
-            try:
-                if stuck is not None:
-                    faulthandler.cancel_dump_traceback_later()
-                watchdog.end()
-            except TimeIsUp:  # it barked just now
-                continue
+        try:
+            watchdog.start()
+            yield
+        finally:
+            watchdog.over = True  # no signal comes between: Python looks for them at calls and at the ends of loops
+            watchdog.end()
+    except TimeIsUp:
+        watchdog.end()  # again, where the first was left half-way: Python's own exception may have been on its way
+        raise
 
 
 @contextmanager
@@ -86,7 +83,7 @@ def interruptible() -> Iterator[None]:
 
 
 class _Watchdog:
-    """Interrupts the thread that made it, once `seconds` are over."""
+    """Interrupts the thread that made it, once `seconds` are over, until it is `over`."""
 
     def __init__(self, seconds: float, stuck: Callable[[FrameType | None], object] | None) -> None:
         self.over = False
@@ -96,26 +93,38 @@ class _Watchdog:
         self._lock = threading.Lock()
         self._done = threading.Event()
         by_signal = hasattr(signal, "SIGURG") and threading.current_thread() is threading.main_thread()
-        self._before = signal.signal(signal.SIGURG, self._ring) if by_signal else None
+        self._before = signal.getsignal(signal.SIGURG) if by_signal else None
+        self._unraisable = sys.unraisablehook
 
-    def watch(self) -> None:
-        pause, last = self._seconds, time.monotonic() + self._seconds + GRACE
-        while not self._done.wait(pause):
-            with self._lock:
-                if not self.over and self._stuck is not None and time.monotonic() > last:
-                    self._stuck(sys._current_frames().get(self._thread))
-                if not self.over:
-                    self._interrupt()
-            pause = AGAIN
+    def start(self) -> None:
+        sys.unraisablehook = self._swallowed
+        if self._before is not None:
+            signal.signal(signal.SIGURG, self._ring)
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+        if self._stuck is not None:
+            faulthandler.dump_traceback_later(self._seconds + 2 * GRACE, exit=True, file=STANDARD_ERROR)
 
     def end(self) -> None:
         """After this nothing is interrupted, nor by what was asked for too late."""
-        with self._lock:
-            self.over = True
+        if self._stuck is not None:
+            faulthandler.cancel_dump_traceback_later()
+        with self._lock:  # what is being asked for has been asked for
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
         self._done.set()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
         if self._before is not None:
             signal.signal(signal.SIGURG, self._before)
+        sys.unraisablehook = self._unraisable
+
+    def _watch(self) -> None:
+        pause, last = self._seconds, time.monotonic() + self._seconds + GRACE
+        while not self._done.wait(pause):
+            with self._lock:
+                if self.over:
+                    return
+                if self._stuck is not None and time.monotonic() > last:
+                    self._stuck(sys._current_frames().get(self._thread))
+                self._interrupt()
+            pause = AGAIN
 
     def _interrupt(self) -> None:
         if self._before is not None and signal.getsignal(signal.SIGURG) == self._ring:
@@ -126,3 +135,8 @@ class _Watchdog:
     def _ring(self, number: int, frame: FrameType | None) -> None:
         if not self.over:
             raise TimeIsUp
+
+    def _swallowed(self, raised: sys.UnraisableHookArgs) -> None:
+        """Where Python swallows exceptions, as in a finaliser, it tells of each at once. Ours comes again, and is told by who gets it."""
+        if not isinstance(raised.exc_value, TimeIsUp):
+            self._unraisable(raised)

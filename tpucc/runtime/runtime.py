@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, InputError, UsageError, counted, did_you_mean, listed, printable
 from tpucc.files import read_file, write_file
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
@@ -30,6 +30,7 @@ from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
+from tpucc.sim.durations import duration
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
@@ -99,6 +100,12 @@ class Runtime:
     def stats(self) -> dict[str, Any]:
         """The contents of `stats.json`."""
         return stats(self.program, self.timeline)
+
+    @property
+    def summary(self) -> str:
+        """The cycles, the time and the bottleneck in a line."""
+        found = self.stats
+        return f"{counted(found['cycles'], 'cycle')}, {duration(found['seconds'])}, {found['bottleneck']} bound"
 
     @cached_property
     def counts(self) -> dict[str, Any]:
