@@ -246,7 +246,13 @@ def test_boxes_of_the_steps_of_a_loop_cost_their_own_layers(open_page: OpenPage,
             assert (found is not None) == bool(own)
             told_cycles += int(found[1].replace(",", "")) if found else 0
             in_table += sum(int(row[1].replace(",", "")) for row in re.findall(rf"(in all)\t{NUMBER}", page.inner_text("#inspector")))
+            assert not own or page.evaluate("window.tpucc.lit().layers") == sorted(own), "what lights up is what is counted"
         assert told_cycles == in_table == model["cycles"]
+    told(page, "view=layers&layer=40")
+    boxes = page.locator("#view-layers .box.lit").evaluate_all("(boxes) => boxes.map(({ id }) => Number(id.split('-b')[1]))")
+    assert [own for box in boxes if (own := model["box_layers"]["layers"][box])] == [
+        own for own in model["box_layers"]["layers"] if 40 in own
+    ]
 
 
 def test_a_box_of_the_host_has_no_cycles_of_the_device(open_page: OpenPage, tmp_path: Path) -> None:

@@ -109,6 +109,12 @@ def test_dragging_the_timeline_moves_it_and_holds_nothing(report: Path, open_pag
     assert later[0] > first
     assert later[1] - later[0] == pytest.approx(last - first, abs=1)
     assert "instruction" not in page.evaluate("location.hash")
+    page.evaluate("location.hash = 'line=2'")
+    for canvas in ("#timeline", "#buffer"):
+        page.click("[data-zoom='in']")
+        page.dblclick(canvas)
+        assert window(page)[0] == 0
+        assert page.evaluate("location.hash") == "#line=2", "a double click shows the whole program, and lets go of nothing"
 
 
 def test_a_buffer_lights_the_instructions_that_touch_it(model: tpucc.Executable, report: Path, open_page: OpenPage) -> None:
@@ -144,6 +150,8 @@ def test_a_tile_lights_its_fetches(model: tpucc.Executable, report: Path, open_p
         assert {tuple(tile) for tile in lit(page, "tiles")} == {(layer, place)}
         own = np.flatnonzero(reads & (program.instructions["index"] == program.layers[layer].tile_fills[place][0]))
         assert [index for index in lit(page, "instructions") if reads[index]] == own.tolist()
+    page.evaluate("document.querySelector('#view-tiles select').options[0].text = 'a_long_name_'.repeat(20)")
+    assert page.evaluate("document.querySelector('#view-tiles').scrollWidth <= document.querySelector('#view-tiles').clientWidth")
 
 
 def test_search_finds_lines_layers_and_instructions(model: tpucc.Executable, report: Path, open_page: OpenPage) -> None:
@@ -181,6 +189,7 @@ def test_the_list_of_keys_opens_and_closes(report: Path, open_page: OpenPage) ->
     page = open_page(report)
     page.keyboard.press("?")
     assert "let go of the selection" in page.inner_text("#help")
+    assert page.evaluate("document.getElementById('help').scrollTop") == 0, "the list begins with its first line"
     page.keyboard.press("Escape")
     assert not page.locator("#help").is_visible()
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tests.support.command_line import run
 from tests.support.legibility import legibility, legibility_in_both_themes
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
+from tpucc.viz.text import text_width
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -64,13 +66,50 @@ def test_the_measure_of_contrast_sees_what_is_faint(open_page: OpenPage) -> None
 
 def test_the_head_and_the_tabs_have_room(report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
-    for width, lines in ((1280, 1), (390, 2)):
+    for fonts, width, lines in ((" ", 1280, 1), (WIDE, 1280, 1), (" ", 390, 2)):
+        page.add_style_tag(content=fonts)
         page.set_viewport_size({"width": width, "height": 800})
         assert len({tab.bounding_box()["y"] for tab in page.get_by_role("tab").all()}) == lines  # type: ignore[index]
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.evaluate("[...document.querySelectorAll('h1, header p')].every((one) => one.scrollWidth <= one.clientWidth)")
+    facts = "[...document.querySelectorAll('header p span')].map((fact) => fact.getBoundingClientRect().height)"
+    assert max(page.evaluate(facts)) < 24, "no number is parted from its unit"
+    places = "[...document.querySelectorAll('[role=tab]')].map((tab) => tab.getBoundingClientRect().left)"
+    before = page.evaluate(places)
+    page.get_by_role("tab").last.click()
+    assert page.evaluate(places) == before, "tabs stay where they are"
+    page.fill("#search input", "re")
+    found = page.locator("#search ol").bounding_box()
+    assert found is not None
+    assert found["x"] >= 0
+    assert found["x"] + found["width"] <= 390
 
 
+NARROWED = """async () => {
+  const loaded = await Promise.allSettled([...document.fonts].map((face) => face.load()));
+  if (loaded.length !== 2 || loaded.some(({ status }) => status === "rejected")) return [];
+  const context = document.createElement("canvas").getContext("2d");
+  return [...document.querySelectorAll("svg text")].map((text) => {
+    const weight = Number(getComputedStyle(text).fontWeight) >= 600 ? "bold" : "normal";
+    context.font = `${weight} 100px "narrowed DejaVu Sans"`;
+    return [text.textContent, weight === "bold", context.measureText(text.textContent).width];
+  });
+}"""
+
+
+def test_where_the_font_is_a_wide_one_texts_are_as_wide_as_pictures_take_them_to_be(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    assert "narrowed DejaVu Sans" in page.evaluate("getComputedStyle(document.querySelector('svg')).fontFamily"), "in pictures, too"
+    widths = page.evaluate(NARROWED)
+    if not widths:
+        pytest.skip("DejaVu Sans is not installed")
+    ratios = np.array([width / text_width(text, 100, bold) for text, bold, width in widths])
+    assert np.quantile(ratios, 0.9) <= 1.02
+    assert np.median(ratios) > 0.95, "no smaller than it has to be"
+
+
+WIDE = ":root { --sans: 'DejaVu Sans', Verdana }"
+"""As wide as fonts get, where one of these is installed."""
 CUT = """() => [...document.querySelectorAll("body *")].flatMap((element) => {
   if (element instanceof SVGElement || !element.checkVisibility() || !element.clientWidth) return [];
   const { overflowX, overflowY, textOverflow } = getComputedStyle(element);
@@ -116,7 +155,10 @@ def test_a_telephone_shows_the_view_with_the_whole_roofline_and_table_of_errors(
     assert page.evaluate(SMALL) == []
     page.click("#tab-error")
     settle(page)
-    assert page.locator("#view-error .scroll").evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") == 0
+    over = "({ scrollWidth, clientWidth }) => scrollWidth - clientWidth"
+    assert page.locator("#view-error .scroll").evaluate(over) == 0
+    page.add_style_tag(content=WIDE)
+    assert page.locator("#view-error .scroll").evaluate(over) == 0, "with letters that are a seventh wider, too"
 
 
 FOCUSED = """() => {
@@ -207,10 +249,11 @@ def test_a_large_diagram_begins_where_there_is_a_box(open_page: OpenPage, tmp_pa
         assert page.evaluate(SEEN, view) > 0, view
 
 
-def test_tables_of_a_comparison_fit_a_telephone(open_page: OpenPage, tmp_path: Path) -> None:
+def test_tables_and_pictures_of_a_comparison_fit_a_telephone(open_page: OpenPage, tmp_path: Path) -> None:
     assert run("compare", PROGRAMS / "05_digits_cnn.tpu", "--b=-O0", "-o", tmp_path / "compared.html", "--quiet") == 0
     page = open_page(tmp_path / "compared.html")
     page.set_viewport_size({"width": 390, "height": 844})
     over = "(tables) => tables.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.locator(".scroll").evaluate_all(over) == [0, 0, 0]
+    assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 7
+    assert page.locator(".chart svg:visible").evaluate_all("(pictures) => pictures.map((svg) => svg.clientWidth)") == [358] * 4

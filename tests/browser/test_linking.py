@@ -162,6 +162,28 @@ def iris(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report_of(PROGRAMS / "02_iris.tpu", tmp_path_factory.mktemp("iris"))
 
 
+HELD_BY = """async (addresses) => {
+  const held = {};
+  for (const address of addresses) {
+    const heard = new Promise((resolve) => addEventListener("hashchange", resolve, { once: true }));
+    location.hash = address;
+    await heard;
+    held[address] = tpucc.selection();
+  }
+  return held;
+}"""
+
+
+def test_what_an_address_asks_for_that_is_not_there_has_no_effect(iris: Path, open_page: OpenPage) -> None:
+    page = open_page(iris, "view=layers&layer=0")
+    kinds = ("line", "layer", "instruction", "buffer", "tile", "box", "origin", "constructor", "__proto__", "view")
+    values = ("", "-1", "1e0", "0x0", "1.5", "9" * 30, "1e999", "NaN", "length", "0.length", "__proto__.0", "graph.-0", "graph.length")
+    held = page.evaluate(HELD_BY, [f"{kind}={value}" for kind in kinds for value in values])
+    assert {address: found for address, found in held.items() if found} == {}
+    mixed = "constructor=1&layer=99999&view=__proto__&layer=0&line=1"
+    assert page.evaluate(HELD_BY, [mixed]) == {mixed: {"kind": "layer", "id": 0}}
+
+
 def test_a_held_selection_stays_until_it_is_let_go_and_is_in_the_address(open_page: OpenPage, tmp_path: Path) -> None:
     report = report_of(PROGRAMS / "02_iris.tpu", tmp_path)
     page = open_page(report)

@@ -269,6 +269,12 @@ def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenP
           }).map((one) => `${part.dataset.part}: ${one.textContent}`);
         })"""
         assert page.evaluate(out) == []
+        told, plan, note = (page.locator(f"#view-machine {name}").bounding_box() for name in (".now", ".plan", ".left-out"))
+        assert told["y"] + told["height"] <= plan["y"] + 1  # type: ignore[index]
+        assert page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.querySelector('.now'))") <= 0
+        cut = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.left-out'))"
+        assert page.evaluate(cut) <= 0, "all of it is there, in a low window too"
+        assert plan["y"] + plan["height"] <= note["y"] + 1  # type: ignore[index]
         assert (
             width < 900
             or page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('view-machine'))")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.lone_scripts import MODEL, with_scripts
+from tpucc.diagnostics import percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,6 +25,8 @@ def test_numbers_in_words(open_page: OpenPage) -> None:
     page = with_scripts(open_page, "words")
     shares = "[[0, 5], [1, 3000], [1, 1000], [99, 1000], [1, 3], [5, 0]].map(([part, whole]) => words.percent(part, whole))"
     assert page.evaluate(shares) == ["0 %", "under 0.1 %", "0.1 %", "9.9 %", "33 %", "0 %"]
+    pairs = [(part, whole) for whole in (16, 400, 2000, 65536) for part in (*range(1, 17), 25, 125, 300, 1025)]
+    assert page.evaluate("(pairs) => pairs.map(([part, whole]) => words.percent(part, whole))", pairs) == list(starmap(percent, pairs))
     assert page.evaluate("[1, 999, 1234, 12345678].map(words.time)") == ["1 µs", "999 µs", "1.23 ms", "12.3 s"]
     assert page.evaluate("[words.counted(1, 'row'), words.counted(1000, 'row'), words.counted(2, 'box', 'boxes')]") == [
         "1 row",
@@ -59,7 +63,7 @@ def test_turns_of_tiles_are_ordinals_and_their_rows_add_up(open_page: OpenPage) 
     turns = [1, 2, 3, 4, 11, 12, 13, 21, 22, 111, 112, 123, 1001]
     wanted = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "111th", "112th", "123rd", "1,001st"]
     fetches = [{"layer": 0, "place": turn, "turn": turn, "read": 1} for turn in turns]
-    fills = [[0, 4, 4]] * 1002
+    fills = [[0, 4, 4, 16]] * 1002
     page = with_scripts(open_page, "words", fetches=fetches, layers=[{**MODEL["layers"][0], "fills": fills}])
     said = page.evaluate("(turns) => turns.map((place) => words.about({ kind: 'tile', id: 0, place })[1])", turns)
     assert said == [f"The layer's {words} tile, fetched from cycle 5 until 13." for words in wanted]
@@ -68,21 +72,17 @@ def test_turns_of_tiles_are_ordinals_and_their_rows_add_up(open_page: OpenPage) 
     assert page.evaluate("words.title({ kind: 'tile', id: 0, place: 5 })") == "tile (2, 1) of fc"
 
 
-@pytest.mark.parametrize(
-    ("groups", "weights", "fills", "full"),
-    [
-        (4, [9, 4], [[tile, 4, 4] for tile in range(9)], "; 25 % full"),
-        (3, [1, 12], [[tile, 3, 4] for tile in range(3)], "; 25 % full"),
-        (8, [1, 8], [[tile, 4, 4] for tile in range(4)], ""),
-    ],
-)
-def test_a_tile_of_a_grouped_convolution_has_weights_within_groups_alone(
-    groups: int, weights: list[int], fills: list[list[int]], full: str, open_page: OpenPage
-) -> None:
-    """Only what is known is said: of tiles that are parts in both directions some have more weights, others none."""
-    page = with_scripts(open_page, "words", layers=[{**MODEL["layers"][0], "kind": "conv", "weights": weights, "fills": fills}])
-    said = page.evaluate("words.about({ kind: 'tile', id: 0, place: 1 })")[0]
-    assert said.endswith(f"of the weights, laid out with zeros between their {groups} groups{full}.")
+def test_a_tile_says_its_groups_and_its_matrix(open_page: OpenPage) -> None:
+    """Three matrices of 5 × 4 are six tiles; the fourth has the last row of the second."""
+    fills = [[tile, 4 if tile % 2 == 0 else 1, 4, 16 if tile % 2 == 0 else 4] for tile in range(6)]
+    stack = {**MODEL["layers"][0], "weights": [5, 4], "fills": fills, "matrices": 3, "cycles": 1, "tops": 1}
+    grouped = {**MODEL["layers"][0], "groups": 4, "weights": [9, 4], "fills": [[tile, 4, 4, 4] for tile in range(9)]}
+    page = with_scripts(open_page, "words", layers=[stack, grouped])
+    assert page.evaluate("words.title({ kind: 'tile', id: 0, place: 3 })") == "tile (1, 0) of fc, matrix 2 of 3"
+    said = "words.about({ kind: 'tile', id: %d, place: %d })[0]"
+    assert page.evaluate(said % (0, 3)) == "Rows 4 and columns 0–3 of matrix 2 of 3; 25 % full."
+    assert page.evaluate(said % (1, 1)) == "Rows 4–7 and columns 0–3 of the weights, laid out with zeros between their 4 groups; 25 % full."
+    assert "Its weights are 3 matrices of 5 × 4, in 6 tiles." in page.evaluate("words.about({ kind: 'layer', id: 0 })")
 
 
 def test_origins_are_linked_to_their_parts_and_wholes(open_page: OpenPage) -> None:

@@ -168,6 +168,56 @@ def test_panes_are_moved_by_mouse_and_keys_and_stay_so(open_page: OpenPage, tmp_
     assert (size(page, "#source")[0], size(page, "#time")[1]) == (begin, high)
 
 
+BETWEEN = """() => {
+  const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+  const [source, views, panel, tabs, time] = ["#source", "#views", "#inspector", "nav", "#time"].map(box);
+  const width = document.documentElement.scrollWidth;
+  const apart = source.right <= views.left && views.right <= panel.left;
+  return { views: views.width, beyond: width - innerWidth, apart, below: time.top - tabs.bottom };
+}"""
+"""The room between the panes that can be dragged."""
+
+
+def drag(page: Page, selector: str, x: float, y: float) -> None:
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(x, y, steps=3)
+    page.mouse.up()
+
+
+def test_the_views_keep_a_width_and_a_height_whatever_is_dragged(open_page: OpenPage, tmp_path: Path) -> None:
+    """Also by keys, after the page is loaded again, and in a window that gets smaller: the style keeps it then."""
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path))
+    page.evaluate("sessionStorage.clear()")
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+    def good() -> None:
+        found = page.evaluate(BETWEEN)
+        assert found["views"] >= 320, found
+        assert (found["beyond"], found["apart"]) == (0, True), found
+        assert found["below"] > 50, found
+
+    drag(page, "#split-source", 1000, 300)
+    source = size(page, "#source")[0]
+    assert source > 600
+    drag(page, "#split-inspector", 300, 300)
+    assert size(page, "#source")[0] == source, "what is dragged takes no room of a third pane"
+    for split in ("#split-time", "#split-memory"):
+        drag(page, split, 700, 20)
+    good()
+    for split in ("#split-inspector", "#split-source", "#split-time", "#split-memory"):
+        page.focus(split)
+        page.keyboard.press("End")
+    good()
+    page.reload()
+    good()
+    page.set_viewport_size({"width": 900, "height": 560})
+    good()
+    page.evaluate("sessionStorage.clear()")
+
+
 def test_panes_move_where_storage_is_denied(open_page: OpenPage, tmp_path: Path) -> None:
     html = report_of(PROGRAMS / "02_iris.tpu", tmp_path).read_text("utf-8")
     denied = (
@@ -196,6 +246,15 @@ def test_words_explain_themselves_under_the_pointer_and_with_the_focus(open_page
     assert "256 cycles each" in tip.inner_text()
 
 
+WRITTEN = """() => {
+  const [written, { fillText }] = [[], CanvasRenderingContext2D.prototype];
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) { written.push(text); fillText.call(this, text, ...place); };
+  document.getElementById("theme").click();
+  CanvasRenderingContext2D.prototype.fillText = fillText;
+  return written;
+}"""
+
+
 def band(page: Page, row: int, share: float) -> tuple[float, float]:
     box = page.locator("#timeline").bounding_box()
     assert box is not None
@@ -215,6 +274,9 @@ def test_the_band_selects_layers_and_calls_and_opens_what_is_merged(open_page: O
     assert selected(page) == {"kind": "layer", "id": 0}
     page.mouse.move(*band(page, 1, 0.6))
     assert re.match(r"\d+ layers, too narrow for their names: ", page.inner_text("#tip")), "there is room for how many they are"
+    written = page.evaluate(WRITTEN)
+    assert [text for text in written if re.search(r"\d.*…", text)] == [], "a number of layers is not cut"
+    assert any(re.fullmatch(r"\d+ ×", text) for text in written)
     page.mouse.move(*(place + 21 * at for place, at in zip(band(page, 1, 0.42), (0, 1), strict=True)))
     assert "read_host_memory" in page.inner_text("#tip")
     assert " · a transfer of c\n" in page.inner_text("#tip"), "it is no work of the layer that needs it"
@@ -231,6 +293,7 @@ def test_the_band_selects_layers_and_calls_and_opens_what_is_merged(open_page: O
         pytest.fail("nothing is merged")
     page.mouse.down()
     page.mouse.up()
+    assert not page.locator("#tip").is_visible(), "what it spoke of isn't there any more"
     first, last = window(page)
     assert last - first < 0.1 * (whole[1] - whole[0])
 

@@ -48,13 +48,13 @@ def test_the_tour_comes_once_and_goes_from_part_to_part(report: Path, open_page:
     seen = []
     while (at := step(page)) and len(seen) < 20:
         assert page.locator(".toured").count() == 1
-        card, width = page.locator(".tour").bounding_box(), page.viewport_size
-        assert card is not None
-        assert width is not None
-        assert card["x"] >= 0
-        assert card["y"] >= 0
-        assert card["x"] + card["width"] <= width["width"]
-        assert card["y"] + card["height"] <= width["height"]
+        for width, height in ((640, 420), (1280, 800)):
+            page.set_viewport_size({"width": width, "height": height})
+            settle(page)
+            card = page.locator(".tour").bounding_box()
+            assert card is not None
+            assert 0 <= card["x"] <= width - card["width"]
+            assert 0 <= card["y"] <= height - card["height"], "it follows the size of the window"
         seen.append(at)
         assert page.evaluate("document.activeElement.closest('.tour') !== null"), "the keyboard is in it"
         page.keyboard.press("Enter")
@@ -68,6 +68,10 @@ def test_the_tour_comes_once_and_goes_from_part_to_part(report: Path, open_page:
 def test_the_tour_is_skipped_and_reopened(report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
     page.click("#tour")
+    back, skip = (page.locator(".tour button", has_text=name) for name in ("back", "skip"))
+    assert back.evaluate("(one) => getComputedStyle(one).color") != skip.evaluate("(one) => getComputedStyle(one).color"), (
+        "nothing is before it"
+    )
     page.get_by_role("dialog", name="The source").get_by_role("button", name="next").click()
     assert page.get_by_role("dialog", name="The views").is_visible()
     page.keyboard.press("ArrowLeft")
@@ -107,9 +111,24 @@ def test_a_diagram_fits_its_pane_until_it_is_zoomed(report: Path, open_page: Ope
     settle(page)
     assert page.evaluate(SIZES)["height"] == zoomed["height"], "what was zoomed stays so"
     page.locator(".view.on .map").click(position={"x": 150, "y": 5})
+    before = page.inner_text("#window")
+    page.focus("#timeline")
+    page.keyboard.press("+")
+    assert page.inner_text("#window") != before, "the timeline has the focus"
+    assert page.evaluate(SIZES)["height"] == zoomed["height"]
+    page.keyboard.press("0")
+    assert page.inner_text("#window") == before
     assert page.evaluate("document.querySelector('.view.on .picture').scrollLeft") > 0
     page.locator(".view.on").get_by_role("button", name="fit the picture").click()
     assert page.evaluate(SIZES) == whole
+
+
+BEHIND = """() => {
+  const frame = document.querySelector(".view.on .picture");
+  frame.scrollTo(frame.scrollWidth, frame.scrollHeight);
+  const [map, picture] = [".map", "svg"].map((name) => document.querySelector(`.view.on ${name}`).getBoundingClientRect());
+  return [picture.bottom <= map.top + 1, 2.5 * map.width < frame.clientWidth && 2.5 * map.height < frame.clientHeight];
+}"""
 
 
 def test_a_diagram_is_no_smaller_than_can_be_read_until_it_shall_fit(report: Path, open_page: OpenPage) -> None:
@@ -119,6 +138,7 @@ def test_a_diagram_is_no_smaller_than_can_be_read_until_it_shall_fit(report: Pat
     opened = page.evaluate(SIZES)
     assert opened["width"] > opened["across"]
     assert opened["map"]
+    assert page.evaluate(BEHIND) == [True, True], "nothing stays behind the map, which has a part of the frame"
     page.locator(".view.on").get_by_role("button", name="fit the picture").click()
     fitted = page.evaluate(SIZES)
     assert fitted["width"] <= fitted["across"] + 1
@@ -137,11 +157,30 @@ def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage
     assert count[0] > count[1], "two operators have become one"
     pane.get_by_role("button", name="the next rewrite").click()
     assert "rewrite 2 of" in pane.inner_text()
+    assert page.url.endswith("#view=passes-7-1")
+    page.reload()
+    assert "fuse-bias: rewrite 2 of" in pane.inner_text()
+    page.evaluate("location.hash = '#view=passes-99-3'")
+    pane.wait_for(state="hidden")
+    page.go_back()
+    pane.wait_for(state="visible")
+    assert page.locator(".stages .chosen").inner_text().startswith("fuse-bias")
+    assert len({button.bounding_box()["y"] for button in pane.get_by_role("button").all()}) == 1  # type: ignore[index]
     sides.first.locator(".box").last.click()
     assert page.evaluate("window.tpucc.selection().kind") == "line"
 
 
-CHANGED = """() => [...document.querySelectorAll(".rewrite figure")].map((figure) => {
+LEGIBLE = """() => [...document.querySelectorAll(".rewrite:not([hidden]) figure:has(svg)")].map((figure) => {
+  const own = ["figcaption", "svg"].map((name) => figure.querySelector(name));
+  const [frame, caption, picture] = [figure.querySelector(".frame"), ...own].map((one) => one.getBoundingClientRect());
+  const scale = picture.width / figure.querySelector("svg").viewBox.baseVal.width;
+  const across = caption.right >= frame.right - 20;
+  const whole = picture.width > 500 || (picture.left >= frame.left && picture.right <= frame.right + 1);
+  return scale >= 0.74 && across && whole && caption.bottom <= frame.top && caption.left >= frame.left;
+})"""
+"""Of each side whether its texts are large enough to be read, and nothing of it is cut at a side unless it is very wide; and whether a line
+above says which side it is."""
+CHANGED = """() => [...document.querySelectorAll(".rewrite .frame")].map((figure) => {
   const frame = figure.getBoundingClientRect();
   const boxes = [...figure.querySelectorAll(".box:not(:has([stroke-dasharray]))")].map((box) => box.getBoundingClientRect());
   const [top, bottom] = [Math.min(...boxes.map((box) => box.top)), Math.max(...boxes.map((box) => box.bottom))];
@@ -152,9 +191,12 @@ CHANGED = """() => [...document.querySelectorAll(".rewrite figure")].map((figure
 def test_what_a_rewrite_changed_is_in_sight(tmp_path: Path, open_page: OpenPage) -> None:
     """In every stage that has pictures, before and after, whole if the frame is high enough."""
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=passes")
-    seen = []
+    seen, legible = [], []
     for button in page.locator(".stages button").all():
         button.click()
         seen.append(page.evaluate(CHANGED))
+        legible += page.evaluate(LEGIBLE)
+    assert legible
+    assert all(legible)
     assert any(seen)
     assert all(all(sides) for sides in seen), seen

@@ -74,6 +74,8 @@ def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     found = legibility(page)
     assert found.count > 100
+    heights = page.locator(".settings td:first-child").evaluate_all("(cells) => cells.map((cell) => cell.getBoundingClientRect().height)")
+    assert max(heights[:4]) < min(heights[:4]) + 2, "no name is broken"
     assert found.faults == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 

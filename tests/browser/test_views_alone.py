@@ -161,6 +161,7 @@ def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(
     drawn = page.evaluate("window.drawn")
     assert drawn[-len(names) - 1 :] == ["block", *names]
     assert drawn[-len(names) - 2] == "line"
+    assert page.locator("#peak .term", has_text="colours").count() == 1, "what the colours of buffers mean is explained"
 
 
 FILLS = MODEL["layers"][0]["fills"]
@@ -169,9 +170,8 @@ FILLS = MODEL["layers"][0]["fills"]
 def tiles(open_page: OpenPage, **many: Any) -> Page:
     """Two layers with tiles, of which the second has more, and a third without; `many` are changes to the second."""
     layers = [
-        {"name": "few", "weights": [4, 7], "fills": FILLS[:2], "choice": "", "origin": 0},
-        {"name": "many", "weights": [9, 7], "fills": FILLS, "choice": "", "origin": 0, **many},
-        {"name": "none", "weights": [0, 0], "fills": [], "choice": "", "origin": 0},
+        {**MODEL["layers"][0], "name": name, "weights": size, "fills": fills, "choice": "", **changes}
+        for name, size, fills, changes in (("few", [4, 7], FILLS[:2], {}), ("many", [9, 7], FILLS, many), ("none", [0, 0], [], {}))
     ]
     fetches = [
         *({"read": 0, "layer": 0, "place": place, "turn": place + 1} for place in (0, 1)),
@@ -183,9 +183,13 @@ def tiles(open_page: OpenPage, **many: Any) -> Page:
 
 
 def test_the_zeros_between_groups_fill_no_tile(open_page: OpenPage) -> None:
-    head, note, _ = tiles(open_page, kind="conv", weights=[3, 7]).locator("#view-tiles p").all_text_contents()
-    assert head.endswith(" 3 inputs × 7 outputs in 3 groups: 6 tiles, 22 % full.")
+    fills = [[*fill[:3], fill[3] / 3] for fill in FILLS]
+    head, note, _ = tiles(open_page, weights=[3, 7], groups=3, fills=fills).locator("#view-tiles p").all_text_contents()
+    assert head.endswith(" 3 inputs × 7 outputs in 3 groups of channels: 6 tiles, 22 % full, 3 fetches in all.")
     assert note.endswith(" In the filled part are zeros between the groups.")
+    head, note, _ = tiles(open_page, weights=[3, 7], matrices=3).locator("#view-tiles p").all_text_contents()
+    assert head.endswith(" 3 matrices of 3 inputs × 7 outputs: 6 tiles, 66 % full, 3 fetches in all.")
+    assert note.endswith(" The matrices stand one below the other.")
 
 
 def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_page: OpenPage) -> None:
@@ -193,8 +197,8 @@ def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_p
     head, note, every = page.locator("#view-tiles p").all_text_contents()
     assert every == "2 layers with weights, 6 distinct tiles, 5 fetches: the filled part of a tile is used."
     assert page.locator("[data-small] small").all_text_contents() == ["2 tiles", "6 tiles"]
-    assert head.endswith(" 9 inputs × 7 outputs: 6 tiles, 66 % full.")
-    assert "padding" in note
+    assert head.endswith(" 9 inputs × 7 outputs: 6 tiles, 66 % full, 3 fetches in all.")
+    assert note.endswith("the rest is padding; the number is its turn in the layer.")
     sizes = "[...document.querySelectorAll('.tile')].map((t) => [...t.querySelectorAll('rect')].map((r) => "
     sizes += "['x', 'y', 'width', 'height'].map((name) => Number(r.getAttribute(name)))))"
     found = page.evaluate(sizes)
@@ -203,7 +207,14 @@ def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_p
     assert found[0] == [[1, 1, 62, 62], [1, 1, 62, 62]]
     written = page.evaluate("[...document.querySelectorAll('.tile')].map((tile) => tile.querySelector('text')?.textContent ?? '')")
     assert written == ["8", "", "", "", "", "7"]
-    assert page.locator(".tile title").last.text_content() == "tile (2, 1) of many · 1 × 3 of 4 × 4 used"
+    assert page.locator(".tile title").last.text_content() == "tile (2, 1) of many · 1 × 3 of 4 × 4, 19 % full · turn 7"
+
+
+def test_where_tiles_have_no_room_for_numbers_none_is_spoken_of(open_page: OpenPage) -> None:
+    page = tiles(open_page, weights=[200, 4], fills=[[tile, 4, 4, 16] for tile in range(50)])
+    assert page.locator("#view-tiles p").all_text_contents()[1].endswith("the rest is padding; point at it for its turn in the layer.")
+    assert page.locator(".tile text").count() == 0
+    assert page.locator(".tile title").nth(5).text_content() == "tile (5, 0) of many · 4 × 4 of 4 × 4, 100 % full · turn 7"
 
 
 def test_tiles_of_the_shown_layer_light_up(open_page: OpenPage) -> None:
@@ -235,7 +246,13 @@ STAGES: dict[str, Any] = {
 
 
 def test_around_what_changed_two_lines_are_kept(open_page: OpenPage) -> None:
-    page = with_scripts(open_page, *("words", "list", "passes"), body="<div id='view-passes'></div>", stubs=VIEW, stages=STAGES)
+    page = with_scripts(
+        open_page,
+        *("words", "list", "passes"),
+        body="<div id='view-passes'></div>",
+        stubs=f"{VIEW} const views = {{ current: () => '' }};",
+        stages=STAGES,
+    )
     page.add_style_tag(content=".lines { height: 600px; overflow: auto }")
     page.evaluate("passes.start()")
     shown = "[...document.querySelectorAll('.lines .row:not([hidden])')].map((row) => [row.className, "

@@ -111,6 +111,18 @@ def test_it_opens_with_a_busy_cycle(waves: Waves, open_page: OpenPage) -> None:
     ]
 
 
+def test_a_telephone_shows_the_array_large_enough_to_be_read(waves: Waves, open_page: OpenPage) -> None:
+    page = open_page(waves.page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    frame, picture = (page.locator(place).bounding_box() for place in (".frame", "#picture"))
+    assert frame is not None
+    assert picture is not None
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert picture["width"] >= 600 > frame["width"]
+    assert abs(picture["x"] + picture["width"] - frame["x"] - frame["width"]) <= 1, "the array, which is on the right"
+
+
 def test_buttons_slider_bars_and_address_go_to_a_cycle(waves: Waves, open_page: OpenPage) -> None:
     page = open_page(waves.page, "cycle-6")
     assert cycle_of(page) == 6

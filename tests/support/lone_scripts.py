@@ -13,15 +13,21 @@ if TYPE_CHECKING:
 
 MODEL: dict[str, Any] = {
     "box_layers": {},
+    "beside": {},
     "cycles": 1000,
     "lines": [f"Line {number}" for number in range(1, 31)],
     "machine": {"mxu": 4, "clock_hz": 1e6},
-    "layers": [{"name": "fc", "weights": [9, 7], "fills": [[0, 4, 4], [1, 4, 3], [2, 4, 4], [3, 4, 3], [4, 1, 4], [5, 1, 3]], "origin": 0}],
+    "layers": [
+        {
+            "name": "fc", "weights": [9, 7], "origin": 0, "groups": 1, "matrices": 1,
+            "fills": [[0, 4, 4, 16], [1, 4, 3, 12], [2, 4, 4, 16], [3, 4, 3, 12], [4, 1, 4, 4], [5, 1, 3, 3]],
+        }
+    ],
     "rows": [{"name": name, "meaning": f"{name} it is"} for name in ("array active", "weights", "shift")],
     "calls": {"name": [], "line": [], "step": [], "of": [[]]},
     "lanes": {name: f"the {name}" for name in ("host", "weights", "shift", "matrix", "activation")},
     "spoken": {"parameter block": "numbers", "block": "sums", "chunk": "rows"},
-    "terms": {"unified buffer": "memory", "lower bound": "bound"},
+    "terms": {"unified buffer": "memory", "lower bound": "bound", "colours": "meanings"},
     "buffers": [{"name": "X.i8", "layer": 0}],
     "texts": ["nop", "read_weights Tile"],
     "code": {"count": 2, "start": [0, 5], "end": [0, 13], "layer": [0, 0], "buffers": [[-1, -1]]},

@@ -39,7 +39,12 @@ PAIRS = [
 """Every program on one of the machines; in `make soak`, on all."""
 
 
-LOWER = {"limit_steps": Limits(steps=2_000_000), "limit_calls": Limits(all_calls=10_000), "limit_static_calls": Limits(all_calls=10_000)}
+LOWER = {
+    "05_digits_cnn": Limits(instructions=150_000),
+    "limit_steps": Limits(steps=2_000_000),
+    "limit_calls": Limits(all_calls=10_000),
+    "limit_static_calls": Limits(all_calls=10_000),
+}
 """Bounds of programs that exceed the ordinary ones, to reach which takes seconds."""
 
 
@@ -71,6 +76,19 @@ def test_some_of_these_are_refused_and_some_are_not() -> None:
     broadcasts = next(path for path in GOOD if path.stem == "broadcasts")
     (refusal,) = outcome(check_source, broadcasts, {"target": "tiny", "overrides": {"unified_buffer_rows": 4}})[1]
     assert refusal[0] == "E0621"
+
+
+@pytest.mark.parametrize("stages", [tpucc.Stages(), tpucc.Stages(lower_conv=lambda layer: pytest.fail("it isn't lowered"))])
+def test_a_program_of_too_many_instructions(stages: tpucc.Stages) -> None:
+    """Chunks have as many rows on a unit of one row as on a wide one: shorter ones would take 11.9 million instructions."""
+    cnn, asked = GOOD[2], Keywords(overrides={"mxu": 1}, stages=stages)
+    refused = outcome(check_source, cnn, asked)
+    assert refused == outcome(compile_source, cnn, asked)
+    ((code, message, labels),) = refused[1]
+    assert code == "E0624"
+    assert "conv2 alone takes" in message
+    assert int(message.split()[3].replace(",", "")) < 200_000
+    assert [label.span.line for label in labels] == [9, 18]
 
 
 @pytest.mark.parametrize(

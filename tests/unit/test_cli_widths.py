@@ -114,6 +114,13 @@ def test_a_table_cuts_names_and_never_numbers() -> None:
 
 
 def test_columns_stand_two_blanks_apart_where_there_is_room() -> None:
+    names = [f"stage{stage}.block{block}.{last}" for stage in (1, 2) for block in (1, 2) for last in ("conv2", "conv1")]
+    short = [
+        line.split()[0]
+        for line in table(("layer", *"abcdefgh"), [(name, "123,456,789", *["123,456"] * 7) for name in names]).split("\n")[1:]
+    ]
+    assert len({*short}) == len(names), "neither beginnings nor ends tell these names apart"
+    assert short[0] == "s1.b1.conv2"
     assert table(("a", "bb"), [("x", "1"), ("yy", "22")]).split("\n") == ["a   bb", "x    1", "yy  22"]
 
 

@@ -17,16 +17,22 @@ from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS
+from tpucc.runtime.comparison.layer_rows import layer_rows
+from tpucc.runtime.comparison.layers import LayerDifference, largest_row
+from tpucc.runtime.comparison.pairs import Pair
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.viz.comparison.page import comparison_page
 
+MATRIX_ALONE = {"depthwise": {"unit": "matrix"}}
 PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]] = {
     "levels": (
         *("05_digits_cnn", {"level": 0}, {}),
         (
-            "250,085 fewer are spent waiting for the activation unit (waits for activation -249,784, only activation works -301): 24,400",
-            "that unit itself waits for the host in 0 of them instead of 207,840.",
-            "101,800 fewer are spent multiplying: 42,600 rows multiplied instead of 144,400.",
+            "250,085 fewer are spent waiting for the activation unit (waits for activation -249,784, only activation works -301): that",
+            "unit itself waits for the host in none of them instead of 207,840; 36,400 cycles of that unit's work instead of 89,000,",
+            "1.5 a row instead of 1.2 a row.",
+            "101,800 fewer are spent multiplying (array active): 42,600 rows multiplied instead of 144,400.",
             "the first product begins in cycle 107,512 instead of 2,717, after 1,638,400 bytes from the host",
             "instead of 256; it is waited for more directly, and less by way of the activation unit.",
         ),
@@ -49,6 +55,7 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
             "1,748 fewer are spent waiting for the host (waits for the host -824, outputs leave -924): the first product",
             "begins in cycle 2,369 instead of 4,038, after 25,600 bytes from the host instead of 51,200.",
             "that unit itself waits for the array's sums in 2,048 of them instead of 1,024.",
+            "Of all layers, fc1 (line 12) has the most of the difference: -924 cycles, as has 1 other.",
         ),
     ),
     "a pass left out": (
@@ -56,8 +63,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         (
             "are spent waiting for weight tiles (weight stall +31,873, weight shift +8,715): 61 tiles fetched instead of 33",
             "On the other hand, 21,093 fewer are spent waiting for the host: the first product begins in cycle 4,038 instead of 27,403,",
-            "after 51,200 bytes from the host instead of 409,600. Other rows: waits for activation -8,048. Of all layers, those of lstm",
-            "(line 24) have the most of the difference, as B has 32 layers of other products than the 4 of A: +9,996 cycles.",
+            "after 51,200 bytes from the host instead of 409,600. Other rows: waits for activation -8,048. Of all layers, lstm and 106",
+            "more (line 24) have the most of the difference: +11,412 cycles. B has 32 layers of other products there than the 4 of A.",
         ),
     ),
     "wider values": (
@@ -87,19 +94,39 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     ),
     "host steps": (
         *("08_fashion_cnn", {}, {"omit": ["flatten-to-convolution"]}),
-        ("more are spent waiting for the host: 1,820,672 bytes", "; 128,139 cycles of host steps instead of 0."),
+        ("166,621 more are spent waiting for the host: 128,139 cycles of host steps instead of 0.",),
     ),
     "rows that are spilled": (
         *("14_digits_resnet", {"params": {"batch": 1}}, {"params": {"batch": 1}, "overrides": {"unified_buffer_rows": 90}}),
         ("that unit itself waits for the host in 40,734 of them instead of 653.", "102 tiles fetched instead of 29"),
     ),
     "transfers": (
-        *("gallery/digits_mobilenet", {}, {"omit": ["fuse-activation"]}),
-        ("717 more are spent waiting for the host: 9 transfers instead of 6, 700 cycles of latency each.",),
+        *("gallery/digits_mobilenet", {"settings": MATRIX_ALONE}, {"settings": MATRIX_ALONE, "omit": ["fuse-activation"]}),
+        ("717 more are spent waiting for the host: 8 transfers instead of 5, 700 cycles of latency each.",),
     ),
     "cores": (
         *("04_digits_mlp", {}, {"cores": 8}),
         ("8 cores instead of 1: rows, tiles and instructions are those of each core", "75 rows multiplied instead of 600."),
+    ),
+    "less room": (
+        *("05_digits_cnn", {"overrides": {"unified_buffer_rows": 15_500}}, {}),
+        (
+            "The batch of A is split into 4 parts of at most 50 until conv2, that of B is computed in two halves of at most 100 that take",
+            "take turns. 39,012 fewer are spent waiting for the host (waits for the host -37,343, outputs leave",
+            "-1,669): with 3,328,256 bytes across the link in both, 32,893 cycles of that instead of 717 are hidden behind other work.",
+            "with 36,400 cycles of that unit's work in both, 13,415 cycles of that instead of 27,468 are hidden behind other work.",
+        ),
+    ),
+    "results that leave later": (
+        *("paper/mlp0", {}, {"level": 0}),
+        ("26,866 more are spent while outputs leave: with 819,200 bytes across the link in both, 2,800 cycles of that instead of 29,666",),
+    ),
+    "depthwise convolutions on another unit": (
+        *("gallery/digits_mobilenet", {"settings": {"depthwise": {"unit": "matrix"}}}, {"settings": {"depthwise": {"unit": "vector"}}}),
+        (
+            "167,088 more are spent waiting for the activation unit: 279,000 cycles of that unit's work instead of 119,000, 2.4 a row",
+            "instead of 1 a row; 180,000 of them for depthwise convolutions instead of 0.",
+        ),
     ),
     "another clock": (
         *("04_digits_mlp", {}, {"target": "tpu_edge"}),
@@ -144,12 +171,19 @@ def test_the_cause_is_that_of_the_numbers(name: str) -> None:
 def test_layers_belong_together_by_what_they_compute() -> None:
     """The products of all steps at once are no product of one step; that of a state by its weights is the same in both, by another name."""
     lstm = folder() / "06_digits_lstm.tpu"
-    found = tpucc.compare(tpucc.compile(lstm), tpucc.compile(lstm, omit=["batch-products"]))
+    first, second = tpucc.compile(lstm), tpucc.compile(lstm, omit=["batch-products"])
+    found = tpucc.compare(first, second)
     own = {layer.names: layer for layer in found.layers}
     assert [own[names].only for names in (("lstm", ""), ("", "lstm"))] == ["a", "b"]
     assert (own["lstm.4", "lstm.8"].name, own["lstm.4", "lstm.8"].only) == ("lstm.8 (A: lstm.4)", "")
     assert {names for names in own if "lstm.8" in names} == {("lstm.4", "lstm.8"), ("lstm.8", "lstm.16")}
     assert all(own[f"{name}.{step}", f"{name}.{step}"] for name in "ifgo" for step in range(1, 8))
+    row = layer_rows(found.layers)[0]
+    assert (row.name, row.only, row.cycles.difference) == ("lstm and 106 more", "", 11_412)
+    page = comparison_page(found, first.runtime, second.runtime)
+    before, _, after = page.partition("<details><summary>each of the 108</summary>")
+    assert before.count("<td>+11,412</td>") == 1
+    assert "<td>lstm.8 (A: lstm.4)</td>" in after
 
 
 def test_layers_of_another_size_or_source_belong_together_by_their_names(tmp_path: Path) -> None:
@@ -169,6 +203,19 @@ def test_layers_of_another_size_or_source_belong_together_by_their_names(tmp_pat
         assert not [layer.names for layer in tpucc.compare(a, b).layers if layer.only]
     only = [layer for layer in tpucc.compare(made["small"], made["deeper"]).layers if layer.only]
     assert [layer.only for layer in only] == ["b"]
+    assert {layer.line for layer in tpucc.compare(made["small"], made["deeper"]).layers if not layer.only} >= {"A 6 / B 7"}
+    assert all("/" not in layer.line for layer in tpucc.compare(made["small"], made["large"]).layers)
+
+
+def test_a_wait_that_got_another_name_makes_no_difference() -> None:
+    """What goes the other way is taken off the row that changed as much; of two that are left, the larger one is named."""
+    for rows, name in (
+        ({"only inputs arrive": 512, "nothing to do": -512, "only activation works": 201}, "only activation works"),
+        ({"weight stall": 5_000, "weight shift": -3_000, "array active": 600}, "weight stall"),
+        ({"weight stall": -5_000, "weight shift": -4_990, "array active": 100}, "weight stall"),
+        ({"weight stall": 300, "weight shift": 250, "array active": -500}, "weight shift"),
+    ):
+        assert largest_row([LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)]) == name
 
 
 def test_each_row_of_the_accounting_is_in_one_group() -> None:
@@ -206,6 +253,13 @@ def test_the_cycles_of_an_item_are_the_same_in_text_json_and_page(tmp_path: Path
     assert tpucc.compare(tpucc.compile(mlp), tpucc.compile(mlp, level=0)).items is None
 
 
+OTHER = """weights random(seed={seed})
+model m(x: f32[8, 6]):
+    weight w: f32[6, 6]
+    return {f}(x @ w)
+"""
+
+
 def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     iris = folder() / "02_iris.tpu"
     assert run("compare", iris) == 0
@@ -213,6 +267,10 @@ def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tpucc.compile(iris).save(tmp_path / "iris.tpub")
     assert run("compare", iris, tmp_path / "iris.tpub") == 0
     assert "with the same instructions" in capsys.readouterr().out
+    (tmp_path / "weights.tpu").write_text(OTHER.format(seed=1, f="relu"))
+    (tmp_path / "other.tpu").write_text(OTHER.format(seed=2, f="sigmoid"))
+    a, b = (tpucc.compile(tmp_path / name) for name in ("weights.tpu", "other.tpu"))
+    assert "with the same instructions; weights, biases, scales and tables differ." in tpucc.compare(a, b).cause
     upside_down = tpucc.Stages(allocate=lambda lives, rows: rows - tpucc.Stages().allocate(lives, rows) - lives.rows)
     found = tpucc.compare(tpucc.compile(iris), tpucc.compile(iris, stages=upside_down))
     in_a_stream = "For each batch of a stream, B takes 2,017 cycles more than A (5,119 instead of 3,102, +65.0 %)."
@@ -228,8 +286,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "The batch is 10 instead of 20" in " ".join(printed.split())
     assert max(map(len, printed.replace(str(page), "").split("\n"))) <= 80
     text = page.read_text("utf-8")
-    assert text.count("<svg") == 4
+    assert text.count("<svg") == 8, "each picture is there for a wide window and for a narrow one"
+    assert text.count(">array active</text>") == 4, "the legends of both timelines"
     assert "http://" not in text.replace("http://www.w3.org", "")
+    assert text.count('id="timeline"') == text.count('id="timeline-narrow"') == text.count('id="memory-narrow"') == 2
+    hatches = set(re.findall(r"url\(#(timeline-[\w-]+)", text))
+    assert {name.startswith("timeline-narrow-") for name in hatches} == {True, False}
+    assert hatches <= set(re.findall(r'id="([\w-]+)"', text))
+    assert "<details>" not in text
     assert text.count('id="rows"') == text.count("<th>cycles</th>") == 1
     assert run("compare", cnn, "--a=-O1", "--json") == 0
     found = json.loads(capsys.readouterr().out)
@@ -249,7 +313,7 @@ def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert note not in err
     text = page.read_text("utf-8")
     assert f"B: {note}" in text
-    assert text.count(">15,000</text>") == 2, "both buffers have one axis of rows"
+    assert text.count(">15,000</text>") == 4, "both buffers have one axis of rows"
     assert run("compare", cnn, "--b=--omit pack-patches", "--json") == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert [any(text.startswith(note) for text in notes[side]) for side in "ab"] == [True, False]
@@ -276,3 +340,43 @@ def test_a_program_takes_no_options(tmp_path: Path, capsys: pytest.CaptureFixtur
     tpucc.compile(folder() / "01_hello.tpu").save(tmp_path / "p.tpub")
     assert run("compare", tmp_path / "p.tpub", "--b=-O0") == 2
     assert "p.tpub is a program, which is compiled already" in capsys.readouterr().err
+
+
+CHAIN = """\
+param depth = 24
+weights random(seed=0)
+
+def layer(x, name):
+    weight w: f32[16, 16] = "{name}.w"
+    return relu(x @ w)
+
+model chain(x: f32[8, 16] in [-1.0, 1.0]) -> f32[8, 16]:
+    for i in range(depth):
+        x = layer(x, "layer{i}")
+    return x
+"""
+ONE = """\
+weights random(seed=0)
+
+model one(x: f32[8, 16] in [-1.0, 1.0]) -> f32[8, 4]:
+    weight w: f32[16, 4] = "w"
+    return x @ w
+"""
+
+
+def test_many_layers_of_one_side_are_one_group_in_sentence_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The program that is many times larger is also told apart in a stream; a side without such layers has an empty cell; one is one."""
+    chain, one = tmp_path / "chain.tpu", tmp_path / "one.tpu"
+    chain.write_text(CHAIN, "utf-8")
+    one.write_text(ONE, "utf-8")
+    assert run("compare", chain, one, "--quiet") == 0
+    printed = capsys.readouterr().out
+    said = " ".join(printed.split("\n\n")[1].split())
+    group = r"Of all layers, (layer\d+ and 23 more) \(line 10\), which only A has, have the most of the difference: (-[\d,]+) cycles\."
+    found = re.search(group, said)
+    assert found, said
+    name, difference = found.groups()
+    assert re.search(rf"^{name} +10 +{difference[1:]} +{difference} ", printed, re.MULTILINE), printed
+    assert ": 1 tile fetched instead of 24, 1,349 cycles each" in said
+    assert "in none of them instead of" in said
+    assert re.search(r"For each batch of a stream, B takes [\d,]+ cycles fewer than A \([\d,]+ instead of [\d,]+, -9\d", said)

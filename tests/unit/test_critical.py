@@ -75,6 +75,17 @@ def test_an_activation_unit_that_waits_for_the_host_is_not_what_limits() -> None
     assert (stats["bottleneck"], stats["advice"].split("=")[0]) == ("host link", "--set host_bandwidth")
 
 
+def test_the_sentence_of_the_activation_unit_has_the_rate_of_the_rows_on_the_path() -> None:
+    """A row takes a cycle, and that of a pool four."""
+    runtime = compiled("05_digits_cnn", 0).runtime
+    path = [part for part in critical_path(runtime.program, runtime.timeline) if part.limit is Limit.ACTIVATION]
+    pools = [part for part in path if runtime.program.instructions["opcode"][part.instruction] == Opcode.POOL]
+    others = [part for part in path if part not in pools]
+    rates = ((path, "at 1 to 4 cycles a row, 1."), (pools, "at 4 cycles a row; "), (others, "at one row a cycle; "))
+    for parts, rate in rates:
+        assert f"works in 100.0 % of the critical path, {rate}" in bottleneck(runtime.program, parts).explanation
+
+
 def test_a_stream_is_limited_by_the_unit_that_works_all_the_time() -> None:
     """The matrix unit waits for the activation unit, and the next tile isn't there before the end of that wait."""
     exe = compiled("06_digits_lstm", 2)

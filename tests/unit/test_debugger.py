@@ -104,6 +104,7 @@ step
 s 3
 print ub 0
 print acc 0
+print acc 4095 5
 print fifo
 break fc2
 break 12
@@ -127,6 +128,7 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert [line for line in printed.split("\n") if len(line) > 80] == []
     assert "stops at layer fc2\nstops at line 12" in printed
     assert "at layer fc2" in printed
+    assert "acc ends with row 4,095: it has 1 of the 5 rows" in printed
     assert "waits 479 cycles for tile 1, which is asked for in cycle 1,349 and arrives in 2,698" in " ".join(printed.split())
     assert "ub 0 (row 0 of x.i8.0)" in " ".join(printed.split())
 
@@ -136,13 +138,15 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     [
         ("stpe", "did you mean step?"),
         ("ba\nbr\nb\n x", "there is no command x"),
-        ("step x", "x is not a number"),
-        ("step 0", "give a number from 1"),
+        ("step x", "x is no number of instructions: give one from 1 to 1,000,000,000"),
+        ("step -1", "-1 is no number of instructions: give one from 1 to"),
+        ("back 0", "0 is no number of instructions: give one from 1 to"),
         ("back", "nothing is executed yet"),
         ("print", "print what?"),
         ("print ub", "which row?"),
-        ("print acc 4096", "acc has rows 0 to 4,095"),
-        ("print ub 0 900", "give a number from 1 to 64"),
+        ("print acc 4096", "4096 is no row: acc has rows 0 to 4,095"),
+        ("print acc -1", "-1 is no row: acc has rows 0 to 4,095"),
+        ("print ub 0 900", "900 is no number of rows: give one from 1 to 64"),
         ("break fc9", "did you mean fc"),
         ("break 99", "no layer comes from line 99; layers come from lines 12, 13"),
         ("step 999999\nstep", "there is no instruction left"),

@@ -165,6 +165,11 @@ LOST = [
 def test_a_layer_s_error_is_a_row_with_a_bar_and_a_ring() -> None:
     """The scale ends at the largest finite ratio; what is beyond it or below zero ends where the scale does."""
     markup = error_view("net", LOST)
+    heads = {words(head) for head in parsed(markup).iter("th")}
+    assert {"own SNR, as it runs", "own SNR, alone"} <= heads, "other values than those of profile --error, under other names"
+    assert "of the calibration inputs." in markup
+    assert "of the calibration inputs." in ranges_view("net", LOST)
+    assert "tpucc profile --error" in markup
     assert rows(markup) == [
         (None, ["x.i8 (quantize)", "–", "", "20.0 dB", "50.0 dB", "0.25", "–"]),
         ("0", ["one (fc)", "9", "", "40.0 dB", "exact", "0.25", "1.5 %"]),

@@ -21,9 +21,10 @@ from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, ridge, roofline_svg
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
-from tpucc.viz.charts.timeline import STRETCH, Times, headline, layer_spans, stretches, timeline_svg
+from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import fitted, number, rate_text, shown, size, text_width
+from tpucc.viz.pictures import NARROW
+from tpucc.viz.text import SMALL, fitted, number, numbers, rate_text, shown, size, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activation")
 
@@ -43,12 +44,17 @@ def hostile_program() -> Program:
     return replace(program, name=HOSTILE, layers=layers, residents=residents)
 
 
+ALL_KINDS = ("timeline", "memory", "tiles", "roofline", "narrow timeline", "narrow memory")
+
+
 def all_charts(program: Program) -> dict[str, str]:
     times = steady_times(program)
     work = [RooflinePoint(layer.name, layer.macs, 65536, 1000) for layer in program.layers]
     return {
         "timeline": timeline_svg(program, times),
         "memory": memory_svg(program, times.starts, times.ends, times.cycles),
+        "narrow timeline": timeline_svg(program, times, across=NARROW),
+        "narrow memory": memory_svg(program, times.starts, times.ends, times.cycles, wide=NARROW),
         "tiles": tiles_svg(program),
         "roofline": roofline_svg(program.target, work[0], work),
     }
@@ -65,7 +71,7 @@ def test_charts_are_well_formed_escaped_and_always_the_same(kind: str) -> None:
     assert any(HOSTILE in text for text in texts(svg))
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "tiles", "roofline"])
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize(
     "program", [chain_program("hello", 8, [256, 256]), chain_program("tiny", 6, [9, 7, 3], "tiny")], ids=["v1", "tiny"]
 )
@@ -93,33 +99,30 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
     ("owners", "found"),
     [
         ("aabbcc", [(0, 20, "a"), (20, 40, "b"), (40, 60, "c")]),
-        ("aaaabbc", [(0, 40, "a"), (40, 70, "b … c")]),
-        ("aaaabc", [(0, 40, "a"), (40, 60, "b …")]),
-        ("abcabbc", [(0, 30, "a … c"), (30, 70, "a … c")]),
-        ("abababbb", [(0, 30, "a … b"), (30, 50, "b …"), (50, 80, "b")]),
-        ("aaaabccc", [(0, 40, "a"), (40, 80, "b … c")]),
-        ("aaaaab", [(0, 60, "a … b")]),
-        ("ababbb", [(0, 30, "a … b"), (30, 60, "b")]),
+        ("aaaabbc", [(0, 40, "a"), (40, 60, "b"), (60, 70, "…")]),
+        ("aaaabccbca", [(0, 40, "a"), (40, 50, "…"), (50, 70, "c"), (70, 90, "b …"), (90, 100, "…")]),
+        ("abcabbc", [(0, 20, "a …"), (20, 40, "c …"), (40, 60, "b"), (60, 70, "…")]),
+        ("abbbbbab", [(0, 10, "…"), (10, 60, "b"), (60, 80, "a …")]),
+        ("abbabb", [(0, 10, "…"), (10, 30, "b"), (30, 40, "…"), (40, 60, "b")]),
     ],
-    ids=[
-        "room",
-        "neighbours share",
-        "only the first",
-        "halves of a batch",
-        "in turn",
-        "narrower neighbour",
-        "too little at the end",
-        "again",
-    ],
+    ids=["room", "too little at the end", "neighbours share", "in turn", "at the ends", "again"],
 )
 def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, float, str]]) -> None:
-    """Each letter is the layer of 10 cycles; a name takes 15 of them, with dots 20, and two names take 25."""
+    """Each letter is the layer of 10 cycles; a name takes 15 of them, with dots 20; dots alone take 10."""
     program = chain_program("chain", 8, [256, 256, 256, 256], "tpu_v1")
     code = np.repeat(program.instructions[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY][:1], len(owners))
     layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, "abc", strict=True))
     program = replace(program, instructions=code, layer_of=np.array(["abc".index(o) for o in owners], np.uint32), layers=layers)
-    made = stretches(program, steady_times(program), float, lambda words: {1: 15, 3: 20, 5: 25}[len(words)])
+    made = stretches(program, steady_times(program), float, lambda words: 10 if words == "…" else {1: 15, 3: 20}[len(words)])
     assert [(stretch.start, stretch.end, stretch.words) for stretch in made] == found
+
+
+def test_a_stretch_of_several_layers_has_the_name_of_the_largest() -> None:
+    """Most of it is `c`, which neither begins nor ends it."""
+    layers = {"a": 20, "b": 10, "c": 50, "d": 20}
+    stretch = Stretch(0, 100, layers)
+    assert (stretch.words, stretch.listed) == ("c …", "c 50 cycles, a 20 cycles, d 20 cycles, b 10 cycles")
+    assert stretch.with_next(Stretch(100, 200, {"a": 40})).words == "a …"
 
 
 def test_a_layer_has_the_cycles_of_the_table_of_layers() -> None:
@@ -140,7 +143,8 @@ def replace_stalls(times: Times) -> Times:
 def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:
     program = chain_program("iris", 150, [4, 256, 3])
     svg = timeline_svg(program, steady_times(program))
-    bars = [element for element in ET.fromstring(svg).iter(f"{SVG}rect") if element.get("class", "").startswith("s-")]
+    swatch, *bars = [element for element in ET.fromstring(svg).iter(f"{SVG}rect") if element.get("class", "").startswith("s-")]
+    assert (swatch.get("class"), swatch.get("height"), "array active" in texts(svg)) == ("s-matrix", "12", True), "the legend"
     kinds = [element.get("class") for element in bars]
     assert {kind: kinds.count(f"s-{kind}") for kind in ("host", "weights", "matrix", "vector")} == {
         "host": 2,
@@ -150,7 +154,16 @@ def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:
     }
     assert [text for text in texts(svg) if text in LANES] == list(LANES)
     assert any(text.startswith("214 ns at 700 MHz on tpu_v1; ") for text in texts(svg))
-    assert "matrix_multiply · fc2 · instruction 9\n".strip() in [title.split(" · cycles")[0] for title in titles(svg)]
+    named = [title.split(" · cycles")[0] for title in titles(svg)]
+    assert {
+        "read_host_memory · x · instruction 0",
+        "read_weights · tile (0, 0) of fc2 · instruction 8",
+        "weight shift · tile (0, 0) of fc1",
+        "matrix_multiply · 150 rows by tile (0, 0) of fc2 · instruction 9",
+        "activate · fc1 · instruction 6",
+        "write_host_memory · y · instruction 13",
+    } <= {*named}, named
+    assert any(re.fullmatch(r"weight stall · cycles \d+–\d+", title) for title in titles(svg))
 
 
 def test_many_instructions_become_shares_of_time() -> None:
@@ -172,7 +185,7 @@ def test_a_lane_is_coloured_for_as_much_of_it_as_its_unit_works(count: int) -> N
     starts = np.cumsum(lengths * 31) + 5
     times = replace(times, starts=starts, ends=starts + lengths, cycles=int(starts[-1]) + 40, stalls={})
     root = ET.fromstring(timeline_svg(program, times))
-    bars = [rect for rect in root.iter(f"{SVG}rect") if str(rect.get("class", "")).startswith("s-")]
+    _, *bars = [rect for rect in root.iter(f"{SVG}rect") if str(rect.get("class", "")).startswith("s-")]
     own = [bar for bar in bars if bar.get("class") == "s-matrix"]
     area = sum(float(bar.get("width", "")) * float(bar.get("height", "")) for bar in own)
     busy = (
@@ -209,6 +222,8 @@ def test_memory_rectangles_have_their_rows_and_times() -> None:
     assert widths == pytest.approx([600 * length / 15 for length in lasting], abs=0.2)
     assert {"h0.0", "h1.0", "y.0", "peak", "450 rows", "lower bound", "225 rows"} <= set(texts(svg))
     assert [rect.get("class") for rect in rects] == ["k-host", "k-matrix", "k-matrix"]
+    assert {"values of layers whose products the matrix unit computes", "values from the host"} <= set(texts(svg))
+    assert "matrix unit" not in texts(svg), "the activation unit writes them"
 
 
 def test_peak_and_lower_bound_are_one_line_when_equal() -> None:
@@ -230,10 +245,10 @@ def test_tiles_show_fill_and_order() -> None:
     svg = tiles_svg(chain_program("ragged", 8, [300, 260]))
     cells = [t for t in titles(svg) if t.startswith("tile")]
     assert cells == [
-        "tile 0 · 256 × 256 of 256 × 256 used · turn 1",
-        "tile 1 · 256 × 4 of 256 × 256 used · turn 3",
-        "tile 2 · 44 × 256 of 256 × 256 used · turn 2",
-        "tile 3 · 44 × 4 of 256 × 256 used · turn 4",
+        "tile 0 · rows 0–255 and columns 0–255 · 100 % full · turn 1",
+        "tile 1 · rows 0–255 and columns 256–259 · 1.6 % full · turn 3",
+        "tile 2 · rows 256–299 and columns 0–255 · 17 % full · turn 2",
+        "tile 3 · rows 256–299 and columns 256–259 · 0.3 % full · turn 4",
     ]
     used = [e for e in ET.fromstring(svg).iter(f"{SVG}rect") if e.get("class") == "k-weights"][1:]
     sizes = [(float(e.get("width", "")), float(e.get("height", ""))) for e in used]
@@ -260,7 +275,7 @@ def test_the_tiles_that_are_drawn_are_those_that_are_counted() -> None:
     assert len(titles(tiles_svg(few))) == len({tile for layer in few.layers for tile, _, _ in layer.tile_fills})
     svg = tiles_svg(many)
     said = re.search(
-        r"Drawn: (\d+) tiles, of the (\d+) largest of 30 layers; not (\w+), (\w+), (\w+) and (\d+) others\.", " ".join(texts(svg))
+        r"Drawn: (\d+) tiles, of the (\d+) with the most of 30 layers; not (\w+), (\w+), (\w+) and (\d+) others\.", " ".join(texts(svg))
     )
     assert said is not None
     drawn, layers = int(said[1]), int(said[2])
@@ -283,6 +298,8 @@ def test_equal_tiles_take_their_turns_one_after_the_other() -> None:
 def test_the_largest_layers_are_shown_and_a_vast_one_is_not_drawn_tile_by_tile() -> None:
     program = chain_program("three", 4, [8, 4, 16, 4, 4], "tiny")
     assert largest_layers(program)[:2] == [1, 2]
+    narrow = replace(program.layers[3], tile_fills=program.layers[3].tile_fills * 20)
+    assert largest_layers(replace(program, layers=(*program.layers[:3], narrow)))[0] == 3, "by tiles, as a depthwise layer has many"
     vast = LayerInfo("vast", "fc", program.layers[0].origin, 1, (400, 400), tuple((0, 4, 4) for _ in range(10000)))
     svg = tiles_svg(replace(program, layers=(vast,)))
     assert "100 × 100 tiles" in texts(svg)
@@ -358,7 +375,7 @@ def test_scales_and_hatches() -> None:
     assert {stall.kind for stall in STALLS.values()} <= set(Kind)
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "tiles", "roofline"])
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize(
     "program",
     [
@@ -425,3 +442,27 @@ def test_a_tile_that_is_still_there_says_so() -> None:
     program = chain_program("same", 8, [4, 4, 4], "tiny")
     owners = np.where(program.instructions["opcode"] == 3, 0, program.layer_of).astype(np.uint32)
     assert "1 tile, 100 % full, kept from an earlier layer" in texts(tiles_svg(replace(program, layer_of=owners)))
+
+
+def test_the_numbers_of_an_axis_have_one_unit() -> None:
+    assert numbers([0, 6e6, 12e6]) == ["0", "6 M", "12 M"]
+    assert numbers([0, 4e6, 8e6]) == ["0", "4,000,000", "8,000,000"]
+    svg = memory_svg(chain_program("iris", 150, [4, 3]), np.zeros(99, np.int64), np.ones(99, np.int64), 14_190_452)
+    assert {"2 M", "14 M", "2.86 ms", "20 ms"} <= {*texts(svg)}
+    assert not [text for text in texts(svg) if "000,000" in text]
+
+
+def test_the_names_of_a_memory_map_keep_off_the_line_of_the_lower_bound() -> None:
+    """The line runs through the middle of the buffer; its name stands in the larger half, whether across or upwards."""
+    program = chain_program("iris", 150, [4, 256, 3])
+    [first, *_] = program.residents
+    for cycles, turned in ((10, False), (200, True)):
+        long = replace(first, name="a" * 12, start=0, rows=400)
+        lone = replace(program, residents=(long,), lower_bound_rows=190)
+        times = steady_times(program)
+        svg = ET.fromstring(memory_svg(lone, times.starts * 0, times.ends * 0 + 10, cycles))
+        [name] = [text for text in svg.iter(f"{SVG}text") if "".join(text.itertext()) == long.name]
+        [bound] = [float(line.get("y1", "")) for line in svg.iter(f"{SVG}line") if line.get("stroke-dasharray") == "6 4"]
+        half = text_width(long.name, SMALL) / 2 if turned else SMALL
+        assert (name.get("transform") is not None) == turned
+        assert abs(float(name.get("y", "")) - bound) > half

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from tpucc.viz.diagrams.collapse import collapse
+from tpucc.viz.diagrams.collapse import collapse, sized
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.grouping import LONGEST_PERIOD, TRIES, _runs
 from tpucc.viz.palette import Kind
@@ -102,6 +103,23 @@ def test_a_frame_is_around_boxes_that_stand_for_nothing_outside_it() -> None:
     assert [b.cluster for b in collapse(full, 3).diagram.boxes] == [-1, 0, -1]
     assert [b.cluster for b in collapse(full, 5).diagram.boxes] == [-1, 0, 0, 0, -1]
     assert [cluster.label for cluster in collapse(full, 5).diagram.clusters] == ["the device"]
+    later = picture(
+        *(replace(full.boxes[0], cluster=cluster, signature=str(i)) for i, cluster in enumerate((-1, *[1] * 7, -1, -1))), clusters=clusters
+    )
+    assert collapse(later, 3).members == ((0,), (1, 2, 3, 4, 5, 6, 7), (8, 9)), "no part is inside and outside"
+    assert len(collapse(later, 4).members) == 4
+    assert [b.cluster for b in collapse(later, 2).diagram.boxes] == [-1, -1], "of which there are too few"
+
+
+def test_names_are_shortened_before_boxes_join() -> None:
+    name = "a_long_name_of_a_layer_of_forty_letters"
+    full = picture(*(Box("fc", Kind.MATRIX, (f"{name}{number}", "3 → 4")) for number in range(4)))
+    whole, short = [found.diagram for found in sized(full)][:2]
+    assert whole == full
+    assert short.boxes[0].texts == ("fc", "a_long_name…tters0", "3 → 4")
+    assert short.boxes[0].size[0] < 0.6 * full.boxes[0].size[0]
+    few = picture(*(Box("fc", Kind.MATRIX, (f"fc{number}",)) for number in range(4)))
+    assert [len(found.diagram.boxes) for found in sized(few)] == [4, 1], "there is nothing to shorten"
 
 
 @pytest.mark.parametrize(("count", "details"), [(3, ("3 a",)), (4, ("4 a", "n0 … n3"))])

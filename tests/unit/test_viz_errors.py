@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,7 +68,12 @@ def test_headlines_say_what_is_left_and_what_saturates() -> None:
     quiet = network()[:3]
     assert histograms.histograms_headline("net", quiet) == f"net: h is the least exact, {quiet[2].sqnr:.1f} dB; nothing saturates"
     assert error_picture.headline("net", quiet) == (
-        f"net: {quiet[2].sqnr:.1f} dB are left at h, which loses the most, {quiet[2].own_sqnr:.1f} dB alone; nothing saturates"
+        f"net: {quiet[2].sqnr:.1f} dB are left at h, which has the lowest signal-to-noise ratio of its own values, "
+        f"{quiet[2].own_sqnr:.1f} dB alone; nothing saturates"
+    )
+    [rows] = {error.rows for error in quiet}
+    assert error_picture.reading(quiet).endswith(
+        f"Measured on {rows} rows of the calibration inputs. What each layer costs the outputs: tpucc profile --error."
     )
     loud = network()
     share = loud[3].saturated
@@ -111,7 +117,7 @@ def test_of_many_layers_the_worst_are_drawn() -> None:
     names = [text for text in texts(histograms_svg("net", errors)) if text.startswith("layer")]
     assert names == ranked[:24]
     assert any("The 24 worst of 100 layers, the worst first." in text for text in texts(histograms_svg("net", errors)))
-    names = [text for text in texts(error_svg("net", errors)) if text.startswith("layer")]
+    names = [text for text in texts(error_svg("net", errors)) if re.fullmatch(r"layer\d+", text)]
     assert sorted(names) == sorted(ranked[:60])
     assert names == [error.name for error in errors if error.name in names]
 
@@ -208,11 +214,11 @@ def test_the_facts_of_a_layer() -> None:
     ]
 
 
-def test_headlines_name_who_loses_the_most_alone_and_what_is_left() -> None:
+def test_headlines_name_the_lowest_ratio_of_own_values_and_what_is_left() -> None:
     first, last = by_hand(name="first", sqnr=40.0, own_sqnr=10.0, below=0.5, above=0.0), by_hand(name="last", below=0.0)
     saturates = "2 layers saturate, most of all 50 % of first"
     assert error_picture.headline("net", [first, last]) == (
-        f"net: 30.0 dB are left at last; first loses the most, 10.0 dB alone; {saturates}"
+        f"net: 30.0 dB are left at last; first has the lowest signal-to-noise ratio of its own values, 10.0 dB alone; {saturates}"
     )
     silent = replace(last, sqnr=-math.inf)
-    assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; first loses the most")
+    assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; first has the lowest")

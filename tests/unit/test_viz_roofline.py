@@ -14,8 +14,8 @@ import pytest
 import tpucc
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import load_target
-from tpucc.viz.charts.beside import STEPS, Room
-from tpucc.viz.charts.roofline import ABOVE, BOTTLENECK_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
+from tpucc.viz.charts.beside import REACHES, Room
+from tpucc.viz.charts.roofline import ABOVE, BOTTLENECKS_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
 from tpucc.viz.pictures import NARROW, works_of
 from tpucc.viz.rect import Rect
 from tpucc.viz.text import SMALL, rate_text, text_width
@@ -51,11 +51,12 @@ def test_the_headline_says_which_roof_is_the_limit() -> None:
 
 
 def test_the_host_link_is_a_ceiling_where_it_is_the_limit() -> None:
-    """At 10.7 GB/s, a million bytes for five million products allow 107 GOPS, whatever the intensity."""
-    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, host_bytes=10**6)
-    bound, free = roofline_svg(TARGET, work, []), roofline_svg(TARGET, replace(work, host_bytes=100), [])
+    """Ten million operations in 65,193 cycles of the link are 107 GOPS, whatever the intensity."""
+    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, link_cycles=65_193)
+    bound, free = roofline_svg(TARGET, work, []), roofline_svg(TARGET, replace(work, link_cycles=7), [])
     assert headline(work) == "m: 70 GOPS, 65 % of the 107 GOPS that the host link allows"
-    words = "host link: 10.7 GB/s, 5 MACs a byte: 107 GOPS"
+    assert headline(replace(work, host_steps=1)) == "m: 70 GOPS, 65 % of the 107 GOPS that the host and its link allow"
+    words = "host link, busy for 65,193 cycles: 107 GOPS"
     assert [words in texts(svg) for svg in (bound, free)] == [True, False]
     [dashed] = [line for line in shapes(bound, "line") if line.get("stroke-dasharray") == "7 4"]
     star, grid = shapes(bound, "polygon")[0], [line for line in shapes(bound, "line") if line.get("class") == "l-grid"]
@@ -66,14 +67,14 @@ def test_the_host_link_is_a_ceiling_where_it_is_the_limit() -> None:
 
 def test_the_headline_names_the_bottleneck_where_the_roof_is_another_s() -> None:
     """The same model is far below memory's roof: the link, whose ceiling is drawn though it is higher, takes most of its cycles."""
-    work = RooflinePoint("m", 5 * 10**6, 5 * 10**5, 10**5, host_bytes=10**4, limited=Limit("host link", 60.55))
+    work = RooflinePoint("m", 5 * 10**6, 5 * 10**5, 10**5, link_cycles=652, limited=Limit("host link", 60.55))
     words = "m: 70 GOPS, 10 % of the 680 GOPS that weight memory allows at its intensity"
     assert headline(work) == f"{words}; bottleneck: host link, 60.5 % of the critical path"
     assert headline(replace(work, limited=Limit("weight memory", 60.55))) == words
     [dashed] = [line for line in shapes(roofline_svg(TARGET, work, []), "line") if line.get("stroke-dasharray") == "7 4"]
     slope = shapes(roofline_svg(TARGET, work, []), "polyline")[0]
     assert float(dashed.get("y1", "")) > float(str(slope.get("points")).split()[1].split(",")[1])
-    assert "host link: 10.7 GB/s, 500 MACs a byte: 10.7 TOPS" in texts(roofline_svg(TARGET, work, []))
+    assert "host link, busy for 652 cycles: 10.7 TOPS" in texts(roofline_svg(TARGET, work, []))
 
 
 def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit() -> None:
@@ -100,9 +101,10 @@ def test_programs_have_one_bottleneck(stem: str) -> None:
     assert model.limited.name == runtime.stats["bottleneck"]
     svg = roofline_svg(TARGET, model, layers)
     title = str(ET.fromstring(svg).get("aria-label"))
-    assert f"bottleneck: {model.limited.name}" in title or BOTTLENECK_OF[model.limit(TARGET)] == model.limited.name
-    assert "link: 10.7" in svg or "hold weights" in svg or model.limited.name == "weight memory"  # whose roof is the slope
+    assert f"bottleneck: {model.limited.name}" in title or model.limited.name in BOTTLENECKS_OF[model.limit(TARGET)]
+    assert "host link, busy" in svg or "hold weights" in svg or model.limited.name == "weight memory"  # whose roof is the slope
     assert model.rate(TARGET) <= model.roof(TARGET)
+    assert model.roofs(TARGET)["the host link"] == pytest.approx(2 * model.macs * TARGET.clock_hz / runtime.stats["stream"]["link_cycles"])
     assert_readable(svg)
 
 
@@ -172,7 +174,7 @@ def covered(text: ET.Element) -> Rect:
 
 def test_the_name_of_a_dashed_roof_keeps_off_the_points() -> None:
     """The link allows 107 GOPS; a layer a little above that, at the right, has been where the name of the roof was."""
-    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, host_bytes=10**6)
+    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, link_cycles=65_193)
     for cycles in (55_000, 62_000, 70_000):
         svg = roofline_svg(TARGET, work, [RooflinePoint("a", 5 * 10**6, 5000, cycles, 0)])
         [name] = [text for text in shapes(svg, "text") if "host link" in "".join(text.itertext()) and text.get("font-weight") != "bold"][
@@ -181,12 +183,14 @@ def test_the_name_of_a_dashed_roof_keeps_off_the_points() -> None:
         for circle in shapes(svg, "circle"):
             x, y = (float(circle.get(key, "")) for key in ("cx", "cy"))
             assert not covered(name).meets(Rect(x - 5, y - 5, x + 5, y + 5))
+        [foot] = [float(line.get("x1", "")) for line in shapes(svg, "line") if line.get("stroke-dasharray") == "4 4"]
+        assert not covered(name).left < foot < covered(name).right, "nor on the line below the ridge"
 
 
 @pytest.mark.parametrize("macs", [10**3, 10**6, 10**9])
 def test_a_narrow_picture_has_all_its_words_inside(macs: int) -> None:
     """At the width of a telephone the roof's name is short, that of the ridge is left of it, and numbers of the axis don't touch."""
-    work = RooflinePoint("model", macs, 10**5, 10**5, host_bytes=10**6)
+    work = RooflinePoint("model", macs, 10**5, 10**5, link_cycles=65_193)
     svg = roofline_svg(TARGET, work, LAYERS, NARROW)
     places = [(covered(text), "".join(text.itertext())) for text in shapes(svg, "text") if not text.get("transform")]
     assert all(place.left >= 0 and place.right <= NARROW for place, words in places if not words.startswith("model: "))
@@ -241,45 +245,63 @@ def test_a_name_stands_at_the_right_or_where_the_area_has_room() -> None:
     assert stood(Room(Rect(0, 0, 20, 20), []), 10, 10) is None
 
 
-def test_a_name_keeps_off_what_is_taken_and_if_it_can_off_what_is_avoided() -> None:
+def test_a_name_keeps_off_what_is_taken_and_off_marks() -> None:
     right, others = Rect(105, 90, 400, 110), [Rect(0, 0, 95, 300), Rect(0, 0, 400, 90), Rect(0, 110, 400, 300)]
     assert stood(Room(AREA, [right]), 100, 100) == near(100 - 9 - WIDTH, 104, False)
     assert stood(Room(AREA, [], [right]), 100, 100) == near(100 - 9 - WIDTH, 104, False)
-    assert stood(Room(AREA, others, [right]), 100, 100) == near(109, 104, False), "there is no other place"
+    assert stood(Room(AREA, others), 100, 100) == near(109, 104, False), "there is no other place"
     assert stood(Room(AREA, [*others, right]), 100, 100) is None
+    assert stood(Room(AREA, others, [right]), 100, 100) is None
+
+
+LEAD = 9 + REACHES[1]
+ACROSS, DOWN = (LEAD * turned(math.radians(65)) for turned in (math.cos, math.sin))
+"""The first line that leads out of a stretch from 70 to 114: downwards to the right, or to the left."""
 
 
 def test_a_name_away_from_its_point_is_led_to_and_neither_is_written_over() -> None:
     room = Room(AREA, [Rect(0, 70, 400, 114)])
-    assert stood(room, 200, 100) == near(215, 104 + STEPS[0], True)
-    assert room.names == [room.taken[1]]
-    assert len(room.taken) == 2 + 4, "the name and four pieces of its line"
-    lead = room.taken[2:]
-    assert all(200 - 2 <= piece.left <= piece.right <= 213 + 2 and piece.top >= 100 for piece in lead)
-    assert stood(room, 200, 100) == near(200 - 15 - WIDTH, 104 + STEPS[0], True), "the second keeps off the first and its line"
+    assert stood(room, 200, 100) == near(200 + ACROSS + 2, 104 + DOWN, True)
+    rect, *lead = room.words
+    assert room.taken[1:] == [rect, *lead]
+    assert all(100 < piece.top < piece.bottom <= 102 + DOWN and 200 < piece.left < piece.right <= 202 + ACROSS for piece in lead)
+    assert all(math.dist(one.middle, other.middle) < 3.01 for one, other in itertools.pairwise(lead)), "no word fits between two pieces"
+    assert stood(room, 200, 100) == near(200 - ACROSS - 2 - WIDTH, 104 + DOWN, True), "the second keeps off the first and its line"
 
 
-def test_a_line_never_crosses_a_name() -> None:
-    """Only far above there is room, and a name is in the way there; that it is merely taken would not matter to a line."""
-    point, blocked = (20.0, 150.0), [Rect(0, 130, 400, 300), Rect(0, 0, 400, 60)]
-    way = Rect(20, 110, 40, 128)
-    free = stood(Room(AREA, [*blocked, way]), *point)
-    assert free is not None
-    assert free[2]
-    assert stood(Room(AREA, [*blocked, way], names=[Rect(0, 100, 400, 150)]), *point) is None
+def test_a_line_crosses_roofs_but_no_words_and_no_mark_of_another_point() -> None:
+    taken, way = Rect(0, 70, 400, 114), Rect(204, 110, 212, 118)
+    assert stood(Room(AREA, [taken, Rect(204, 100, 210, 114)]), 200, 100) == near(200 + ACROSS + 2, 104 + DOWN, True)
+    left = near(200 - ACROSS - 2 - WIDTH, 104 + DOWN, True)
+    assert stood(Room(AREA, [taken], words=[way]), 200, 100) == left
+    assert stood(Room(AREA, [taken], [way]), 200, 100) == left
+    assert stood(Room(AREA, [taken], [Rect(201, 101, 213, 111)]), 200, 100) == near(200 + ACROSS + 2, 104 + DOWN, True), "its own mark"
 
 
-def test_words_that_are_needed_stand_on_anything_but_names() -> None:
-    everywhere = [Rect(0, 0, 400, 300)]
-    assert not Room(AREA, [*everywhere]).place(WORDS, (100, 100), 9)
-    assert Room(AREA, [*everywhere]).place(WORDS, (100, 100), 9, is_needed=True)
-    assert not Room(AREA, [*everywhere], names=[*everywhere]).place(WORDS, (100, 100), 9, is_needed=True)
-
-
-def test_a_line_crosses_a_mark_only_where_there_is_no_other_way() -> None:
-    taken, mark = Rect(0, 70, 400, 114), Rect(200, 112, 220, 126)
-    assert stood(Room(AREA, [taken], shunned=[mark]), 200, 100) == near(200 - 15 - WIDTH, 104 + STEPS[0], True)
-    assert stood(Room(AREA, [taken], shunned=[AREA]), 200, 100) == near(215, 104 + STEPS[0], True)
+@pytest.mark.parametrize(("width", "everything"), [(800.0, True), (NARROW, False)])
+def test_in_a_crowd_no_number_touches_anything_and_the_legend_counts_those_left_out(width: float, everything: bool) -> None:
+    """Sixty points; those that take the most cycles have numbers, from the left."""
+    layers = [RooflinePoint(f"l{i}", 10**8, 10**6 // (1 + i % 7), 3000 + 700 * i, i) for i in range(60 if not everything else 14)]
+    svg = roofline_svg(TARGET, RooflinePoint("crowd", 10**9, 10**7, 10**6), layers, width)
+    numbers = [
+        covered(text) for text in shapes(svg, "text") if re.fullmatch(r"[1-9]\d?", "".join(text.itertext())) and text.get("paint-order")
+    ]
+    circles = [(float(circle.get("cx", "")), float(circle.get("cy", ""))) for circle in shapes(svg, "circle")]
+    leads = [
+        tuple(float(line.get(key, "")) for key in ("x1", "y1", "x2", "y2")) for line in shapes(svg, "line") if line.get("class") == "l-rule"
+    ]
+    assert numbers
+    assert not any(one.meets(other) for one, other in itertools.combinations(numbers, 2))
+    assert not any(number.meets(Rect(x - 5, y - 5, x + 5, y + 5)) for number in numbers for x, y in circles)
+    for x1, y1, x2, y2 in leads:
+        on_it = [(x1 + (x2 - x1) * step / 40, y1 + (y2 - y1) * step / 40) for step in range(40)]
+        assert not any(number.left < x < number.right and number.top < y < number.bottom for number in numbers for x, y in on_it)
+    legend = [text for text in texts(svg) if re.match(r"\d+: l", text)]
+    assert len(legend) == len(numbers)
+    count = sum(int(found[1]) if (found := re.search(r"\((\d+)\)$", text)) else 1 + text.count(",") for text in legend)
+    left = [text for text in texts(svg) if text.startswith("no room for the numbers of ")]
+    assert (left == []) == everything
+    assert count + sum(int(text.split()[6]) for text in left) == len(layers)
 
 
 def test_hostile_names_stay_text_beside_points() -> None:

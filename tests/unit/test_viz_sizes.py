@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.insides import insides
 from tpucc.viz.diagrams.layout import Layout, Route
 from tpucc.viz.diagrams.paint import extent
-from tpucc.viz.diagrams.render import BUILT_IN, PATIENCE, Rendered, Renderer, render, render_all, renderers
+from tpucc.viz.diagrams.render import BUILT_IN, PATIENCE, VARIABLE, Rendered, Renderer, render, render_all, renderers
 from tpucc.viz.diagrams.wrap import wrapped
 from tpucc.viz.pictures import DIAGRAMS, draw_diagrams
 from tpucc.viz.rect import Point
@@ -61,9 +63,17 @@ def test_every_diagram_can_be_read_before_anything_is_opened(path: Path, monkeyp
         assert rendered.diagram.work <= MOST_WORK
         layout = layouts[name]
         assert all(own <= most for own, most in zip(extent(rendered.diagram, layout), LARGEST, strict=True)), name
+        assert name != "layers" or len(rendered.full.clusters) > 1 or all(len(own) == 1 for own in framed(rendered)), (
+            "in a frame or outside"
+        )
         labels = [route.label for route in layout.routes if route.label]
         for x, y in (point for route in layout.routes for point in points(route)):
             assert not any(r.left + 5 < x < r.right - 5 and r.top + 3 < y < r.bottom - 3 for r in labels), "an arrow through a label"
+
+
+def framed(rendered: Rendered) -> list[set[int]]:
+    """For each box the frames of those that it stands for, -1 for none."""
+    return [{rendered.full.boxes[index].cluster for index in members} for members in rendered.collapsed.members]
 
 
 def titles(path: Path, name: str) -> list[str]:
@@ -148,6 +158,18 @@ def test_a_size_and_no_time_decides_what_is_laid_out(monkeypatch: pytest.MonkeyP
     assert {patience for _, patience in asked} <= {PATIENCE}
     assert all(work <= MOST_WORK for work, _ in asked)
     assert PATIENCE >= 300
+
+
+def test_a_title_drops_nothing_but_the_middle_of_names_and_changes_no_diagram(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the name: the same boxes, and what is said of them is written in full, in a picture that is no wider than may be."""
+    monkeypatch.setenv(VARIABLE, "builtin")
+    small, statement = woven(3, 1), ": 1 layer on the device in int8, 0 operators on the host in float32"
+    for name in ("m" * 3, "m" * 52, "W" * 300):
+        found = render(replace(small, title=name + statement))
+        texts = [element.text or "" for element in ET.fromstring(found.svg).iter("{http://www.w3.org/2000/svg}text")]
+        assert statement in " ".join(texts)
+        assert found.diagram.boxes == small.boxes
+        assert float(ET.fromstring(found.svg).get("width", "inf")) <= LARGEST[0]
 
 
 def test_each_diagram_that_the_built_in_layout_draws_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:

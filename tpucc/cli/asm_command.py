@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.cli.places import keep_inputs
+from tpucc.cli.places import beside, keep_inputs
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_file
@@ -26,7 +26,7 @@ _STAGES = {"graph": "a graph", "tile": "a tile program"}
 @click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in LISTING by their digests.")
 def command(listing: Path, output: Path | None, like: Path | None) -> None:
     """Assemble LISTING into a program. The verifier checks it before it is written."""
-    place = output or listing.with_suffix(".tpub")
+    place = output or beside(listing, ".tpub")
     keep_inputs(place)
     text = read_text(listing)
     if (kind := kind_of(text)) != "asm":

@@ -25,9 +25,9 @@ break LINE          stop where instructions of this line of the source begin
 break LAYER         stop where instructions of this layer begin
 break stall         stop before each multiply that the matrix unit waits for
 break               list the breakpoints; `clear` takes them all away
-print ub ROW [N]    rows of the unified buffer, as signed bytes
-print acc ROW [N]   rows of the accumulators
-print host ROW [N]  rows of host memory
+print ub ROW [N]    N rows of the unified buffer (1 to 64), as signed bytes
+print acc ROW [N]   the same of the accumulators
+print host ROW [N]  the same of host memory
 print fifo          the tiles in the FIFO; tile and parameter block in use
 where               what comes next, when, whose it is, and what it waits for
 quit                end; so does the end of the input
@@ -115,7 +115,7 @@ class Session:
             yield wrapped(f"       before it the matrix unit waits {counted(wait.end - wait.start, 'cycle')} for {wait.words}", "       ")
 
     def _step(self, words: Sequence[str]) -> str:
-        count = self._count(words, "step")
+        count = self._count(words, "instructions")
         if self.debugger.at_end:
             raise Wrong("there is no instruction left; `back` takes some back")
         first = self.debugger.position
@@ -142,7 +142,7 @@ class Session:
         return wrapped(f"{index:>5,}  {instruction_text(self.debugger.program.instructions[index])}{owner}", "       ")
 
     def _back(self, words: Sequence[str]) -> str:
-        count = self._count(words, "back")
+        count = self._count(words, "instructions")
         if not self.debugger.position:
             raise Wrong("nothing is executed yet")
         for _ in range(min(count, self.debugger.position)):
@@ -194,11 +194,12 @@ class Session:
         memory, name = memories[words[0]], words[0]
         if len(words) < 2:
             raise Wrong(f"which row? {name} has rows 0 to {len(memory) - 1:,}")
-        row, count = self._number(words[1], "a row"), self._count(words[2:], "rows", MOST_ROWS)
-        if row >= len(memory):
-            raise Wrong(f"{name} has rows 0 to {len(memory) - 1:,}")
+        row, count = _number(words[1]), self._count(words[2:], "rows", MOST_ROWS)
+        if row is None or row >= len(memory):
+            raise Wrong(f"{printable(words[1])} is no row: {name} has rows 0 to {len(memory) - 1:,}")
         rows = range(row, min(row + count, len(memory)))
-        return "\n".join(line for each in rows for line in self._row(name, each, memory[each]))
+        end = [f"{name} ends with row {rows[-1]:,}: it has {len(rows):,} of the {count:,} rows"] if len(rows) < count else []
+        return "\n".join([*(line for each in rows for line in self._row(name, each, memory[each])), *end])
 
     def _row(self, name: str, row: int, values: AnyArray) -> Iterator[str]:
         owners = ", ".join(f"row {row - each.start:,} of {each.name}" for each in self.debugger.residents_of(row)) if name == "ub" else ""
@@ -217,15 +218,15 @@ class Session:
 
     def _count(self, words: Sequence[str], what: str, most: int = 10**9) -> int:
         """A count that may be left out."""
-        count = self._number(words[0], f"how many {what}" if what == "rows" else "a count") if words else 1
-        if not 1 <= count <= most:
-            raise Wrong(f"give a number from 1 to {most:,}")
+        count = _number(words[0]) if words else 1
+        if count is None or not 1 <= count <= most:
+            raise Wrong(f"{printable(words[0])} is no number of {what}: give one from 1 to {most:,}")
         return count
 
-    def _number(self, word: str, what: str) -> int:
-        if not (word.isascii() and word.isdigit() and len(word) <= 12):
-            raise Wrong(f"{printable(word)} is not a number; {what} is one from 0 on")
-        return int(word)
+
+def _number(word: str) -> int | None:
+    """A number without a sign; None for any other word."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 12 else None
 
 
 def _numbers(values: AnyArray) -> str:

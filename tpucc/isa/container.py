@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, ProgramError, Source, misfit
+from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, misfit
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.isa.formats import encoding_of, format_of
 from tpucc.isa.instructions import Flag
@@ -71,13 +71,33 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format_of(Flag.WIDE if self.wide else 0))
 
 
+class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A `LayerInfo` as the file has it: with a group only where there is one."""
+
+    name: str
+    kind: str
+    origin: Origin
+    macs: int
+    weights: tuple[int, int]
+    tile_fills: tuple[tuple[int, int, int], ...]
+    choice: str
+    group: tuple[int, int] = (0, 0)
+
+    @staticmethod
+    def of(layer: LayerInfo) -> _Layer:
+        return _Layer(*(getattr(layer, name) for name in _Layer.__struct_fields__))
+
+    def layer(self) -> LayerInfo:
+        return LayerInfo(*(getattr(self, name) for name in self.__struct_fields__))
+
+
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The description of a program's arrays. A number of written tiles stands there only when there are some."""
 
     name: str
     source: str
     target: Target
-    layers: tuple[LayerInfo, ...]
+    layers: tuple[_Layer, ...]
     host: tuple[HostBuffer, ...]
     inputs: tuple[_Port, ...]
     outputs: tuple[_Port, ...]
@@ -171,8 +191,9 @@ def _aligned(position: int) -> int:
 
 def _section_bytes(program: Program) -> list[bytes]:
     """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
-    ports = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
-    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__} | ports)
+    lists: dict[str, Any] = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
+    lists["layers"] = tuple(map(_Layer.of, program.layers))
+    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__} | lists)
     residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
     steps = [(s.graph, s.reads, s.writes, s.elements) for s in program.host_steps]
     try:
@@ -210,7 +231,8 @@ def _read_program(sections: Mapping[str, memoryview], name: str) -> Program:
     types = array_types(metadata.target.mxu, format.weights)
     arrays: dict[str, Any] = {array: _array(sections, section, *types[array], name) for array, section in _ARRAYS.items()}
     return Program(
-        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _PORTS},
+        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in (*_PORTS, "layers")},
+        layers=tuple(layer.layer() for layer in metadata.layers),
         inputs=inputs,
         outputs=outputs,
         source_text=_text(sections, "source", name),

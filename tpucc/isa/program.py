@@ -123,6 +123,8 @@ class LayerInfo:
     """For each of its weight tiles: index of the tile, used rows, used columns."""
     choice: str = ""
     """In words: how it was blocked, and why."""
+    group: tuple[int, int] = (0, 0)
+    """Of a convolution in groups: the inputs of one at one position of the kernel, and its outputs; zeros of another layer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from tpucc.sim import levers
 from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
 from tpucc.sim.levers import Lever, Work
+from tpucc.sim.timing import instruction_cycles
 from tpucc.values import dataclass
 
 BOTTLENECKS: Mapping[str, str] = MappingProxyType(
@@ -52,45 +53,62 @@ def bottleneck(program: Program, path: list[Part]) -> Bottleneck:
     found = shares(path)
     limit = max(found, key=lambda name: found[name])
     rows = _tile_rows(program, path)
-    lever = _LEVERS[limit](Work(program, effects(program.instructions), path, rows.rows))
-    words = f"{_SENTENCES[limit](program, rows, f'{found[limit]:.1f} % of the critical path')}; {lever.words}"
+    work = Work(program, effects(program.instructions), path, rows.rows)
+    lever = _LEVERS[limit](work)
+    words = f"{_SENTENCES[limit](work, rows, f'{found[limit]:.1f} % of the critical path')}; {lever.words}"
     return Bottleneck(limit.value, words, found[limit], lever)
 
 
-def _weight_memory(program: Program, rows: TileRows, share: str) -> str:
-    return f"weight tiles are fetched in {share}, each in {program.target.tile_fetch_cycles:,} cycles, and {rows.words}"
+def _weight_memory(work: Work, rows: TileRows, share: str) -> str:
+    return f"weight tiles are fetched in {share}, each in {work.program.target.tile_fetch_cycles:,} cycles, and {rows.words}"
 
 
-def _weight_shift(program: Program, rows: TileRows, share: str) -> str:
-    return f"weight tiles are shifted in during {share}, each in {program.target.tile_shift_cycles:,} cycles, and {rows.words}"
+def _weight_shift(work: Work, rows: TileRows, share: str) -> str:
+    return f"weight tiles are shifted in during {share}, each in {work.program.target.tile_shift_cycles:,} cycles, and {rows.words}"
 
 
-def _matrix_unit(program: Program, rows: TileRows, share: str) -> str:
-    macs, touched = sum(layer.macs for layer in program.layers), effects(program.instructions)
-    cells = int(touched.rows[touched.multiplies].sum()) * program.target.tile_bytes
+def _matrix_unit(work: Work, rows: TileRows, share: str) -> str:
+    macs, touched = sum(layer.macs for layer in work.program.layers), work.touched
+    cells = int(touched.rows[touched.multiplies].sum()) * work.program.target.tile_bytes
     return f"the matrix unit multiplies in {share}, with {percent(macs, cells)} of its cells in use"
 
 
-def _activation(program: Program, rows: TileRows, share: str) -> str:
-    return f"the activation unit works in {share}, at one row a cycle"
+def _activation(work: Work, rows: TileRows, share: str) -> str:
+    return f"the activation unit works in {share}{_rate(work)}"
 
 
-def _host_work(program: Program, rows: TileRows, share: str) -> str:
+def _rate(work: Work) -> str:
+    """The cycles that rows take on the path: one each, those of a window, or two where values have 16 bits."""
+    parts = [part.instruction for part in work.path if part.limit is Limit.ACTIVATION]
+    rows, cycles = work.touched.rows[parts], instruction_cycles(work.program, work.touched)[parts]
+    rows, cycles = rows[rows > 0], cycles[rows > 0]
+    if not len(rows):
+        return ""
+    rates = np.unique(cycles // rows)
+    if len(rates) > 1:
+        return f", at {rates[0]:,} to {rates[-1]:,} cycles a row, {cycles.sum() / rows.sum():,.1f} on average"
+    return ", at one row a cycle" if rates[0] == 1 else f", at {rates[0]:,} cycles a row"
+
+
+def _host_work(work: Work, rows: TileRows, share: str) -> str:
+    program = work.program
     steps, each = counted(len(program.host_steps), "step"), duration(program.target.host_step_seconds)
     turns = f", for {program.cores:,} cores in turn," if program.cores > 1 else ""
     return f"the host computes {steps}{turns} in {share}, each in at least {each}"
 
 
-def _host_link(program: Program, rows: TileRows, share: str) -> str:
+def _host_link(work: Work, rows: TileRows, share: str) -> str:
+    program = work.program
     link, latency = f"{program.target.host_bandwidth / 1e9:.3g} GB/s", program.target.host_latency_seconds
     link += f" for all {program.cores:,} cores" if program.cores > 1 else ""
     each = f", and {duration(latency)} besides for each transfer" if latency else ""
-    return f"rows cross between the host and the unified buffer in {share}, at {link}{each}{_padding(program)}"
+    return f"rows cross between the host and the unified buffer in {share}, at {link}{each}{_padding(work)}"
 
 
-def _padding(program: Program) -> str:
+def _padding(work: Work) -> str:
     """What is data in the rows of the largest port, if that is less than half and these rows cost more than beginning the transfers."""
-    target, touched = program.target, effects(program.instructions)
+    program, touched = work.program, work.touched
+    target = program.target
     port = max((*program.inputs, *program.outputs), key=lambda port: sum(port.splits), default=None)
     moving = touched.host_reads | touched.host_writes
     crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
@@ -103,12 +121,12 @@ def _padding(program: Program) -> str:
     return f"; each {kind} has {counted(used, 'byte')} of data in {target.mxu:,}"
 
 
-def _data_dependencies(program: Program, rows: TileRows, share: str) -> str:
-    pipeline = program.target.pipeline_cycles
+def _data_dependencies(work: Work, rows: TileRows, share: str) -> str:
+    pipeline = work.program.target.pipeline_cycles
     return f"sums are on their way in {share}: the array fills and drains for {pipeline:,} cycles before others can use them"
 
 
-_SENTENCES: Mapping[Limit, Callable[[Program, TileRows, str], str]] = MappingProxyType(
+_SENTENCES: Mapping[Limit, Callable[[Work, TileRows, str], str]] = MappingProxyType(
     {
         Limit.WEIGHT_MEMORY: _weight_memory,
         Limit.WEIGHT_SHIFT: _weight_shift,

@@ -1,7 +1,8 @@
 """*Levers*: settings that make a program faster. For each kind of bottleneck there is one that works on this program.
 
 A larger batch is the first choice. It doesn't work if the batch is computed in parts already, or if the unified buffer has no room for
-more. Then the lever is a number of the machine. It is a bandwidth, too, where that saves more: where most of the time rows cross the link.
+more. Then the lever is a number of the machine. A lever is always about the bottleneck itself: if that is the host link, a larger batch is
+one only for what transfers take to begin.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tpucc.values import dataclass
 LEAST = 1.5
 """A larger batch is a lever only if the batch can grow by this factor."""
 WHOLE = 10
-"""From here on factors are whole numbers; below, tenths."""
+"""From here on factors are whole numbers; below, tenths, if the batch has so many items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +99,13 @@ def host_work(work: Work) -> Lever:
 
 
 def host_link(work: Work) -> Lever:
-    """A larger batch spreads over more items what doesn't grow with it; twice the bandwidth halves what the rows take to cross."""
+    """A larger batch has fewer transfers to begin for each item; twice the bandwidth halves what the rows take to cross."""
     program, target = work.program, work.program.target
     transfers = [part.instruction for part in work.path if part.limit is Limit.HOST_LINK]
     latency = len(transfers) * target.host_latency_seconds
     crossing = work.seconds(Limit.HOST_LINK) - latency
-    fixed = {
-        "would have fewer transfers for each item": latency,
-        "would fetch weights less often for each item": work.seconds(Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT),
-        "would fill and drain the array less often for each item": work.seconds(Limit.DEPENDENCIES),
-    }
-    batch = _batch(program, 4.0, most := max(fixed, key=lambda words: fixed[words]), most)
-    if batch and sum(fixed.values()) * (1 - 1 / batch.value) >= crossing / 2:
+    batch = _batch(program, 4.0, fewer := "would have fewer transfers for each item", fewer)
+    if batch and latency * (1 - 1 / batch.value) >= crossing / 2:
         return batch
     if latency < crossing:
         return _twice(program, "host_bandwidth", "would move the rows in half the time")
@@ -128,10 +124,17 @@ def _batch(program: Program, wanted: float, enough: str, less: str) -> Lever | N
     stepping = bool((program.instructions["opcode"] == Opcode.INTERRUPT_HOST).sum() > 1)
     room = program.target.unified_buffer_rows / max(1, program.peak_rows)
     factor = min(wanted, room)
-    if factor < LEAST or (parts > 1 and not stepping):
+    rounding, items = np.ceil if factor == wanted else np.floor, _items(program)
+    step = 1 if factor >= WHOLE else 10 if items >= WHOLE else items if factor < 2 else 1
+    rounded = float(rounding(factor * step) / step)
+    if min(factor, rounded) < LEAST or (parts > 1 and not stepping):
         return None
-    rounding, step = np.ceil if factor == wanted else np.floor, 10 if factor < WHOLE else 1
-    return Lever("batch", "", float(rounding(factor * step) / step), enough if factor == wanted else less)
+    return Lever("batch", "", rounded, enough if factor == wanted else f"{less}, and is the largest that fits the unified buffer")
+
+
+def _items(program: Program) -> int:
+    """Those of the smallest batch of an input."""
+    return min((port.shape[0] for port in program.prologue_ports if port.shape), default=1)
 
 
 def _twice(program: Program, field: str, effect: str) -> Lever:

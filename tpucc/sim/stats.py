@@ -51,6 +51,7 @@ import tpucc
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
+from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
@@ -122,7 +123,7 @@ def _work(program: Program) -> _Work:
     multiplies = np.flatnonzero(touched.multiplies)
     layer = program.layer_of[multiplies].astype(np.int64)
     working = np.array([layer.macs > 0 for layer in program.layers])
-    useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _fills(program)[tile[multiplies]] * working[layer]
+    useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _used(program, layer, tile[multiplies]) * working[layer]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
     size = int(touched.bytes_per_value[multiplies].max(initial=1))
     own = np.array([layer.macs * size for layer in program.layers], np.float64)  # a tile may have zeros that an expansion put there
@@ -160,13 +161,15 @@ def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, pea
     }
 
 
-def _fills(program: Program) -> Int64:
-    """Used cells of each tile."""
-    fills = np.full(program.tile_count, program.target.tile_bytes, np.int64)
-    for layer in program.layers:
-        for tile, rows, columns in layer.tile_fills:
-            fills[tile] = rows * columns
-    return fills
+def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
+    """For each pair of a layer and a tile the cells with weights of that layer; all of a tile that the layer doesn't list."""
+    listed: dict[tuple[int, int], int] = {}
+    for index, each in enumerate(program.layers):
+        for (own, _, _), cells in zip(each.tile_fills, tile_grid(each, program.target.mxu).used.tolist(), strict=True):
+            listed[index, own] = max(cells, listed.get((index, own), 0))  # equal tiles at several places are one
+    pairs, place = np.unique(np.stack([layer, tile]), axis=1, return_inverse=True)
+    cells = [listed.get((index, own), program.target.tile_bytes) for index, own in pairs.T.tolist()]
+    return np.array(cells, np.int64)[place.ravel()]
 
 
 def _host_bytes(program: Program) -> dict[str, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from tpucc.values import dataclass
 from tpucc.viz.palette import INKS, KINDS, Kind, ink_line
@@ -22,6 +24,10 @@ HALO: dict[str, Value] = {
 """Attributes of text that lines may cross: it is drawn on a rim of the page's colour."""
 INK_HALO: dict[str, Value] = {**HALO, "class": "f-ink h-paper"}
 """The same for text in the ink of names."""
+LEAST = 420.0
+"""The width of a heading, so that its lines are few."""
+MOST_WORDS = 400
+"""Letters of a title: only one of names with spaces can have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +40,23 @@ class Heading:
 
 
 def heading(
-    name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool = False, width: float = 0.0, most: float = math.inf
+    name: str,
+    subtitle: str,
+    kinds: tuple[Kind, ...],
+    quantised: bool = False,
+    width: float = 0.0,
+    most: float = math.inf,
+    least: float = LEAST,
+    meanings: Mapping[Kind, str] = MappingProxyType({}),
 ) -> Heading:
     """The title in large type, the subtitle, and a swatch with its meaning for every kind. Lines are broken at a width of `most`.
 
-    A long title loses its middle; the subtitle is written in full.
+    `meanings` are those of colours that stand for something else here than in other pictures. A long name in the title loses its middle;
+    what the title says of it and the subtitle are written in full.
     """
-    names, subtitles = broken(shown(name, 160), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
+    names, subtitles = broken(titled(name), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
     widths = [*(text_width(line, LARGE, bold=True) for line in names), *(text_width(line, NORMAL) for line in subtitles)]
-    width = max(width, *widths, 420.0)
+    width = max(width, *widths, min(least, most))
     parts, height = [], 0.0
     for line in names:
         parts.append(label(line, EDGE, EDGE + height + LARGE, LARGE, font_weight="bold"))
@@ -51,13 +65,21 @@ def heading(
         parts.append(label(line, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
         height += NORMAL + 8
     x, y = EDGE, EDGE + height
-    for key, words in [*((str(kind), KINDS[kind].meaning) for kind in kinds), *([("int8", "quantised values")] if quantised else [])]:
+    for key, words in [
+        *((str(kind), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds),
+        *([("int8", "quantised values")] if quantised else []),
+    ]:
         step = 20 + text_width(words, SMALL) + 18
         if x + step > EDGE + width and x > EDGE:
             x, y = EDGE, y + 20
         parts += [_swatch(key, x, y + 4), label(words, x + 20, y + 14)]
         x += step
     return Heading(joined(parts), width, y - EDGE + (34 if kinds else 14))
+
+
+def titled(text: str) -> str:
+    """A title, of which each word is a name that is `shown`: no word of a sentence is as long as a name may be."""
+    return shown(" ".join(map(shown, whole(text).split())), MOST_WORDS)
 
 
 def _swatch(key: str, x: float, y: float) -> Markup:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
+from tpucc.interop.reads import require_kept
 from tpucc.runtime.runtime import Runtime
 from tpucc.values import dataclass
 from tpucc.viz.page.summary import facts, layer_table, left_out
@@ -28,12 +29,15 @@ class Page:
 
     title: str
     html: str
+    reads: tuple[Path, ...] = ()
+    """The files that it was made from, which it doesn't take the place of."""
 
     def __repr__(self) -> str:
         return f"<the report of {self.title}>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page. Raises `UsageError` when that can't be done."""
+        require_kept([Path(path)], self.reads)
         write_file(Path(path), self.html.encode())
 
     def _repr_html_(self) -> str:

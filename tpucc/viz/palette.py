@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from tpucc.values import dataclass
-
-FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+from tpucc.viz.fonts import font_rules
 
 
 class Kind(StrEnum):
@@ -190,10 +189,11 @@ def _css(rules: Rules, colour: Callable[[str], str]) -> str:
 
 
 def theme() -> str:
-    """CSS that defines the variables, and the colours of what the browser itself draws: fields, sliders, scroll bars."""
+    """CSS that defines the variables, the fonts, and the colours of what the browser itself draws: fields, sliders, scroll bars."""
     light, dark = ("".join(f"--{name}:{getattr(ink, shade)};" for name, ink in VARIABLES.items()) for shade in ("light", "dark"))
     return (
         f":root{{color-scheme:light;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
-        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}"
+        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}\n"
+        f"{font_rules()}"
     )

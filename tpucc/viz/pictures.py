@@ -81,7 +81,8 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     )
     active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
     limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
-    return [replace(model, host_bytes=sum(stats["host_bytes"].values()), limited=limit), *layers]
+    link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
+    return [replace(model, link_cycles=link, host_steps=steps, limited=limit), *layers]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NewType
 
-from tpucc.viz.palette import FONT, Kind, ink_fill, ink_line, kind_paint, style_sheet
+from tpucc.viz.fonts import FONT
+from tpucc.viz.palette import Kind, ink_fill, ink_line, kind_paint, style_sheet
 from tpucc.viz.text import SMALL
 
 Markup = NewType("Markup", str)
@@ -99,6 +100,11 @@ def picture(key: str, name: str, width: float, height: float, *children: Markup)
 def inlined(svg: str) -> Markup:
     """An SVG file of ours as a part of a page, whose style sheet has the colours of all of them."""
     return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
+
+
+def beside(svg: str, key: str) -> str:
+    """A picture whose ids, which begin with `key`, are others than those of one of its kind on the same page."""
+    return re.sub(rf'(id="|url\(#){key}(?=[-")])', rf"\g<1>{key}-narrow", svg)
 
 
 def _written(illegal: re.Match[str]) -> str:

@@ -45,7 +45,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
     """Columns under their heads, the first `left` flush left, the others flush right.
 
     Where they are too wide, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are. Cells
-    that look alike without their ends keep these, and lose their beginnings.
+    that look alike without their ends keep these, and lose their beginnings; or of the parts of their names there are initials.
     """
     from rich import console, table  # imported only when a table is printed: it takes longer than most commands
 
@@ -67,8 +67,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
 
 
 def _cut(texts: Sequence[Text], room: int) -> list[Text]:
-    """The texts in so many columns: their beginnings, or their ends where beginnings don't tell them apart."""
-    for keep in (_beginning, _ending):
+    """The texts in so many columns: their beginnings, or their ends or initials where these alone tell them apart."""
+    for keep in (_beginning, _ending, _initials):
         found = [text if text.cell_len <= room else keep(text, room) for text in texts]
         if len({text.plain for text in found}) == len({text.plain for text in texts}):
             break
@@ -84,6 +84,13 @@ def _beginning(text: Text, room: int) -> Text:
 def _ending(text: Text, room: int) -> Text:
     first = next(at for at in range(len(text) + 1) if text[at:].cell_len < room)
     return type(text)("…").append_text(text[first:])
+
+
+def _initials(text: Text, room: int) -> Text:
+    """`s3.b1.conv2` of `stage3.block1.conv2`: of all parts but the last the first letter and the number."""
+    *outer, last = text.plain.split(".")
+    short = [part[:1] + part[len(part.rstrip("0123456789")) :] for part in outer]
+    return _beginning(type(text)(".".join([*short, last])), room)
 
 
 def timeline_table(runtime: Runtime) -> str:
@@ -214,8 +221,8 @@ def roofline_table(runtime: Runtime) -> str:
         else ""
     )
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
-    if model.drawable and model.limit(target) == "the host link":
-        kept += f"\n\n{wrapped('The roof of the whole model is that of the host link.')}"
+    if model.drawable and (limit := model.limit(target)) == model.link:
+        kept += f"\n\n{wrapped(f'The roof of the whole model is that of {limit}.')}"
     return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
 

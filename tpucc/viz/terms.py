@@ -65,6 +65,13 @@ TERMS: Mapping[str, str] = {
 """The words of tables, cards and legends."""
 
 
+COLOURS = (
+    "blue: values of layers whose products the matrix unit computes, though the activation unit writes them; "
+    "green: values of layers of the activation unit alone; grey: values from the host"
+)
+"""What the colours of the buffers say."""
+
+
 def lanes(target: Target) -> dict[str, str]:
     """What each lane of the timeline shows."""
     return {

@@ -7,6 +7,7 @@ of Helvetica (Adobe's font metrics, thousandths of the size), which Arial and Li
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 from tpucc.diagnostics import printable
@@ -74,10 +75,16 @@ def broken(text: str, size: float, width: float) -> list[str]:
 
 def number(value: float) -> str:
     """Four significant digits at most: `0.00392`, `1,349`, `10 M`, `2.5e-07`."""
-    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if abs(value) >= max(1e7, factor):
-            return f"{value / factor:.4g} {unit}"
+    unit, factor = _unit(value)
+    if unit:
+        return f"{value / factor:.4g} {unit}"
     return f"{int(value):,}" if value == int(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def numbers(values: Sequence[float]) -> list[str]:
+    """The numbers of an axis, all in the unit of the last and largest: `0, 5 M, 10 M`."""
+    unit, factor = _unit(values[-1]) if values else ("", 1.0)
+    return [f"{value / factor:.4g} {unit}" if unit and value else number(value) for value in values]
 
 
 def rate_text(rate: float) -> str:
@@ -94,6 +101,12 @@ def size(count: float) -> str:
         if count >= factor:
             return f"{count / factor:,.4g} {unit}"
     return f"{count:,.0f} bytes"
+
+
+def _unit(value: float) -> tuple[str, float]:
+    """The letter of millions and more, and how many one of them is; empty for what is written in full."""
+    units = (("T", 1e12), ("G", 1e9), ("M", 1e6))
+    return next(((unit, factor) for unit, factor in units if abs(value) >= max(1e7, factor)), ("", 1.0))
 
 
 @cache

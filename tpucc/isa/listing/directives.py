@@ -27,6 +27,7 @@ from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
 from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE, SIZES, SPANS, WORD, Codec, Entry, read, shown, taken
 from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
 from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
+from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 from tpucc.values import dataclass
@@ -65,6 +66,7 @@ _LAYER = (
     Entry("origin.calls", SPANS, "calls", default=(), brief=True),
     Entry("origin.made_by", QUOTED, "made_by", default="", brief=True),
     Entry("choice", QUOTED, default="", brief=True),
+    Entry("group", SIZES, default=(0, 0), brief=True),
 )
 _HOST = (_TITLE, Entry("kind", Codec(str, _kind), what="a kind"), Entry("start", COUNT, default=None), Entry("rows", COUNT))
 _PORT = (
@@ -227,8 +229,8 @@ def _target_text(target: Target) -> str:
 
 
 def _layer(arguments: Arguments, parts: Parts) -> None:
-    title, kind, macs, weights, *origin, choice = read(_LAYER, arguments)
-    parts.add_layer(LayerInfo(title, kind, Origin(*origin) or Origin(made_by="assembler"), macs, weights, (), choice))
+    title, kind, macs, weights, *origin, choice, group = read(_LAYER, arguments)
+    parts.add_layer(LayerInfo(title, kind, Origin(*origin) or Origin(made_by="assembler"), macs, weights, (), choice, group))
 
 
 def _fills(arguments: Arguments, parts: Parts) -> None:
@@ -246,7 +248,18 @@ def _layer_lines(program: Program) -> Iterator[str]:
     for layer in program.layers:
         yield shown("layer", _LAYER, layer)
         fills = [f"{tile}:{rows}x{columns}" for tile, rows, columns in layer.tile_fills]
-        yield from (f".fills {' '.join(fills[start : start + _FILLS])}" for start in range(0, len(fills), _FILLS))
+        grid = tile_grid(layer, program.target.mxu)
+        for start in range(0, len(fills), _FILLS):
+            yield f".fills {' '.join(fills[start : start + _FILLS])}{_stacked(grid, start, min(start + _FILLS, len(fills)) - 1)}"
+
+
+def _stacked(grid: TileGrid, first: int, last: int) -> str:
+    """A comment that says which matrices of a stack these tiles are of; empty if the layer has one matrix."""
+    if grid.matrices == 1:
+        return ""
+    numbers = sorted({int(grid.matrix[first]) + 1, int(grid.matrix[last]) + 1})
+    which = f"matrix {numbers[0]:,}" if len(numbers) == 1 else f"matrices {numbers[0]:,}–{numbers[1]:,}"
+    return f" ; {which} of {grid.matrices:,}"
 
 
 def _host(arguments: Arguments, parts: Parts) -> None:

@@ -76,12 +76,20 @@ def _layers(program: Program) -> Iterator[Violation]:
             yield Violation("V0102", f"layer {printable(layer.name)} has a size below zero, or one that no layer has", about=about)
         elif layer.macs and not all(layer.weights):
             yield Violation("V0102", f"layer {printable(layer.name)} has {layer.macs:,} multiply-accumulates, and no weights", about=about)
+        if any(layer.group) and not _divides(layer.group, layer.weights):
+            sizes = "×".join(map(str, layer.group))
+            why = f"layer {printable(layer.name)} has groups of {sizes}, into which its weights can't be divided"
+            yield Violation("V0102", why, about=about)
         for tile, rows, columns in layer.tile_fills:
             if not (0 <= tile < program.tile_count and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
                 yield Violation(
                     "V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be", about=about
                 )
                 break
+
+
+def _divides(group: tuple[int, int], weights: tuple[int, int]) -> bool:
+    return min(group) > 0 and not any(whole % part for part, whole in zip(group, weights, strict=True))
 
 
 def _host(program: Program) -> Iterator[Violation]:

@@ -7,24 +7,37 @@ for the same (`GROUPS`), each with the numbers of both programs that explain it:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, listed
 from tpucc.isa.instructions import SPECS, Engine, Opcode
+from tpucc.numerics import AnyArray
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
-from tpucc.runtime.comparison.layers import LayerDifference, largest_words, layers_of
+from tpucc.runtime.comparison.layer_rows import largest_words
+from tpucc.runtime.comparison.layers import LayerDifference, layers_of
 from tpucc.runtime.comparison.pairs import Pair, more, paired, spent, together
 from tpucc.runtime.comparison.reasons import explanation, reasons_of
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import durations
 from tpucc.values import dataclass
 
-APART = 0.05
-"""From this difference of their shares on, a batch alone and one of a stream are told apart."""
+APART = 1.05
+"""If b takes so many times a's cycles, or more, of how many times it is for a batch alone, a stream of batches is told apart from it."""
+
+DIVIDED = re.compile(r"the batch (is [^,:]+)")
+"""The compiler's note of how it divides a batch, without its reasons."""
+
+OF_BLOCKS = {
+    "biases": ["bias"],
+    "scales": ["multiplier", "zero", "low", "high", "zero_a", "zero_b", "scale_a", "scale_b"],
+    "tables": ["has_table", "table", "points"],
+}
+"""What the fields of a parameter block are, in words."""
 
 ADDRESSES = ("ub", "acc", "host")
 """The spaces of operands that are rows of a memory."""
@@ -74,6 +87,7 @@ def compare(
         _sentence(sides, cycles, said),
         *([item_words(items, said)] if items else []),
         *_of_each_core(sides),
+        *(_divided(sides, said) if not items else []),
         *reasons_of(rows, partial(explanation, sides)),
         *largest_words(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
         *(_in_a_stream(cycles, stream, said) if not items else []),
@@ -129,8 +143,9 @@ def _takes(cycles: Pair, said: tuple[str, str]) -> str:
 
 
 def _in_a_stream(cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
-    """Where another side is better in a stream of batches, or the difference is another share there."""
-    if cycles.difference * stream.difference < 0 or abs(stream.share - cycles.share) >= APART:
+    """Where another side is better in a stream of batches, or b takes another number of times a's cycles there."""
+    apart = max(stream.times, cycles.times) >= APART * min(stream.times, cycles.times)
+    if cycles.difference * stream.difference < 0 or apart:
         words = _takes(stream, said) if stream.difference else f"both take {stream.a:,} cycles."
         yield f"For each batch of a stream, {words}"
 
@@ -140,10 +155,19 @@ def _instructions(sides: tuple[Runtime, Runtime]) -> str:
     if len(a) != len(b) or any((a[name] != b[name]).any() for name in ("opcode", "flags")):
         return "different instructions"
     if (a == b).all():
-        return "the same instructions"
+        return _with_other_values(sides)
     others = ((opcode, one.field) for opcode, spec in SPECS.items() for one in spec.operands if one.space not in ADDRESSES)
     moved = all((a[field] == b[field])[a["opcode"] == opcode].all() for opcode, field in others)
     return "the same instructions at other addresses" if moved else "different instructions"
+
+
+def _with_other_values(sides: tuple[Runtime, Runtime]) -> str:
+    """The same instructions: whether they compute the same."""
+    a, b = (side.program for side in sides)
+    values: dict[str, tuple[AnyArray, AnyArray]] = {"weights": (a.tiles, b.tiles), "constants": (a.constants, b.constants)}
+    values |= {words: (a.blocks[fields], b.blocks[fields]) for words, fields in OF_BLOCKS.items()}
+    other = [words for words, of_both in values.items() if not np.array_equal(*of_both)]
+    return f"the same instructions; {listed(other)} differ" if other else "the same instructions"
 
 
 def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
@@ -152,3 +176,10 @@ def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
     if cores.difference:
         words = "rows, tiles and instructions are those of each core, bytes across the link those of all"
         yield f"{counted(cores.b, 'core')} instead of {cores.a:,}: {words}."
+
+
+def _divided(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
+    """Where a batch is divided in different ways: how on each side."""
+    a, b = (next((found[1] for note in side.program.notes if (found := DIVIDED.match(note))), "is in one piece") for side in sides)
+    if a != b:
+        yield f"The batch of {said[0]} {a}, that of {said[1]} {b}."

@@ -27,15 +27,17 @@ class Number:
     """That in words, or nothing."""
     beyond: Number | None = None
     """Named only where its change costs more cycles than that of this other number."""
+    detail: Number | None = None
+    """Some of these, named behind them."""
 
-    def cost(self, runtime: Runtime) -> float:
-        """The cycles that all of them take."""
-        return self.count(runtime) * self.each(runtime)
+    def change(self, sides: tuple[Runtime, Runtime]) -> float:
+        """How many cycles more all of them take in b."""
+        a, b = (self.count(side) * self.each(side) for side in sides)
+        return b - a
 
     def is_named(self, sides: tuple[Runtime, Runtime]) -> bool:
         """Whether it has the larger part of a change that it shares with another number."""
-        a, b = sides
-        return self.beyond is None or abs(self.cost(b) - self.cost(a)) > abs(self.beyond.cost(b) - self.beyond.cost(a))
+        return self.beyond is None or abs(self.change(sides)) > abs(self.beyond.change(sides))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,24 @@ def rows_of(engine: Engine) -> Callable[[Runtime], int]:
         return int((touched.rows * touched.bytes_per_value)[own].sum())
 
     return count
+
+
+def _work(runtime: Runtime) -> int:
+    """The cycles in which the activation unit computes rows."""
+    touched, times = effects(runtime.program.instructions), runtime.timeline
+    return int((times.end - times.start)[touched.moves & (touched.engine == Engine.ACTIVATION)].sum())
+
+
+def _depthwise(runtime: Runtime) -> int:
+    """Those of them in which it multiplies windows by weights."""
+    times = runtime.timeline
+    return int((times.end - times.start)[effects(runtime.program.instructions).weighs].sum())
+
+
+def _rate(runtime: Runtime) -> str:
+    """The activation unit's cycles for a row of bytes."""
+    rows = rows_of(Engine.ACTIVATION)(runtime)
+    return f"{f'{_work(runtime) / rows:,.1f}'.removesuffix('.0')} a row" if rows else ""
 
 
 def _waits_itself(reason: Reason, runtime: Runtime) -> int:
@@ -123,7 +143,7 @@ GROUPS = (
         "waiting for the activation unit",
         Engine.ACTIVATION,
         (Cause.RAW_STALL, Cause.ACTIVATION),
-        (Number("rows through that unit", rows_of(Engine.ACTIVATION)),),
+        (Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),),
         (FOR_HOST, FOR_SUMS),
     ),
     Group(

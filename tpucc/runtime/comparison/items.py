@@ -53,15 +53,20 @@ def _less(a: float, b: float) -> str:
 
 def item_words(items: Items, said: tuple[str, str]) -> str:
     """Both batches, the cycles of an item of each, and what each is better for."""
-    names = dict(zip("ab", (f"{name[0].upper()}{name[1:]}" for name in said), strict=True))
+    names = dict(zip("ab", said, strict=True))
     parts = [f"The batch is {items.batch.b:,} instead of {items.batch.a:,}: {_each(items.cycles)}."]
     if items.throughput and items.throughput == items.latency:
-        parts.append(f"{names[items.throughput]} is better for throughput and for latency.")
+        parts.append(f"{_begun(names[items.throughput])} is better for throughput and for latency.")
     elif items.throughput and items.latency:
-        parts.append(f"{names[items.throughput]} is better for throughput, {names[items.latency]} for latency.")
+        parts.append(f"{_begun(names[items.throughput])} is better for throughput, {names[items.latency]} for latency.")
     if items.streamed and items.streamed != items.throughput:
         parts.append(f"In a stream of batches {names[items.streamed]} is better for throughput: {_each(items.stream)}.")
     return " ".join(parts)
+
+
+def _begun(name: str) -> str:
+    """A name at the beginning of a sentence."""
+    return f"{name[0].upper()}{name[1:]}"
 
 
 def _each(cycles: tuple[float, float]) -> str:

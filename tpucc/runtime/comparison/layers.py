@@ -1,4 +1,4 @@
-"""The layers of two compiled models: which belong together, and which have most of the difference."""
+"""The layers of two compiled models: which belong together, and what makes their differences."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tpucc.diagnostics import counted, printable
 from tpucc.runtime.comparison.items import Items
-from tpucc.runtime.comparison.pairs import Pair, row_cycles, together
+from tpucc.runtime.comparison.pairs import Pair, row_cycles
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause
 from tpucc.values import dataclass
 
 _NUMBERED = re.compile(r"\.\d+$")
@@ -22,13 +20,13 @@ _NUMBERED = re.compile(r"\.\d+$")
 class LayerDifference:
     """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows by their names.
 
-    `names` are those of the layer on both sides, empty on a side that has no such layer. `kind` and `line` are those of b, of a where b has
-    none. `place` is the same for all layers of one product of the source.
+    `names` and `lines` are those of the layer on both sides, empty and 0 on a side that has none. `kind` is that of b, or else of a.
+    `place` is the same for all layers of one product of the source.
     """
 
     names: tuple[str, str]
     kind: str
-    line: int
+    lines: tuple[int, int]
     place: str
     cycles: Pair
     rows: Mapping[str, int]
@@ -45,18 +43,38 @@ class LayerDifference:
         return f"{b} (A: {a})" if a and b and a != b else b or a
 
     @property
+    def line(self) -> str:
+        """That of both, or of the side that has one; where they differ, `A 12 / B 14`."""
+        a, b = self.lines
+        return f"A {a} / B {b}" if a and b and a != b else str(b or a or "")
+
+    @property
     def cause(self) -> str:
         """The row that makes most of the difference."""
         return largest_row([self])
 
 
 def largest_row(layers: Sequence[LayerDifference]) -> str:
-    """The row that makes most of the difference of layers together; empty where there is none."""
+    """The row that makes most of the difference of layers together; empty where there is none. What changed the other way is taken off the
+    row whose change is next to it in size: a wait that has only got another name isn't the largest."""
     difference = sum(layer.cycles.difference for layer in layers)
     rows = Counter[str]()
     for layer in layers:
         rows.update(layer.rows)
-    return max(rows, key=lambda name: rows[name] * (1 if difference > 0 else -1)) if difference else ""
+    sign = 1 if difference > 0 else -1
+    along = {name: sign * change for name, change in rows.items() if sign * change > 0}
+    for against in sorted(-sign * change for change in rows.values() if sign * change < 0):
+        _take_off(along, against)
+    return max(along, key=lambda name: along[name]) if difference else ""
+
+
+def _take_off(along: dict[str, int], cycles: int) -> None:
+    """Takes cycles off the row that is next to them in size, and what it doesn't have off the others, which have more."""
+    while cycles:
+        name = min((name for name, left in along.items() if left), key=lambda name: abs(along[name] - cycles))
+        taken = min(cycles, along[name])
+        along[name] -= taken
+        cycles -= taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +150,9 @@ def _difference(a: _Layer | None, b: _Layer | None) -> LayerDifference:
     cycles = Pair(one["cycles"] if one else 0, other["cycles"] if other else 0)
     rows = {row.name: _row(other, row.key) - _row(one, row.key) for row in ROWS.values()}
     names = (a.name if a else "", b.name if b else "")
-    return LayerDifference(names, shown.numbers["kind"], shown.numbers["line"], shown.place, cycles, rows)
+    lines = (a.numbers["line"] if a else 0, b.numbers["line"] if b else 0)
+    return LayerDifference(names, shown.numbers["kind"], lines, shown.place, cycles, rows)
 
 
 def _row(layer: Mapping[str, Any] | None, key: str) -> int:
     return row_cycles(layer, key) if layer else 0
-
-
-def largest_words(layers: Sequence[LayerDifference], difference: int, host_steps: int, said: tuple[str, str]) -> Iterator[str]:
-    """The layer that has most of the difference, where there are several; the layers of a place that are no pairs count together."""
-    if not difference or len(layers) < 2:
-        return
-    places: dict[str, list[LayerDifference]] = {}
-    for number, layer in enumerate(layers):
-        places.setdefault(f"only {layer.place}" if layer.only else str(number), []).append(layer)
-    sign = 1 if difference > 0 else -1
-    largest = max(places.values(), key=lambda own: sign * together([layer.cycles for layer in own]).difference)
-    yield f"{_most(largest, said)}: {together([layer.cycles for layer in largest]).difference:+,} cycles."
-    if largest_row(largest) in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
-        yield "A step of the host counts for the layer before it."
-
-
-def _most(own: Sequence[LayerDifference], said: tuple[str, str]) -> str:
-    """Which layers have most of the difference: a pair, or those of one place that are no pairs."""
-    first, *others = own
-    line = f" (line {first.line})" if first.line else ""
-    counts = Pair(*(sum(layer.only == side for layer in own) for side in "ab"))
-    if counts.a and counts.b:
-        words = f"{said[1]} has {counted(counts.b, 'layer')} of other products than the {counts.a:,} of {said[0]}"
-        return f"Of all layers, those of {printable(_NUMBERED.sub('', first.name))}{line} have the most of the difference, as {words}"
-    only = f", which only {said['ab'.index(first.only)]} has," if first.only else ""
-    more, verb = (f" and {len(others):,} more", "have") if others else ("", "has")
-    return f"Of all layers, {printable(first.name)}{more}{line}{only} {verb} the most of the difference"

@@ -10,11 +10,6 @@ from tpucc.sim.accounting import ROWS
 from tpucc.values import dataclass
 
 
-def share(a: float, b: float) -> float:
-    """How much larger b is, as a share of the larger of two numbers that are not below zero."""
-    return (b - a) / max(a, b, 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A number of both sides."""
@@ -28,9 +23,9 @@ class Pair:
         return self.b - self.a
 
     @property
-    def share(self) -> float:
-        """The difference as a share of the larger number."""
-        return share(self.a, self.b)
+    def times(self) -> float:
+        """How many times that of a that of b is."""
+        return self.b / max(self.a, 1)
 
 
 def together(pairs: Sequence[Pair]) -> Pair:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import ENGINE_OF
-from tpucc.runtime.comparison.groups import FOR_HOST, GROUPS, Group
-from tpucc.runtime.comparison.pairs import Pair, more, share, together
+from tpucc.runtime.comparison.groups import FOR_HOST, GROUPS, Group, Number
+from tpucc.runtime.comparison.pairs import Pair, more, together
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
@@ -20,9 +20,20 @@ ENOUGH = 0.75
 AGAINST = 0.25
 """From this share of the difference on, a group that changed the other way is named too."""
 
+OF_THEM = "of them"
+"""A part of what has just been counted."""
+
 TELLING = 0.2
-"""A number explains a change of cycles if it changed the same way, by at least this part of their share. A part of them explains it if at
-least this part of the change is its."""
+"""What has at least this part of a change of cycles is named."""
+
+MOST = 0.5
+"""Numbers and parts explain a change of cycles if together they have at least this part of it."""
+
+OWN_WORDS = frozenset({Cause.RAW_STALL, Cause.INPUT_STALL, Cause.IDLE})
+"""The rows whose names say what the words of their group say."""
+
+Told = tuple[str, float]
+"""A reason in words, and how many cycles of a change are its."""
 
 
 def reasons_of(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lambda group, cycles: "") -> Iterator[str]:
@@ -48,46 +59,57 @@ def reasons_of(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lam
 
 def _reason(group: Group, rows: Mapping[str, Pair], cycles: Pair, why: Callable[[Group, Pair], str]) -> str:
     """`25,000 fewer are spent waiting for weight tiles: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
-    return f"{more(cycles.difference)} are spent {group.words}{_named(group, rows)}{why(group, cycles)}."
+    return f"{more(cycles.difference)} are spent {_spent(group, rows)}{why(group, cycles)}."
 
 
 def explanation(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+    """What explains most of a change: numbers that changed, and waits of the unit itself; otherwise, when and behind what it works."""
     if not group.numbers:
         return ""
-    told = [*_numbers(sides, group, cycles), *_parts(sides, group, cycles)]
-    return f": {'; '.join(told or [_otherwise(sides, group, cycles)])}"
+    parts = list(_parts(sides, group, cycles))
+    found = sorted([*_numbers(sides, group, cycles), *parts], key=lambda told: -told[1])
+    told = [words for words, _ in found]
+    explained = sum(change for _, change in found)
+    if explained < MOST * abs(cycles.difference):
+        order = [*_begins(sides, group, cycles), *_by_way(sides, group, cycles)]
+        told = [*(order or [_hidden_words(sides, group, cycles, explained)]), *(words for words, _ in parts)]
+    return f": {'; '.join(told)}"
 
 
-def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
-    """Those that changed the way that the cycles did, each with what it costs."""
+def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[Told]:
+    """Those whose change costs much of the cycles' change."""
     for number in group.numbers:
-        counts, costs = [number.count(side) for side in sides], [number.cost(side) for side in sides]
-        change = share(costs[0], costs[1])
-        if number.is_named(sides) and change * cycles.share > 0 and abs(change) >= TELLING * abs(cycles.share):
-            before, after = (number.rate(side) for side in sides)
-            rate = f", {after}{f' instead of {before}' if before != after else ''}" if after else ""
-            yield f"{_instead(Pair(counts[0], counts[1]), number.unit)}{rate}"
+        if number.is_named(sides) and _is_telling(number.change(sides), cycles):
+            yield "; ".join(_number_words(sides, number, cycles)), abs(number.change(sides))
 
 
-def _parts(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
+def _number_words(sides: tuple[Runtime, Runtime], number: Number, cycles: Pair) -> Iterator[str]:
+    """A number of both sides with what one of them costs; and its detail, if that explains the change."""
+    before, after = (number.rate(side) for side in sides)
+    rate = f", {after}{f' instead of {before}' if before and before != after else ''}" if after else ""
+    yield f"{_instead(Pair(*(number.count(side) for side in sides)), number.unit)}{rate}"
+    if number.detail and _is_telling(number.detail.change(sides), cycles):
+        yield from _number_words(sides, number.detail, cycles)
+
+
+def _parts(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[Told]:
     """Those that have much of the change."""
     for part in group.parts:
         pair = Pair(*(part.count(side) for side in sides))
-        if pair.difference * cycles.difference > 0 and abs(pair.difference) >= TELLING * abs(cycles.difference):
-            yield f"{part.words} in {_instead(pair, 'of them')}"
+        if _is_telling(pair.difference, cycles):
+            yield f"{part.words} in {_instead(pair, OF_THEM)}", abs(pair.difference)
 
 
-def _otherwise(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
-    """What is left where no number explains a change: when the first product begins, whom it waits for, how much work is hidden."""
-    told = [*_begins(sides, group, cycles), *_by_way(sides, group, cycles)]
-    return "; ".join(told or [_hidden_words(sides, group, cycles)])
+def _is_telling(change: float, cycles: Pair) -> bool:
+    """Whether a change goes the way of `cycles`, and is a large part of it."""
+    return change * cycles.difference > 0 and abs(change) >= TELLING * abs(cycles.difference)
 
 
 def _begins(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
-    """Where half of the change or more is before the first product: when that begins, and what the host has sent by then."""
+    """Where most of the change is before the first product: when that begins, and what the host has sent by then."""
     times = Pair(*(_first_product(side) for side in sides))
     waits = Pair(*(_cycles_in(side, group, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
-    if times.difference and waits.difference * cycles.difference >= cycles.difference**2 / 2:
+    if times.difference * cycles.difference > 0 and waits.difference * cycles.difference >= MOST * cycles.difference**2:
         sent = Pair(*(_sent_until(side, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
         after = f", after {sent.b:,} bytes from the host instead of {sent.a:,}" if sent.difference else ""
         yield f"the first product begins in cycle {times.b:,} instead of {times.a:,}{after}"
@@ -116,16 +138,17 @@ def _sent_until(runtime: Runtime, cycle: int) -> int:
 def _by_way(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
     """Whether the matrix unit waits for the host where it waited for the activation unit, which waited for the host."""
     by_way = Pair(*(FOR_HOST.count(side) for side in sides))
-    if Cause.INPUT_STALL in group.rows and -by_way.difference * cycles.difference >= TELLING * cycles.difference**2:
+    if Cause.INPUT_STALL in group.rows and _is_telling(-by_way.difference, cycles):
         more, less = ("directly", "by way of the activation unit")[:: 1 if cycles.difference > 0 else -1]
         yield f"it is waited for more {more}, and less {less}"
 
 
-def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
-    """How much of a unit's work is done while the matrix unit doesn't wait for it, if that explains the change."""
+def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair, explained: float) -> str:
+    """How much of a unit's work the matrix unit doesn't wait for, if that is most of a change, with what is `explained`."""
     number = group.numbers[0]
     counts, hidden = Pair(*(number.count(side) for side in sides)), Pair(*(_hidden(side, group) for side in sides))
-    is_cause = -hidden.difference * cycles.difference >= TELLING * cycles.difference**2
+    is_enough = abs(hidden.difference) + explained >= MOST * abs(cycles.difference)
+    is_cause = is_enough and _is_telling(-hidden.difference, cycles)
     words = f", {_instead(hidden, 'cycles of that')} are hidden behind other work" if is_cause else ""
     return f"with {_instead(counts, number.unit)}{words}"
 
@@ -140,13 +163,30 @@ def _hidden(runtime: Runtime, group: Group) -> int:
 
 
 def _instead(pair: Pair, unit: str) -> str:
-    return f"{pair.b:,} {unit}{f' instead of {pair.a:,}' if pair.difference else ' in both'}"
+    before = f"instead of {_count(pair.a, unit)}" if pair.difference else "in both"
+    return f"{_count(pair.b, unit)} {_unit(pair.b, unit)} {before}"
 
 
-def _named(group: Group, rows: Mapping[str, Pair]) -> str:
-    """The rows of the accounting that changed, where they are several: ` (weight stall +31,873, weight shift +8,715)`."""
-    changed = _changed(group.rows, rows)
-    return f" ({', '.join(changed)})" if len(changed) > 1 else ""
+def _count(number: int, unit: str) -> str:
+    return "none" if not number and unit == OF_THEM else f"{number:,}"
+
+
+def _unit(number: int, unit: str) -> str:
+    """`1 tile fetched`, `2 tiles fetched`: the first word is what is counted."""
+    first, space, rest = unit.partition(" ")
+    return f"{first.removesuffix('s') if number == 1 else first}{space}{rest}"
+
+
+def _spent(group: Group, rows: Mapping[str, Pair]) -> str:
+    """What a change of cycles is spent on. Rows of the accounting are named where several changed, or the words don't name the one that
+    did: `waiting for weight tiles (weight stall +31,873, weight shift +8,715)`, `while outputs leave`."""
+    causes = [cause for cause in group.rows if rows[ROWS[cause].key].difference]
+    if len(causes) > 1:
+        return f"{group.words} ({', '.join(_changed(causes, rows))})"
+    if not causes or causes[0] in OWN_WORDS:
+        return group.words
+    name = ROWS[causes[0]].name
+    return f"{group.words} ({name})" if causes[0] < Cause.RAW_STALL else f"while {name}"
 
 
 def _changed(causes: Iterable[Cause], rows: Mapping[str, Pair]) -> list[str]:

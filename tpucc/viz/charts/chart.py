@@ -13,13 +13,15 @@ from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import seconds_unit
 from tpucc.sim.segments import Cause
 from tpucc.values import dataclass
-from tpucc.viz.palette import KINDS, Kind
-from tpucc.viz.svg import Markup, joined, label, line, tag
-from tpucc.viz.text import SMALL, number, text_width
+from tpucc.viz.palette import KINDS, Kind, solid_paint
+from tpucc.viz.svg import Markup, Value, joined, label, line, tag
+from tpucc.viz.text import SMALL, number, numbers, text_width
 
 WIDTH = 800.0
 """The width of a chart with its margins, in pixels."""
 MARGIN = 20.0
+TICK = 70.0
+"""The room that a number of the axis of cycles takes at least, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +88,24 @@ def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
     """A time axis: cycles, and below them the same in seconds at the target's clock, where one is given."""
     parts = [line(scale.start, y, scale.end, y), label("cycles", MARGIN, y + 18)]
     parts += [label("time", MARGIN, y + 33, SMALL, "soft")] if clock_hz else []
-    for value in ticks(scale.high):
+    values = ticks(scale.high, max(2, min(8, int((scale.end - scale.start) / TICK))))
+    for value, words in zip(values, numbers(values), strict=True):
         x = scale(value)
         anchor = "end" if x > scale.end - 24 else "middle"
-        parts += [line(x, y, x, y + 5), label(number(value), x, y + 18, anchor=anchor)]
+        parts += [line(x, y, x, y + 5), label(words, x, y + 18, anchor=anchor)]
         if clock_hz:
             unit, factor = seconds_unit(scale.high / clock_hz)
-            parts.append(label(f"{number(round(value / clock_hz * factor, 6))} {unit}", x, y + 33, SMALL, "soft", anchor))
+            parts.append(label(f"{number(float(f'{value / clock_hz * factor:.3g}'))} {unit}", x, y + 33, SMALL, "soft", anchor))
     return joined(parts)
 
 
 def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
     """A vertical axis with a grid; `words` stands above it."""
     parts = []
-    for value in ticks(scale.high, 6):
+    values = ticks(scale.high, 6)
+    for value, text in zip(values, numbers(values), strict=True):
         y = scale(value)
-        parts += [line(x, y, right, y, "grid"), label(number(value), x - 8, y + 4, anchor="end")]
+        parts += [line(x, y, right, y, "grid"), label(text, x - 8, y + 4, anchor="end")]
     parts.append(label(words, x - 8, scale.end - 12, SMALL, "soft", "end"))
     return joined(parts)
 
@@ -114,18 +118,19 @@ class Legend:
     height: float
 
 
-def stall_legend(key: str, names: Sequence[str], x: float, y: float, right: float) -> Legend:
-    """Swatches of the hatchings, in as many lines as it takes."""
+def matrix_legend(key: str, names: Sequence[str], x: float, y: float, right: float) -> Legend:
+    """Swatches of what the lane of the matrix unit shows, its work and the hatchings, in as many lines as it takes."""
     parts, left, bottom = [], x, y
-    for name in names:
-        words = STALLS[name].meaning
+    swatches: list[tuple[str, dict[str, Value]]] = [(ROWS[Cause.ACTIVE].name, {**solid_paint(Kind.MATRIX)})]
+    swatches += [(STALLS[name].meaning, {"fill": hatch_fill(key, name)}) for name in names]
+    for words, paint in swatches:
         width = 22 + text_width(words, SMALL)
         if left > x and left + width > right:
             left, bottom = x, bottom + 20
-        parts.append(tag("rect", x=left, y=bottom, width=16, height=12, fill=hatch_fill(key, name)))
+        parts.append(tag("rect", attributes=paint, x=left, y=bottom, width=16, height=12))
         parts.append(label(words, left + 22, bottom + 10))
         left += width + 20
-    return Legend(joined(parts), bottom - y + 30 if parts else 0)
+    return Legend(joined(parts), bottom - y + 30)
 
 
 def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:

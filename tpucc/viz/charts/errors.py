@@ -24,6 +24,7 @@ NAME = 24
 KEY = "error"
 MARKS = "A bar is the signal-to-noise ratio of a layer as it runs: short is bad, and 6 dB are a bit. A ring is that of the layer alone, "
 ALONE = "fed with exact inputs: from the ring to the bar's end is what the layers before it cost."
+OUTPUTS = "What each layer costs the outputs: tpucc profile --error."
 KIND_OF: dict[str, Kind] = {"fc": Kind.MATRIX, "conv": Kind.MATRIX, "quantize": Kind.BOUNDARY}
 """The colour of a layer's kind; the others are the activation unit's."""
 
@@ -32,7 +33,7 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
     about = headline(name, errors)
-    head = heading(about, MARKS + ALONE, in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
+    head = heading(about, reading(errors), in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
     note = lowest(errors, drawn)
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)
@@ -43,14 +44,23 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def headline(name: str, errors: Sequence[LayerError]) -> str:
-    """The error of the outputs, and the layer with the largest error of its own."""
-    end, loser = errors[-1], min(errors, key=lambda error: error.own_sqnr)
+    """The error of the outputs, and the layer whose own values have the lowest ratio."""
+    end, least = errors[-1], min(errors, key=lambda error: error.own_sqnr)
     left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
     if math.isinf(end.sqnr):
         left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {shown(end.name, NAME)}"
-    who = ", which" if loser is end else f"; {shown(loser.name, NAME)}"
-    lost = "" if loser.own_sqnr == math.inf else f"{who} loses the most, {decibels(loser.own_sqnr)} alone"
-    return f"{left}{lost}; {saturation(errors)}"
+    who = ", which" if least is end else f"; {shown(least.name, NAME)}"
+    ratio = f"{who} has the lowest signal-to-noise ratio of its own values, {decibels(least.own_sqnr)} alone"
+    return f"{left}{'' if least.own_sqnr == math.inf else ratio}; {saturation(errors)}"
+
+
+def reading(errors: Sequence[LayerError]) -> str:
+    """What bars and rings are, which rows they were measured on, and where the losses of the outputs are."""
+    return f"{MARKS}{ALONE} {measured_on(errors)} {OUTPUTS}"
+
+
+def measured_on(errors: Sequence[LayerError]) -> str:
+    return f"Measured on {counted(errors[-1].rows, 'row')} of the calibration inputs."
 
 
 def saturation(errors: Sequence[LayerError]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tpucc.diagnostics import percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale
-from tpucc.viz.charts.errors import NAME, decibels, facts, kind_of, saturation, signed
+from tpucc.viz.charts.errors import NAME, decibels, facts, kind_of, measured_on, saturation, signed
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
@@ -31,7 +31,7 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
     drawn = list(errors) if len(errors) <= MOST else sorted(errors, key=lambda error: error.sqnr)[:MOST]
     about = histograms_headline(name, errors)
-    head = heading(about, READING + _note(errors, drawn), in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
+    head = heading(about, f"{READING} {measured_on(errors)}{_note(errors, drawn)}", in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
     top = EDGE + head.height + 14
     cells = [_cell(error, *_place(place, top)) for place, error in enumerate(drawn)]
     rows = -(-len(drawn) // COLUMNS)

@@ -22,31 +22,37 @@ LOW, HIGH, NAMED_ROW = 300.0, 760.0, 17.0
 DRAWN = 1500
 """Rectangles that a map may have; the largest are drawn."""
 LINE = 15.0
+BUFFER_COLOURS = {
+    Kind.MATRIX: "values of layers whose products the matrix unit computes",
+    Kind.VECTOR: "values of layers of the activation unit alone",
+    Kind.HOST: "values from the host",
+}
+"""What the colours say of a buffer. The activation unit writes the values of layers with products, too."""
 KEY = "memory"
 
 
-def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0, rows: int = 0) -> str:
+def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0, rows: int = 0, wide: float = WIDTH) -> str:
     """Every stay of a buffer as a rectangle, time to the right and rows upwards; the peak and its lower bound as lines.
 
     `starts` and `ends` are the cycles of each instruction, `cycles` the makespan. The axis ends there, or at the cycle `until`, if that is
-    later. With `rows`, the other axis ends at that row at least, and the map has its greatest height, so that two maps can be compared.
+    later. With `rows`, the other axis ends at that row at least, and the map has its greatest height, so that two maps can be compared. The
+    picture is `wide` pixels wide.
     """
     drawn = _largest(program, starts, ends)
-    head = heading(
-        _title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn), most=WIDTH - 2 * EDGE
-    )
+    kinds = in_order(kind_of(program, resident) for resident in drawn)
+    head = heading(_title(program), _subtitle(program, len(drawn)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
     top, height = EDGE + head.height + 26, HIGH if rows else _height(program)
-    across = Scale(0, max(1, cycles, until), LEFT, WIDTH - RIGHT)
+    across = Scale(0, max(1, cycles, until), LEFT, wide - RIGHT)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
     rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
     parts = [
         head.markup,
-        row_axis(up, LEFT, WIDTH - RIGHT, "rows"),
+        row_axis(up, LEFT, across.end, "rows"),
         rects,
-        _limits(program, up),
+        _limits(program, up, across.end),
         cycle_axis(across, top + height, program.target.clock_hz),
     ]
-    return picture(KEY, _title(program), WIDTH, top + height + 44, *parts)
+    return picture(KEY, _title(program), wide, top + height + 44, *parts)
 
 
 def _height(program: Program) -> float:
@@ -93,32 +99,37 @@ def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, acro
 
 
 def _name(name: str, rect: Rect, bound: float) -> Markup:
-    """The name where it fits: across, else upwards, else as much of it as fits; and not where the line of the lower bound runs."""
-    width, height = rect.right - rect.left - 8, rect.bottom - rect.top
-    middle = (rect.top + rect.bottom) / 2
-    long = text_width(name, SMALL)
-    if long > width and width >= 6 and long <= height - 4:
-        x = (rect.left + rect.right) / 2 + 4
+    """The name where it fits: across, else upwards, else as much of it as fits. It keeps off the line of the lower bound."""
+    width, (top, bottom) = rect.width - 8, _clear(rect, bound)
+    middle, long = (top + bottom) / 2, text_width(name, SMALL)
+    if long > width and width >= 6 and long <= bottom - top - 4:
+        x = rect.middle[0] + 4
         return label(name, x, middle, anchor="middle", transform=f"rotate(-90 {x:.1f} {middle:.1f})")
-    if height >= SMALL + 2 and (words := fitted(name, SMALL, width)):
-        return label(words, rect.left + 4, middle + (20 if abs(middle - bound) < 10 and height > 50 else 4))
+    if bottom - top >= SMALL + 2 and (words := fitted(name, SMALL, width)):
+        return label(words, rect.left + 4, middle + 4)
     return NOTHING
 
 
-def _limits(program: Program, up: Scale) -> Markup:
-    """The lines of the peak and of the bound, with their names behind them, where no buffer is."""
+def _clear(rect: Rect, bound: float) -> tuple[float, float]:
+    """Top and bottom of the larger part of a rectangle that the line of the lower bound leaves; all of it where that runs elsewhere."""
+    if not rect.top < bound < rect.bottom:
+        return rect.top, rect.bottom
+    return (rect.top, bound - 2) if bound - rect.top > rect.bottom - bound else (bound + 2, rect.bottom)
+
+
+def _limits(program: Program, up: Scale, end: float) -> Markup:
+    """The lines of the peak and of the bound, with their names behind them, from `end` on, where no buffer is."""
     peak, bound = program.peak_rows, program.lower_bound_rows
     if peak == bound or not bound:
         names = ("peak =", "lower bound") if bound else ("peak",)
-        return _limit((*names, f"{peak:,} rows"), up(peak), up(peak), None)
+        return _limit((*names, f"{peak:,} rows"), end, up(peak), up(peak), None)
     below = min(max(up(bound), up(peak) + 3 * LINE), up.start - 2 * LINE)
-    parts = [_limit(("peak", f"{peak:,} rows"), up(peak), up(peak), None)]
-    return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), up(bound), below, "6 4")])
+    parts = [_limit(("peak", f"{peak:,} rows"), end, up(peak), up(peak), None)]
+    return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), end, up(bound), below, "6 4")])
 
 
-def _limit(words: Sequence[str], y: float, top: float, dashes: str | None) -> Markup:
-    """A line at `y`; its name in lines of which the first stands at the height of `top`."""
-    end = WIDTH - RIGHT
+def _limit(words: Sequence[str], end: float, y: float, top: float, dashes: str | None) -> Markup:
+    """A line at `y` up to `end`; its name in lines of which the first stands at the height of `top`."""
     stroke = tag("line", attributes=ink_line("alarm"), x1=LEFT, y1=y, x2=end + 4, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
     lines = enumerate(words)
     return joined([stroke, *(label(text, end + 9, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines)])

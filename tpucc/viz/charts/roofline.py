@@ -13,30 +13,31 @@ from tpucc.diagnostics import counted, listed, percent
 from tpucc.target import Target
 from tpucc.values import dataclass
 from tpucc.viz.charts.beside import Room
-from tpucc.viz.charts.chart import WIDTH, Legend, Scale
+from tpucc.viz.charts.chart import WIDTH, Scale
+from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, rate_text, shown, text_width
+from tpucc.viz.text import SMALL, number, rate_text, shown, text_width
 
 HEIGHT, LEFT = 400.0, 92.0
 FULL = 0.995
 """From this share on the cells count as full."""
-NAMED = 40
-"""Points that have a name; the legend says how many others there are."""
-FEW = 6
-"""Points whose names may stand farther away, at the end of a line."""
-COLUMN, LINE = 200.0, 17.0
-"""The least width of a column, and the height of a line, of the legend that has the names where they have no room beside the points."""
 NUMBER = 40.0
 """The room of a number of the axis of intensities."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
-HOST, CELLS = "the host link", "the cells that hold weights"
-BOTTLENECK_OF = {"the matrix unit": "matrix unit", CELLS: "matrix unit", "weight memory": "weight memory", HOST: "host link"}
-"""The bottleneck that each roof is the limit of."""
+LINK, HOST, CELLS = "the host link", "the host and its link", "the cells that hold weights"
+BOTTLENECKS_OF = {
+    "the matrix unit": ("matrix unit",),
+    CELLS: ("matrix unit",),
+    "weight memory": ("weight memory",),
+    LINK: ("host link",),
+    HOST: ("host link", "host work"),
+}
+"""The bottlenecks that each roof is the limit of."""
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them."
 
 
@@ -54,8 +55,9 @@ class Limit:
 class RooflinePoint:
     """The work of a layer or a whole model on one core: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
-    `layer` is the layer's number in the program; of the model -1. `host_bytes` cross the host link for the model, for all cores, which
-    share the link; of a layer 0. `limited` is the model's.
+    `layer` is the layer's number in the program; of the model -1. `link_cycles` is how long the host link is busy with the model, the
+    latency of each transfer included; of a layer 0. In these cycles the host computes steps, too, where there are `host_steps`. `limited`
+    is the model's.
     """
 
     name: str
@@ -63,7 +65,8 @@ class RooflinePoint:
     weight_bytes: int
     cycles: int
     layer: int = -1
-    host_bytes: int = 0
+    link_cycles: int = 0
+    host_steps: int = 0
     limited: Limit | None = None
 
     @property
@@ -74,19 +77,24 @@ class RooflinePoint:
         """Operations a second: two a multiply-accumulate."""
         return 2.0 * self.macs * target.clock_hz / self.cycles
 
+    @property
+    def link(self) -> str:
+        """The name of the link's roof."""
+        return HOST if self.host_steps else LINK
+
     def roofs(self, target: Target) -> dict[str, float]:
         """The operations a second that each part of the machine allows (Williams et al., 2009)."""
         found = {"the matrix unit": target.peak_ops, "weight memory": 2.0 * self.intensity * target.weight_bandwidth}
-        if self.host_bytes:
-            found[HOST] = 2.0 * self.macs * target.host_bandwidth / self.host_bytes
+        if self.link_cycles:
+            found[self.link] = 2.0 * self.macs * target.clock_hz / self.link_cycles
         if self.limited and self.limited.name == "matrix unit" and self.limited.fill < FULL:
             found[CELLS] = self.limited.fill * target.peak_ops
         return found
 
     def dashed(self, target: Target) -> list[str]:
         """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest."""
-        own = {self.limit(target), HOST if self.limited and self.limited.name == "host link" else CELLS}
-        return [name for name in self.roofs(target) if name in own and name in (HOST, CELLS)]
+        own = {self.limit(target), self.link if self.limited and self.limited.name in BOTTLENECKS_OF[self.link] else CELLS}
+        return [name for name in self.roofs(target) if name in own and name in (self.link, CELLS)]
 
     def roof(self, target: Target) -> float:
         """The lowest of its roofs."""
@@ -140,11 +148,11 @@ def roofline_svg(
         x, y = places[-1]
         marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
     ceilings = _Ceilings(target, axes, _free_place(target, axes, marks), model if dashed else None, marks)
-    foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, bottom)
-    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [*ceilings.taken(), *marks], [foot], ceilings.words(), marks)
+    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), ceilings.taken(), marks, ceilings.words())
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
-    names = _names(target, axes, layers, room, bottom + 58)
+    named = [NamedPoint(layer.name, axes.point(layer.intensity, layer.rate(target)), layer.cycles) for layer in layers]
+    names = names_of_points(named, room, bottom + 58)
     parts = [head.markup, _grid(axes), ceilings.markup(), names.markup, *points, star]
     return picture(KEY, _title(target, model), width, bottom + 52 + names.height, *parts)
 
@@ -167,13 +175,13 @@ def _title(target: Target, model: RooflinePoint) -> str:
     ending = " at its intensity" if limit in ("the matrix unit", "weight memory") else ""
     words = f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} {_allow(limit)}{ending}"
     found = model.limited
-    if found is None or BOTTLENECK_OF.get(limit) == found.name:
+    if found is None or found.name in BOTTLENECKS_OF[limit]:
         return words
     return f"{words}; bottleneck: {found.name}, {found.share:.1f} % of the critical path"
 
 
 def _allow(limit: str) -> str:
-    return "allow" if limit == CELLS else "allows"
+    return "allow" if limit in (CELLS, HOST) else "allows"
 
 
 def _dashed_words(names: Sequence[str]) -> str:
@@ -199,7 +207,7 @@ def _grid(axes: _Axes) -> Markup:
         x = axes.across(power)
         parts += [line(x, top, x, below, "grid")]
         text = number(10.0**power)
-        last = axes.across.end + EDGE - text_width(text, SMALL) / 2
+        last = axes.across.end + EDGE - 4 - text_width(text, SMALL) / 2
         parts += [] if power % every else [label(text, min(x, last), below + 18, anchor="middle")]
     for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
         y = axes.up(power)
@@ -242,15 +250,20 @@ class _Ceilings:
                 roof, words = self.model.roofs(self.target)[name], _ceiling_words(self.target, self.model, name)
                 height = self.axes.up(math.log10(roof))
                 texts = [f"{text}: {rate_text(roof)}" for text in words]
-                text = next((text for text in texts if text_width(text, SMALL) < self.axes.across.end - LEFT - 40), texts[-1])
-                yield text, height, self._beside(text_width(text, SMALL), height)
+                places = [(text, place) for text in texts for place in self._beside(text_width(text, SMALL), height)]
+                text, place = min(places, key=lambda pair: self._covered(pair[1]))
+                yield text, height, place
 
-    def _beside(self, width: float, height: float) -> Rect:
-        """The place above or below a dashed ceiling, as far right as can be, on which no point and no other name lies."""
-        others = [*self.marks, *self.along(), self._roof(), self._ridge()]
+    def _beside(self, width: float, height: float) -> Iterator[Rect]:
+        """The places above and below a dashed ceiling for words of this width, from the right."""
         starts = [self.axes.across.end - width - step for step in range(0, int(self.axes.across.end - LEFT - width), 8)]
-        places = [Rect(x, y, x + width, y + 15) for x in starts or [LEFT] for y in (height - 18, height + 2)]
-        return min(places, key=lambda place: any(place.meets(slope) for slope in self._slope()) + 2 * sum(map(place.meets, others)))
+        yield from (Rect(x, y, x + width, y + 15) for x in starts or [LEFT] for y in (height - 18, height + 2))
+
+    def _covered(self, place: Rect) -> int:
+        """How much is in the way of words: points and other words most, then the slope, then the line below the ridge."""
+        others = [*self.marks, *self.along(), self._roof(), self._ridge()]
+        outside = place.left < LEFT
+        return 4 * sum(map(place.meets, others)) + 2 * any(map(place.meets, self._slope())) + place.meets(self._under()) + 100 * outside
 
     @property
     def bandwidth(self) -> str:
@@ -286,7 +299,7 @@ class _Ceilings:
         """Rectangles on which no name may be written: small ones along the slope, the roofs, and the names of all."""
         corner, end = self.corner, self.axes.across.end
         roofs = [Rect(LEFT, height - 3, end, height + 3) for _, height, _ in self.dashed()]
-        return [*self._slope(), Rect(corner[0], corner[1] - 3, end, corner[1] + 3), *roofs, *self.words()]
+        return [*self._slope(), Rect(corner[0], corner[1] - 3, end, corner[1] + 3), self._under(), *roofs, *self.words()]
 
     def words(self) -> list[Rect]:
         """Where the names of the roofs and of the ridge stand."""
@@ -309,6 +322,10 @@ class _Ceilings:
         corner, end = self.corner, self.axes.across.end
         return Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] - 3)
 
+    def _under(self) -> Rect:
+        """The line from the ridge down to the axis."""
+        return Rect(self.corner[0] - 3, self.corner[1], self.corner[0] + 3, self.axes.up.start)
+
     def _ridge(self) -> Rect:
         """Right of the ridge, or left of it where there is no room."""
         width, below = text_width(self.ridge, SMALL) + 12, self.axes.up.start
@@ -318,9 +335,9 @@ class _Ceilings:
 
 def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str]:
     """The name of a dashed ceiling with what it follows from, and a short one."""
-    if name == HOST:
-        each = number(float(f"{model.macs / model.host_bytes:.3g}"))
-        return f"host link: {bandwidth_text(target.host_bandwidth)}, {each} MACs a byte", "host link"
+    if name == model.link:
+        host = name.removeprefix("the ")
+        return f"{host}, busy for {counted(model.link_cycles, 'cycle')}", host
     held = percent(model.roofs(target)[name], target.peak_ops)
     return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells"
 
@@ -384,41 +401,3 @@ def _star(target: Target, axes: _Axes, model: RooflinePoint, room: Room) -> Mark
     names = (f"{shown(model.name)}, all layers", "all layers")
     placed = (room.place(words, (x, y), 14, bold=True) for words in names)
     return joined([next(filter(None, placed), NOTHING), shape])
-
-
-def _names(target: Target, axes: _Axes, layers: Sequence[RooflinePoint], room: Room, below: float) -> Legend:
-    """Names beside the points, one for points that lie on each other. If some have no room, numbers, and the names in a legend `below`."""
-    groups: list[tuple[Point, list[str]]] = []
-    for layer in layers:
-        x, y = axes.point(layer.intensity, layer.rate(target))
-        near = next((names for (gx, gy), names in groups if abs(gx - x) < 9 and abs(gy - y) < 9), None)
-        if near is None:
-            groups.append(((x, y), [layer.name]))
-        else:
-            near.append(layer.name)
-    trial = Room(room.area, [*room.taken], room.avoided, [*room.names], [*room.shunned])
-    beside = [trial.place(_together(names), point, 9, is_led=len(groups) <= FEW) for point, names in groups]
-    if all(beside):
-        return Legend(joined(beside), 0)
-    return _numbered(groups, room, below)
-
-
-def _numbered(groups: Sequence[tuple[Point, list[str]]], room: Room, below: float) -> Legend:
-    """Numbers at the points, from the left, and the names that they stand for in columns."""
-    chosen = sorted(groups)[:NAMED]
-    more = len(groups) - len(chosen)
-    words = [f"{count}: {_together(names)}" for count, (_, names) in enumerate(chosen, 1)]
-    words += [f"and {counted(more, 'point')} without a number"] if more else []
-    columns = min(2, max(1, int((room.area.right - LEFT) / COLUMN)))
-    height = math.ceil(len(words) / columns)
-    width = (room.area.right - LEFT) / columns
-    parts = [room.place(str(count), point, 8, is_needed=True) for count, (point, _) in enumerate(chosen, 1)]
-    for place, text in enumerate(words):
-        parts.append(label(fitted(text, SMALL, width - 10), LEFT + place // height * width, below + LINE * (place % height + 0.6)))
-    return Legend(joined(parts), height * LINE + 14)
-
-
-def _together(names: list[str]) -> str:
-    if len(names) <= 2:
-        return ", ".join(shown(name, 24) for name in names)
-    return f"{shown(names[0], 20)} … {shown(names[-1], 20)} ({len(names)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import cycle
@@ -10,6 +11,7 @@ from typing import assert_never
 from tpucc.diagnostics import counted, listed, percent
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.isa.tilegrid import tile_grid
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.values import dataclass
 from tpucc.viz.charts.chart import WIDTH
@@ -33,11 +35,14 @@ KEY = "tiles"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One tile of the grid: its index in weight memory, used rows and columns, and its places in the order of execution, from 1."""
+    """One tile of the grid: its index in weight memory, its name where there are several matrices, its rows and columns, how many of its
+    cells hold weights, and its places in the order of execution, from 1."""
 
     index: int
     rows: int
     columns: int
+    name: str
+    used: int
     turns: tuple[int, ...]
 
 
@@ -51,7 +56,7 @@ class _Part:
 
 
 def tiles_svg(program: Program | TileProgram) -> str:
-    """The grids of the layers, side by side: the largest that fit, or all; the subtitle says what is left out."""
+    """The grids of the layers, side by side: those with the most tiles that fit, or all; the subtitle says what is left out."""
     order, mxu = order_of(program), program.target.mxu
     sized = largest_layers(program)
     grids = {index: _grid(program.layers[index], mxu, order.get(index, ())) for index in sized[:CANDIDATES]}
@@ -85,19 +90,28 @@ SUBTITLE = "The filled part of a tile is used, the rest is padding; the number i
 
 
 def largest_layers(program: Program | TileProgram) -> list[int]:
-    """The layers with weights, those with the most first."""
-    sizes = [(-layer.weights[0] * layer.weights[1], index) for index, layer in enumerate(program.layers) if layer.tile_fills]
-    return [index for _, index in sorted(sizes)]
+    """The layers with tiles, those with the most first; of as many, those with the most weights."""
+    sized = [index for index, layer in enumerate(program.layers) if layer.tile_fills]
+    return sorted(sized, key=lambda index: (-len(program.layers[index].tile_fills), -math.prod(program.layers[index].weights)))
 
 
 def _title(program: Program | TileProgram) -> str:
     """The tiles in weight memory: one that several layers use counts once."""
-    used = {tile: rows * columns for layer in program.layers for tile, rows, columns in layer.tile_fills}
+    used = _used(program)
     count = len(used)
     name = program.title if isinstance(program, Program) else program.name
     if not count:
         return f"{name}: no layer has weights, so there are no tiles"
     return f"{name}: {counted(count, 'weight tile')}, {percent(sum(used.values()), count * program.target.mxu**2)} full"
+
+
+def _used(program: Program | TileProgram) -> dict[int, int]:
+    """The cells of each tile that hold weights; of one that several layers use, in the layer with the most."""
+    used: dict[int, int] = {}
+    for layer in program.layers:
+        for (tile, _, _), cells in zip(layer.tile_fills, tile_grid(layer, program.target.mxu).used.tolist(), strict=True):
+            used[tile] = max(cells, used.get(tile, 0))
+    return used
 
 
 def _left_out(program: Program | TileProgram, drawn: Sequence[int]) -> str:
@@ -109,7 +123,7 @@ def _left_out(program: Program | TileProgram, drawn: Sequence[int]) -> str:
     seen = {tile for index in drawn if len(layers[index].tile_fills) <= MOST for tile, _, _ in layers[index].tile_fills}
     names = [shown(layers[index].name, 24) for index in sorted(others[:NAMED])]
     more = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
-    which = f"the {len(drawn)} largest of {len(drawn) + len(others):,} layers"
+    which = f"the {len(drawn)} with the most of {len(drawn) + len(others):,} layers"
     return f" Drawn: {counted(len(seen), 'tile')}, of {which}; not {listed([*names, *more])}."
 
 
@@ -140,13 +154,17 @@ def places_of(layer: LayerInfo, order: Sequence[int]) -> list[int]:
     return [next(around[index]) if index in around else -1 for index in order]
 
 
-def _tiles(layer: LayerInfo, order: Sequence[int]) -> list[Tile]:
+def _tiles(layer: LayerInfo, mxu: int, order: Sequence[int]) -> list[Tile]:
     """The layer's tiles, row by row of the grid."""
     turns: list[list[int]] = [[] for _ in layer.tile_fills]
     for turn, place in enumerate(places_of(layer, order), 1):
         if place >= 0:
             turns[place].append(turn)
-    return [Tile(*fill, tuple(own)) for fill, own in zip(layer.tile_fills, turns, strict=True)]
+    grid = tile_grid(layer, mxu)
+    stack = [f"matrix {matrix + 1:,} of {grid.matrices:,} · " if grid.matrices > 1 else "" for matrix in grid.matrix.tolist()]
+    places = zip(stack, grid.first_input.tolist(), grid.first_output.tolist(), layer.tile_fills, strict=True)
+    names = [f"{name}rows {k:,}–{k + fill[1] - 1:,} and columns {n:,}–{n + fill[2] - 1:,}" for name, k, n, fill in places]
+    return [Tile(*fill, *more) for fill, *more in zip(layer.tile_fills, names, grid.used.tolist(), map(tuple, turns), strict=True)]
 
 
 def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
@@ -170,7 +188,7 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
         cells = joined([kind_rect(Kind.WEIGHTS, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
     else:
         size = cell * across, max(cell * down, 2.5 * SMALL)
-        cells = joined(_cell(tile, mxu, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, order)))
+        cells = joined(_cell(tile, mxu, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, mxu, order)))
     words = max(*(text_width(text, SMALL) for text in facts), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
     return _Part(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
@@ -186,15 +204,23 @@ def _direction(layer: LayerInfo, across: int, order: Sequence[int]) -> str:
 
 def _facts(layer: LayerInfo, mxu: int, order: Sequence[int], direction: str) -> list[str]:
     """Lines about the layer: its tiles, how often each is loaded and in which direction, and how it was blocked."""
-    used = sum(rows * columns for _, rows, columns in layer.tile_fills)
-    words = [counted(len(layer.tile_fills), "tile"), f"{percent(used, len(layer.tile_fills) * mxu * mxu)} full"]
+    grid, count = tile_grid(layer, mxu), len(layer.tile_fills)
+    words = [counted(count, "tile"), f"{percent(int(grid.used.sum()), count * mxu * mxu)} full"]
+    words += [f"{grid.matrices:,} matrices, one below the other"] if grid.matrices > 1 else []
+    words += [f"{grid.groups:,} groups with zeros between them"] if grid.groups > 1 else []
+    words += [text for text in (_loads(layer, order), direction) if text]
+    return [line for text in (", ".join(words), shown(layer.choice, 240)) for line in broken(text, SMALL, SIDE + SIDEWAYS)]
+
+
+def _loads(layer: LayerInfo, order: Sequence[int]) -> str:
+    """How often the tiles are loaded, where it isn't once each. Tiles of nothing but zeros are left out."""
     if not order:
-        words.append("kept from an earlier layer")
-    elif len(order) != len(layer.tile_fills):
-        words.append(f"loaded {number(round(len(order) / len(layer.tile_fills), 2))} times each")
-    if direction:
-        words.append(direction)
-    return [", ".join(words), *broken(shown(layer.choice, 240), SMALL, SIDE + SIDEWAYS)]
+        return "kept from an earlier layer"
+    loaded = sum(place >= 0 for place in {*places_of(layer, order)})
+    times = number(round(len(order) / max(1, loaded), 2))
+    some = f"{loaded:,} of them loaded, the others are zeros" if loaded < len(layer.tile_fills) else ""
+    often = f"loaded {times} times each in all" if times != "1" else ""
+    return ", ".join(text for text in (some, often) if text)
 
 
 def _cell(tile: Tile, mxu: int, place: int, across: int, cell: float, left: float, top: float) -> Markup:
@@ -202,9 +228,9 @@ def _cell(tile: Tile, mxu: int, place: int, across: int, cell: float, left: floa
     x, y, inner = left + column * cell, top + row * cell, cell - 2.0
     outline = tag("rect", attributes=ink_line("grid"), x=x, y=y, width=inner, height=inner)
     width, height = max(1.5, inner * tile.columns / mxu), max(1.5, inner * tile.rows / mxu)
-    used = kind_rect(Kind.WEIGHTS, x, y, width, height, stroke_width=1)
+    used = kind_rect(Kind.WEIGHTS, x, y, width, height, stroke_width=1) if tile.used else NOTHING
     turns = ", ".join(map(str, tile.turns[:8])) + (", …" if len(tile.turns) > 8 else "")
-    words = f"tile {tile.index:,} · {tile.rows} × {tile.columns} of {mxu} × {mxu} used · turn {turns or '–'}"
+    words = f"tile {tile.index:,} · {tile.name} · {percent(tile.used, mxu * mxu)} full · turn {turns or '–'}"
     turn = f"{tile.turns[0]:,}" if tile.turns else ""
     fits = cell >= SMALL + 6 and text_width(turn, SMALL) < inner - 2
     middle = _middle((width, height), inner, (text_width(turn, SMALL) + 2, SMALL + 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -9,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import counted, percent
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
+from tpucc.isa.instructions import ENGINE_OF, Engine
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import ROWS
@@ -17,7 +18,8 @@ from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
 from tpucc.values import dataclass
-from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
+from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_legend
+from tpucc.viz.charts.spans import SpanNames
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
@@ -79,28 +81,29 @@ class Lane:
     instructions: Int64
 
 
-def timeline_svg(program: Program, times: Times, until: int = 0) -> str:
+def timeline_svg(program: Program, times: Times, until: int = 0, across: float = WIDTH) -> str:
     """Lanes for host, weights, shift, matrix and activation over a common axis; the layers above, stalls hatched.
 
-    The axis ends with the program, or at the cycle `until`, if that is later.
+    The axis ends with the program, or at the cycle `until`, if that is later. The picture is `across` pixels wide.
     """
-    scale = Scale(0, max(1, times.cycles, until), LEFT, WIDTH - EDGE)
-    head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=WIDTH - 2 * EDGE)
+    scale = Scale(0, max(1, times.cycles, until), LEFT, across - EDGE)
+    head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=across - 2 * EDGE)
     top = EDGE + head.height
     names = times.causes
-    legend = stall_legend(KEY, names, EDGE, top, WIDTH - EDGE)
+    legend = matrix_legend(KEY, names, EDGE, top, across - EDGE)
     parts = [hatches(KEY, names), head.markup, legend.markup]
     top += legend.height
     parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
+    spans = SpanNames(program)
     for lane in lanes(program, times):
-        dense = _is_dense(lane, times)
-        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top, dense)]
+        dense = _is_dense(lane, times, scale)
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(spans, lane, scale, top, dense)]
         if lane.name == "matrix":
             parts.append(_stalls(times, names, scale, top, dense))
         top += LANE + LANE_GAP
     parts.append(cycle_axis(scale, top, program.target.clock_hz))
-    return picture(KEY, headline(program.title, times), WIDTH, top + 44, *parts)
+    return picture(KEY, headline(program.title, times), across, top + 44, *parts)
 
 
 def headline(name: str, times: Times) -> str:
@@ -114,7 +117,7 @@ def headline(name: str, times: Times) -> str:
 def _subtitle(program: Program, times: Times, scale: Scale) -> str:
     clock = program.target.clock_hz / 1e6
     time = duration(times.cycles / program.target.clock_hz)
-    crowded = [lane.name for lane in lanes(program, times) if _is_dense(lane, times)]
+    crowded = [lane.name for lane in lanes(program, times) if _is_dense(lane, times, scale)]
     column = counted(max(1, round(scale.worth(STRETCH))), "cycle")
     whose = f" of {', '.join(crowded)}" if len(crowded) < LANES else ""
     bars = f"a column{whose} is {column}, as high as the share of them" if crowded else "a bar is an instruction at its unit"
@@ -136,19 +139,19 @@ def lanes(program: Program, times: Times) -> Iterator[Lane]:
     yield lane("activation", Kind.VECTOR, Engine.ACTIVATION)
 
 
-def _is_dense(lane: Lane, times: Times) -> bool:
+def _is_dense(lane: Lane, times: Times, scale: Scale) -> bool:
     """Whether the lane has too many intervals for bars, the stalls of the matrix unit among them."""
     stalls = sum(len(starts) for starts, _ in times.stalls.values()) if lane.name == "matrix" else 0
-    return (len(lane.starts) + stalls) * STRETCH > WIDTH - EDGE - LEFT
+    return (len(lane.starts) + stalls) * STRETCH > scale.end - scale.start
 
 
-def _bars(program: Program, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
+def _bars(names: SpanNames, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
     back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
     if dense:
         return joined([back, *_shares(lane, scale, top)])
     bars = []
-    for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
-        words = f"{_name(program, index, lane)} · cycles {start:,}–{end:,}"
+    for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), _names(lane, names), strict=True):
+        words = f"{name} · cycles {start:,}–{end:,}"
         left, width = _extent(scale, start, end)
         bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=left, y=top, width=width, height=LANE))
     return joined([back, *bars])
@@ -160,12 +163,11 @@ def _extent(scale: Scale, start: int, end: int) -> tuple[float, float]:
     return left, right - left
 
 
-def _name(program: Program, index: int, lane: Lane) -> str:
-    if index < 0:
-        return lane.name
-    layer = int(program.layer_of[index])
-    owner = f" · {shown(program.layers[layer].name)}" if layer < len(program.layers) else ""
-    return f"{Opcode(int(program.instructions['opcode'][index])).mnemonic}{owner} · instruction {index:,}"
+def _names(lane: Lane, names: SpanNames) -> list[str]:
+    """What each bar of a lane is; those of the weight shift are the tiles in the order of their fetches."""
+    if lane.name != "shift":
+        return [names.bar(index) for index in lane.instructions.tolist()]
+    return [" · ".join(part for part in ("weight shift", names.of_fetch(number)) if part) for number in range(len(lane.starts))]
 
 
 def _shares(lane: Lane, scale: Scale, top: float) -> Iterator[Markup]:
@@ -212,9 +214,11 @@ def _stalls(times: Times, names: list[str], scale: Scale, top: float, dense: boo
 
 
 def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
-    fill, words = hatch_fill(KEY, name), title(STALLS[name].meaning)
-    spans = [_extent(scale, start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    return joined(tag("rect", words, x=left, y=top, width=width, height=LANE, fill=fill) for left, width in spans)
+    fill, parts = hatch_fill(KEY, name), []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        words, (left, width) = f"{STALLS[name].meaning} · cycles {start:,}–{end:,}", _extent(scale, start, end)
+        parts.append(tag("rect", title(words), x=left, y=top, width=width, height=LANE, fill=fill))
+    return joined(parts)
 
 
 def layer_spans(times: Times) -> list[tuple[int, int, int]]:
@@ -229,24 +233,28 @@ class Stretch:
 
     start: float
     end: float
-    layers: Mapping[str, None]
-    """Their names, by their first turn."""
-    last: str
-    """The one that has the last turn."""
+    layers: Mapping[str, int]
+    """Their names, and the cycles that are theirs here."""
     is_short: bool = False
-    """Whether there is room for the first name alone."""
+    """Whether there is room for dots alone."""
+
+    @property
+    def largest_first(self) -> list[str]:
+        return sorted(self.layers, key=lambda name: -self.layers[name])
 
     @property
     def words(self) -> str:
-        """The name of one layer; of several, the first and the last: `conv1 … fc1`, or `conv1 …`."""
-        first = next(iter(self.layers))
-        if self.is_short:
-            return f"{first} …"
-        last = self.last if self.last != first else next(reversed(list(self.layers)))
-        return f"{first} … {last}" if last != first else first
+        """The name of one layer; of several, the one with the most cycles, and dots: `conv2 …`, or `…`."""
+        name, *others = self.largest_first
+        return "…" if self.is_short else f"{name} …" if others else name
+
+    @property
+    def listed(self) -> str:
+        """All of them, the one with the most cycles first, and their cycles."""
+        return ", ".join(f"{name} {counted(self.layers[name], 'cycle')}" for name in self.largest_first)
 
     def with_next(self, other: Stretch) -> Stretch:
-        return Stretch(self.start, other.end, {**self.layers, **other.layers}, other.last)
+        return Stretch(self.start, other.end, dict(Counter(self.layers) + Counter(other.layers)))
 
 
 def stretches(
@@ -258,8 +266,7 @@ def stretches(
     """
     found: list[Stretch] = []
     for layer, start, end in layer_spans(times):
-        name = shown(program.layers[layer].name, longest)
-        turn = Stretch(place(start), place(end), {name: None}, name)
+        turn = Stretch(place(start), place(end), {shown(program.layers[layer].name, longest): end - start})
         if not found or _fits(found[-1], width) or _fits(turn, width):
             found.append(turn)
         else:
@@ -287,7 +294,7 @@ def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: fl
     """The layers' names where their time begins, waits for inputs and weights included."""
     parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
     for stretch in stretches(program, times, scale, lambda words: text_width(words, SMALL) + 8):
-        left, words = stretch.start, ", ".join(stretch.layers)
+        left, words = stretch.start, stretch.listed
         hover = tag("rect", title(words), x=left, y=top, width=stretch.end - left, height=20, fill_opacity=0)
         parts += [line(left, top, left, bottom, "grid"), label(stretch.words, left + 4, top + 14), hover]
     return joined(parts)

@@ -5,24 +5,28 @@ It is a document with `page.css` of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import resources
 
 from tpucc.diagnostics import printable
 from tpucc.runtime.comparison.compare import Comparison
+from tpucc.runtime.comparison.layer_rows import LayerRow, layer_rows
 from tpucc.runtime.comparison.pairs import Pair
 from tpucc.runtime.runtime import Runtime
+from tpucc.viz.charts.chart import WIDTH
+from tpucc.viz.charts.memory import KEY as MEMORY
 from tpucc.viz.charts.memory import memory_svg
+from tpucc.viz.charts.timeline import KEY as TIMELINE
 from tpucc.viz.charts.timeline import timeline_svg
-from tpucc.viz.comparison.tables import accounting_rows, item_rows, numbers
+from tpucc.viz.comparison.tables import accounting_rows, equal_layers, item_rows, numbers
 from tpucc.viz.document import Section, document
-from tpucc.viz.pictures import times_of
-from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.pictures import NARROW, times_of
+from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
 from tpucc.viz.terms import term
 
 MOST = 200
-"""Layers that have a row of their own."""
+"""Layers that have a row of their own where a table of all is opened."""
 SPACE = Markup("\u00a0")
 """The content of an element that has none: in HTML an empty one would not be closed."""
 EMPTY = tag("td", SPACE, class_="bars")
@@ -33,10 +37,11 @@ def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
     sides = (Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found))
     style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
     before = joined([tag("dl", joined(sides), class_="sides"), tag("p", escaped(printable(found.cause)))])
-    return document(_title(found), "a difference is B minus A", list(_sections(found, a, b)), style=style, before=before)
+    return document(headline(found), "a difference is B minus A", list(_sections(found, a, b)), style=style, before=before)
 
 
-def _title(found: Comparison) -> str:
+def headline(found: Comparison) -> str:
+    """Both cycles and the difference in a line."""
     if not found.difference:
         return f"Both take {found.cycles.a:,} cycles"
     share = f" ({100 * found.difference / found.cycles.a:+,.1f} %)" if found.cycles.a else ""
@@ -58,8 +63,8 @@ def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
     yield "rows", "Where the matrix unit's cycles go", _rows(found)
     if any(layer.cycles.difference for layer in found.layers):
         yield "layers", "Layers", _layers(found)
-    yield "timelines", "Timelines", _both(found, (a, b), _timeline)
-    yield "buffers", "Unified buffer", _both(found, (a, b), partial(_memory, max(side.program.peak_rows for side in (a, b))))
+    yield "timelines", "Timelines", _both(found, (a, b), _timeline, TIMELINE)
+    yield "buffers", "Unified buffer", _both(found, (a, b), partial(_memory, max(side.program.peak_rows for side in (a, b))), MEMORY)
     differing = [(name, pair) for name, pair in found.counts.items() if pair.difference]
     if differing:
         rows = [joined([_row_name(name), *_cells(*numbers(pair))]) for name, pair in differing]
@@ -81,19 +86,24 @@ def _row_name(name: str) -> Markup:
 
 
 def _layers(found: Comparison) -> Markup:
-    changed = [layer for layer in found.layers if layer.cycles.difference][:MOST]
-    most = max((max(layer.cycles.a, layer.cycles.b) for layer in changed), default=1)
-    rows = [
-        joined(
-            [
-                *_cells(layer.name, str(layer.line or ""), *numbers(layer.cycles, layer.only)),
-                _bars(layer.cycles, most),
-                _row_name(layer.cause),
-            ]
+    """The rows of the table at the terminal; where they stand for several layers, one for each of these opens below."""
+    rows = layer_rows(found.layers)
+    parts = [_layer_table(rows), tag("p", escaped(equal_layers(found)), class_="soft")] if equal_layers(found) else [_layer_table(rows)]
+    changed = [layer for layer in found.layers if layer.cycles.difference]
+    if len(rows) < len(changed):
+        words = (
+            f"each of the {len(changed):,}" if len(changed) <= MOST else f"the {MOST:,} with the largest differences, of {len(changed):,}"
         )
-        for layer in changed
-    ]
-    return _table(("layer", "line", "A", "B", "difference", "", "mostly"), rows)
+        parts.append(tag("details", tag("summary", escaped(words)), _layer_table([LayerRow((layer,)) for layer in changed[:MOST]])))
+    return joined(parts)
+
+
+def _layer_table(rows: Sequence[LayerRow]) -> Markup:
+    most = max(max(row.cycles.a, row.cycles.b) for row in rows)
+    shown = (
+        joined([*_cells(row.name, row.line, *numbers(row.cycles, row.only)), _bars(row.cycles, most), _row_name(row.cause)]) for row in rows
+    )
+    return _table(("layer", "line", "A", "B", "difference", "", "mostly"), shown)
 
 
 def _table(head: Iterable[str], rows: Iterable[Markup]) -> Markup:
@@ -117,26 +127,26 @@ def _bars(pair: Pair, most: int) -> Markup:
     return tag("td", joined(bars), class_="bars")
 
 
-def _both(found: Comparison, sides: tuple[Runtime, Runtime], draw: Callable[[Runtime, float], str]) -> Markup:
-    """A picture of each side, on an axis of the same seconds."""
+def _both(found: Comparison, sides: tuple[Runtime, Runtime], draw: Callable[[Runtime, float, float], str], key: str) -> Markup:
+    """A picture of each side, on an axis of the same seconds, and another for narrow windows."""
     seconds = max(side.stats["seconds"] for side in sides)
     parts = []
     for side, (letter, name) in zip(sides, _named(found), strict=True):
-        picture = draw(side, seconds)
+        pictures = inlined(draw(side, seconds, WIDTH)), inlined(beside(draw(side, seconds, NARROW), key))
         parts += [
             tag("h3", _key(letter), escaped(f"{letter}: {printable(name)}")),
-            tag("div", inlined(picture), class_="chart", tabindex=0),
+            tag("div", *pictures, class_="chart", tabindex=0),
         ]
     return joined(parts)
 
 
-def _timeline(runtime: Runtime, seconds: float) -> str:
-    return timeline_svg(runtime.program, times_of(runtime), _cycles(runtime, seconds))
+def _timeline(runtime: Runtime, seconds: float, width: float) -> str:
+    return timeline_svg(runtime.program, times_of(runtime), _cycles(runtime, seconds), width)
 
 
-def _memory(rows: int, runtime: Runtime, seconds: float) -> str:
+def _memory(rows: int, runtime: Runtime, seconds: float, width: float) -> str:
     times = runtime.timeline
-    return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds), rows)
+    return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds), rows, width)
 
 
 def _cycles(runtime: Runtime, seconds: float) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tpucc.diagnostics import counted, printable
 from tpucc.runtime.comparison.compare import Comparison
-from tpucc.runtime.comparison.layers import LayerDifference, largest_row
+from tpucc.runtime.comparison.layer_rows import layer_rows
 from tpucc.runtime.comparison.pairs import Pair, together
 from tpucc.sim.accounting import NON_MATRIX, ROWS
 from tpucc.viz.tables import BREAKDOWN, table, wrapped
-
-MOST = 20
-"""Layers that have a row of their own. More are shown line by line of the source."""
 
 
 def comparison_table(found: Comparison) -> str:
@@ -43,32 +40,18 @@ def item_rows(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _layers(found: Comparison) -> str:
-    changed = [layer for layer in found.layers if layer.cycles.difference]
-    if not changed:
+    rows = layer_rows(found.layers)
+    if not rows:
         return ""
-    rows = list(map(_layer, changed) if len(changed) <= MOST else _by_line(changed))
-    equal = len(found.layers) - len(changed)
-    note = f"\n{counted(equal, 'layer')} {'takes' if equal == 1 else 'take'} as many cycles in both" if equal else ""
-    return table(("layer", "line", "A", "B", "difference", "mostly"), rows) + note
+    note = equal_layers(found)
+    cells = [(row.name, row.line, *numbers(row.cycles, row.only), row.cause) for row in rows]
+    return table(("layer", "line", "A", "B", "difference", "mostly"), cells) + (f"\n{note}" if note else "")
 
 
-def _layer(layer: LayerDifference) -> tuple[str, ...]:
-    return layer.name, str(layer.line or ""), *numbers(layer.cycles, layer.only), layer.cause
-
-
-def _by_line(layers: Sequence[LayerDifference]) -> Iterator[tuple[str, ...]]:
-    """The layers of each line of the source together; the `MOST` lines with the largest differences have rows of their own."""
-    lines: dict[int, list[LayerDifference]] = {}
-    for layer in layers:
-        lines.setdefault(layer.line, []).append(layer)
-    sums = sorted(
-        ((line, own, together([layer.cycles for layer in own])) for line, own in lines.items()), key=lambda row: -abs(row[2].difference)
-    )
-    for line, own, cycles in sums[:MOST]:
-        name = f"{own[0].name} and {len(own) - 1:,} more" if len(own) > 1 else own[0].name
-        yield name, str(line or ""), *numbers(cycles), largest_row(own)
-    if others := [layer for _, own, _ in sums[MOST:] for layer in own]:
-        yield f"{len(others):,} more", "", *numbers(together([layer.cycles for layer in others])), largest_row(others)
+def equal_layers(found: Comparison) -> str:
+    """How many layers have no row."""
+    equal = sum(not layer.cycles.difference for layer in found.layers)
+    return f"{counted(equal, 'layer')} {'takes' if equal == 1 else 'take'} as many cycles in both" if equal else ""
 
 
 def _counts(found: Comparison) -> str:

@@ -15,11 +15,11 @@ from itertools import takewhile
 from tpucc.diagnostics import counted
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, layers_of, repeated
+from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
 
 READABLE = 200
 """Boxes that a picture may have, small ones not counted."""
-LARGEST = (1000.0, 1400.0)
+LARGEST = (800.0, 1400.0)
 """Width and height in pixels that a picture may have; what is larger is collapsed."""
 SIZES = (100, 60, 40, 28, 20, 14, 10, 7, 5, 3)
 """Boxes that a picture may have, tried one after the other."""
@@ -27,6 +27,8 @@ MOST_WORK = 2500
 """`Diagram.work` of a picture that may be laid out: Graphviz takes less than a second for it."""
 DENSE = 0.6
 """The part of a picture that boxes and labels may fill."""
+SHORT = 18
+"""Letters of a name in a picture that has no room for longer ones."""
 ENOUGH = 8
 """Boxes that a picture should have, if its calls can be told apart further."""
 
@@ -60,15 +62,28 @@ def collapse(diagram: Diagram, readable: int = READABLE) -> Collapsed:
 
 
 def sized(diagram: Diagram, most: int = SIZES[0]) -> Iterator[Collapsed]:
-    """The diagram as it is, if it has at most `most` boxes, and ever more collapsed; what can't fit into `LARGEST` is left out."""
-    before, found = -1, None
+    """The diagram as it is, if it has at most `most` boxes, and ever more collapsed, each time with short names if there are long ones;
+    what can't fit into `LARGEST` is left out."""
+    before, left = -1, None
     for readable in (size for size in SIZES if size <= most):
         found = collapse(diagram, readable)
-        if len(found.diagram.boxes) != before and _may_fit(found.diagram):
-            yield found
-            before, found = len(found.diagram.boxes), None
-    if found is not None and len(found.diagram.boxes) != before:
-        yield found
+        if len(found.diagram.boxes) == before:
+            continue
+        *longer, left = _by_names(found)
+        fitting = [each for each in (*longer, left) if _may_fit(each.diagram)]
+        yield from fitting
+        if fitting:
+            before, left = len(found.diagram.boxes), None
+    if left is not None:
+        yield left
+
+
+def _by_names(found: Collapsed) -> Iterator[Collapsed]:
+    """The diagram with its names as they are, and with short ones if that makes boxes smaller."""
+    yield found
+    boxes = tuple(replace(box, letters=SHORT) for box in found.diagram.boxes)
+    if any(own.texts != box.texts for own, box in zip(boxes, found.diagram.boxes, strict=True)):
+        yield replace(found, diagram=replace(found.diagram, boxes=boxes))
 
 
 def _may_fit(diagram: Diagram) -> bool:
@@ -89,7 +104,7 @@ def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[G
     if not usable:
         ways = [way for way in [*ways, repeated(diagram, layers)] if len(way.groups) > 1 or way.repeats]
         way = min(ways, key=lambda way: len(way.groups), default=layers)
-        return _stretches(way.groups, readable), way
+        return _stretches(diagram, way.groups, readable), way
     way = next((way for way in usable if len(way.groups) >= ENOUGH), max(usable, key=lambda way: len(way.groups)))
     return [[group] for group in way.groups], way
 
@@ -100,11 +115,18 @@ def _stubs(diagram: Diagram, inner: Group) -> tuple[Group, Group]:
     return [index for index in stubs if index < inner[-1]], [index for index in stubs if index > inner[-1]]
 
 
-def _stretches(groups: list[Group], readable: int) -> list[list[Group]]:
-    """At most `readable` stretches of groups, all about equally long."""
-    count = min(readable, len(groups))
-    bounds = [len(groups) * i // count for i in range(count + 1)]
-    return [groups[a:b] for a, b in itertools.pairwise(bounds)]
+def _stretches(diagram: Diagram, groups: list[Group], readable: int) -> list[list[Group]]:
+    """At most `readable` stretches of groups, all about equally long. None has groups inside and outside a frame, unless the program goes
+    in and out so often that there would be more."""
+    parts = [list(part) for _, part in itertools.groupby(groups, lambda group: frames_of(diagram, group))]
+    if len(parts) > readable:
+        parts = [groups]
+    more = min(readable, len(groups)) - len(parts)
+    each = max(1, len(groups) - len(parts))
+    ends = [0, *itertools.accumulate(len(part) - 1 for part in parts)]
+    counts = [1 + more * end // each - more * begin // each for begin, end in itertools.pairwise(ends)]
+    bounds = [[len(part) * i // count for i in range(count + 1)] for part, count in zip(parts, counts, strict=True)]
+    return [part[a:b] for part, own in zip(parts, bounds, strict=True) for a, b in itertools.pairwise(own)]
 
 
 def _joined(diagram: Diagram, stretches: list[list[Group]], way: Way) -> Collapsed:

@@ -9,7 +9,7 @@ from functools import cached_property
 from tpucc.diagnostics import Origin
 from tpucc.values import dataclass
 from tpucc.viz.palette import Kind, in_order
-from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
+from tpucc.viz.text import LINE_HEIGHT, MAX_NAME, NORMAL, SMALL, shown, text_width
 
 PADDING_X, PADDING_Y = 12.0, 7.0
 MIN_WIDTH = 56.0
@@ -25,7 +25,7 @@ class Box:
     `beside` is the box (an index) that a small one, for weights, stands beside, or -1. `signature` is equal for boxes that do the same
     to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture. `name` is what lists
     call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to. `layers` are the
-    names of the program's layers that it stands for, where it stands for whole ones.
+    names of the program's layers that it stands for, where it stands for whole ones. Names in its texts have at most `letters`.
     """
 
     title: str
@@ -39,6 +39,7 @@ class Box:
     name: str = ""
     outside: bool = False
     layers: tuple[str, ...] = ()
+    letters: int = MAX_NAME
 
     @property
     def called(self) -> str:
@@ -61,7 +62,10 @@ class Box:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return (shown(self.title), *map(shown, self.details))
+        return tuple(shown(self._shortened(text)) for text in (self.title, *self.details))
+
+    def _shortened(self, text: str) -> str:
+        return text if self.letters >= MAX_NAME else " ".join(shown(word, self.letters) for word in text.split(" "))
 
     @property
     def size(self) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from html import escape
 import graphviz
 
 from tpucc.viz.diagrams.diagram import Diagram, Edge
+from tpucc.viz.heading import titled
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
@@ -23,7 +24,7 @@ FONTS = "Helvetica,Arial,sans-serif"
 
 def dot_source(diagram: Diagram) -> str:
     """The diagram in DOT. Box i is the node `n<i>`, edge i has the id `<key>-e<i>`, cluster i is `cluster_<i>`."""
-    graph = graphviz.Digraph(graphviz.escape(shown(diagram.title, 200)))
+    graph = graphviz.Digraph(graphviz.escape(titled(diagram.title)))
     graph.attr("graph", label=_heading(diagram), labelloc="t", labeljust="l", fontname=FONTS, fontsize=f"{NORMAL:g}")
     direction = {"rankdir": "LR", "ranksep": "0.12"} if diagram.horizontal else {"rankdir": "TB", "ranksep": "0.3"}
     graph.attr("graph", nodesep="0.22", nslimit="4", mclimit="2", **direction)
@@ -106,14 +107,14 @@ def _sized(texts: tuple[str, ...], width: float, height: float) -> str:
 
 def _heading(diagram: Diagram) -> str:
     """Title, subtitle and legend, as the graph's own label, of a size that doesn't depend on fonts."""
-    rows = [f"<b>{escaped(shown(diagram.title, 200))}</b>"]
+    rows = [f"<b>{escaped(titled(diagram.title))}</b>"]
     rows += [escaped(shown(diagram.subtitle, 300))] if diagram.subtitle else []
     span = f' colspan="{max(1, len(diagram.kinds))}" align="left"'
     lines = "".join(f"<tr><td{span}>{row}</td></tr>" for row in rows)
     cells = "".join(_legend_cell(kind) for kind in diagram.kinds)
     legend = f"<tr>{cells}</tr>" if cells else ""
     width = max(
-        text_width(shown(diagram.title, 200), NORMAL, bold=True),
+        text_width(titled(diagram.title), NORMAL, bold=True),
         text_width(shown(diagram.subtitle, 300), NORMAL),
         sum(text_width(KINDS[kind].meaning, NORMAL) + PADDING for kind in diagram.kinds),
     )

@@ -74,6 +74,12 @@ def layers_of(diagram: Diagram, inner: Group) -> Way:
     return Way([found[last] for last in sorted(found)])
 
 
+def frames_of(diagram: Diagram, group: Group) -> set[int]:
+    """The frames that the boxes of a group are in, -1 for none; a layer is no frame."""
+    clusters = (diagram.boxes[index].cluster for index in group)
+    return {-1 if cluster >= 0 and diagram.clusters[cluster].layer else cluster for cluster in clusters}
+
+
 def by_calls(diagram: Diagram, layers: Way) -> list[Way]:
     """For each depth of calls, from the outermost on: neighbouring layers of one call as one group, and runs of equal groups as one.
 
@@ -114,10 +120,13 @@ def _common_chain(diagram: Diagram, layer: Group) -> Chain:
 
 
 def _called(diagram: Diagram, layers: list[Group], chains: Sequence[Chain], outer: Set[Chain], depth: int) -> Way:
-    """The layers in groups by the calls up to this depth."""
+    """The layers in groups by the calls up to this depth. Where there is one frame, a call that goes into it or out of it is taken apart
+    there."""
     way = Way([], made=Counter(_chain_of(diagram, index)[:depth] for layer in layers for index in layer))
     keys = [chain[:depth] if len(chain) >= depth or chain not in outer else () for chain in chains]
-    for key, found in groupby(range(len(layers)), lambda place: keys[place] or place):
+    framed = sum(not cluster.layer for cluster in diagram.clusters) == 1
+    frames = [frames_of(diagram, layer) if framed else set() for layer in layers]
+    for (key, _), found in groupby(range(len(layers)), lambda place: (keys[place] or place, frames[place])):
         places = list(found)
         own = [layers[place] for place in places]
         again = isinstance(key, tuple) and _made_again(diagram, own, [chains[place] for place in places], key)

@@ -5,6 +5,7 @@ Coordinates are pixels, y down. Graphviz gives the same types; what paints them 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -32,9 +33,24 @@ class Route:
         """The space of the route and its label."""
         return hull([*([self.label] if self.label else []), *(Rect(x, y, x, y) for x, y in self.points)])
 
+    def spots(self) -> list[Rect]:
+        """Small rectangles along the way, and its label."""
+        found = [self.label] if self.label else []
+        for start in range(0, len(self.points) - 1, 3):
+            curve = self.points[start : start + 4]
+            pieces = 1 + int(math.dist(curve[0], curve[3]) / PIECE)
+            found += [centred(*at(curve, step / pieces), (PIECE, PIECE)) for step in range(pieces + 1)]
+        return found
+
     def moved(self, dx: float, dy: float) -> Route:
         points = tuple((x + dx, y + dy) for x, y in self.points)
         return replace(self, points=points, label=self.label.moved(dx, dy) if self.label else None)
+
+
+def at(curve: Sequence[Point], t: float) -> Point:
+    """The point of a cubic Bézier curve at its parameter `t`."""
+    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
+    return sum(w * x for w, (x, _) in zip(weights, curve, strict=True)), sum(w * y for w, (_, y) in zip(weights, curve, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +78,8 @@ def straight(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(chain)
 
 
+PIECE = 4.0
+"""A route is looked at in pieces of about so many pixels."""
 GAP, MARGIN, HEADROOM = 14.0, 12.0, 22.0
 SWEEPS = 7
 
@@ -116,7 +134,7 @@ class _Layered:
     def _way(self, edge: Edge) -> list[_Item]:
         """The items that an edge connects: its tail, a place on each level between, the last with the label, and its head."""
         between = range(2 * self.diagram.ranks[edge.tail] + 1, 2 * self.diagram.ranks[edge.head])
-        passed = [_Item(0, 0, 0) for _ in between[1:]] + [_Item(0, *self.turned(edge.size))]
+        passed = [_Item(0, 0, 0) for _ in between[1:]] + [_Item(0, *self.turned(edge.size)) for _ in between[:1]]
         for level, item in zip(between, passed, strict=True):
             self.levels[level].append(item)
         way = [self.items[edge.tail], *passed, self.items[edge.head]]

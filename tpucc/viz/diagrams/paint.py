@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
-from tpucc.viz.diagrams.layout import Layout, Route
-from tpucc.viz.heading import EDGE, HALO, RADIUS, Heading, heading
+from tpucc.viz.diagrams.layout import Frame, Layout, Route
+from tpucc.viz.heading import EDGE, HALO, LEAST, RADIUS, Heading, heading
 from tpucc.viz.palette import ink_fill, ink_line
 from tpucc.viz.rect import Point, Rect, hull
 from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, kind_rect, label, number_text, picture, tag, title
-from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
 ARROW = 8.0
 
 
-def painted(diagram: Diagram, layout: Layout) -> str:
-    """The whole picture as SVG."""
-    area, head = _parts(diagram, layout)
+def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
+    """The whole picture as SVG. Its heading is at least `least` wide."""
+    area, head = _parts(diagram, layout, least)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     routes = joined(_route(diagram, route) for route in layout.routes)
-    names = joined(_frame_name(diagram, frame.cluster, frame.rect) for frame in layout.frames)
+    taken = [*layout.boxes, *(spot for route in layout.routes for spot in route.spots())]
+    names = joined(_frame_name(diagram, frame, taken) for frame in layout.frames)
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
-    width, height = extent(diagram, layout)
+    width, height = _size(area, head)
     dx = (width - (area.width)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
     dy = EDGE + head.height - area.top
     body = tag("g", frames, routes, names, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
@@ -33,16 +36,19 @@ def painted(diagram: Diagram, layout: Layout) -> str:
 
 
 def extent(diagram: Diagram, layout: Layout) -> Point:
-    """The width and the height of the picture."""
-    area, head = _parts(diagram, layout)
+    """The width and the height of the picture, whatever its title: as if that had one line, which is no wider than the rest."""
+    return _size(*_parts(replace(diagram, title="title"), layout))
+
+
+def _size(area: Rect, head: Heading) -> Point:
     return max(head.width, area.width) + 2 * EDGE, head.height + area.height + 2 * EDGE
 
 
-def _parts(diagram: Diagram, layout: Layout) -> tuple[Rect, Heading]:
+def _parts(diagram: Diagram, layout: Layout, least: float = LEAST) -> tuple[Rect, Heading]:
     """The space that the layout takes, and what stands above it."""
     area = hull([*layout.boxes, *(frame.rect for frame in layout.frames), *(route.area for route in layout.routes)])
     quantised = any(edge.quantised for edge in diagram.edges)
-    return area, heading(diagram.title, diagram.subtitle, diagram.kinds, quantised, area.width, LARGEST[0] - 2 * EDGE)
+    return area, heading(diagram.title, diagram.subtitle, diagram.kinds, quantised, area.width, LARGEST[0] - 2 * EDGE, least)
 
 
 def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
@@ -51,9 +57,15 @@ def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
     return tag("g", back, edge, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
 
 
-def _frame_name(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
-    """A long name reaches below the arrow that enters the frame: it is drawn over it."""
-    return label(shown(diagram.clusters[cluster].label), rect.left + 9, rect.top + 16, SMALL, "soft", "start", font_weight="bold", **HALO)
+def _frame_name(diagram: Diagram, frame: Frame, taken: Sequence[Rect]) -> Markup:
+    """In the corner of the frame where the least is, at the upper left if that is free. A long name may reach below an arrow, and is drawn
+    over it."""
+    words = shown(diagram.clusters[frame.cluster].label)
+    width, rect = text_width(words, SMALL, bold=True), frame.rect
+    corners = [(x, y) for y in (rect.top + 16, rect.bottom - 7) for x in (rect.left + 9, max(rect.left + 9, rect.right - 9 - width))]
+    places = [Rect(x, y - SMALL, x + width, y + 3) for x, y in corners]
+    x, y = corners[min(range(len(places)), key=lambda corner: sum(map(places[corner].meets, taken)))]
+    return label(words, x, y, SMALL, "soft", "start", font_weight="bold", **HALO)
 
 
 def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:

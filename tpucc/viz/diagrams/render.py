@@ -29,6 +29,8 @@ from tpucc.viz.rect import Point
 
 VARIABLE = "TPUCC_DOT"
 BUILT_IN = "built-in layout"
+NARROW = 240.0
+"""The least width of a heading beside another picture."""
 PATIENCE = 300.0
 """Seconds after which a renderer is taken to hang. What it gets is bounded in size instead, so that the same picture comes of it however
 busy the machine is: a page's diagrams take less than a second."""
@@ -131,9 +133,9 @@ def render_all(diagrams: Sequence[Diagram], patience: float = PATIENCE) -> list[
 
 
 def drawn_as_they_are(diagrams: Sequence[Diagram], patience: float = PATIENCE) -> list[str]:
-    """The diagrams as SVG, whatever their size."""
+    """The diagrams as SVG, whatever their size, with headings no wider than `NARROW` where they are narrow themselves."""
     laid = _laid_out(diagrams, patience)
-    return [painted(diagram, wrapped(diagram, each.layout)) for diagram, each in zip(diagrams, laid, strict=True)]
+    return [painted(diagram, wrapped(diagram, each.layout), NARROW) for diagram, each in zip(diagrams, laid, strict=True)]
 
 
 def _fits(size: Point) -> bool:

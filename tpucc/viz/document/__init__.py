@@ -7,9 +7,10 @@ are written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata, resources
+from importlib import resources
 from string import Template
 
+import tpucc
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 
@@ -30,7 +31,7 @@ def document(
     """The page as HTML. `style` and `script` are what it has of its own; `before` stands above the sections, `after` behind all."""
     folder = resources.files(__package__)
     return Template(folder.joinpath("document.html").read_text("utf-8")).substitute(
-        version=escaped(metadata.version("tpucc")),
+        version=escaped(tpucc.__version__),
         theme=theme(),
         style="\n".join([picture_rules(), folder.joinpath("document.css").read_text("utf-8"), style]),
         title=escaped(title),

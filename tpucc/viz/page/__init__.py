@@ -23,7 +23,7 @@ from tpucc.viz.page.nesting import calls_of, definition, line_of_def
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
-from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
 from tpucc.viz.text import shown
 
 __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page", "script"]
@@ -47,7 +47,7 @@ def page(given: PageInput) -> str:
         theme=theme(),
         style=picture_rules() + "\n" + "".join(folder.joinpath(name).read_text("utf-8") for name in ("page.css", "machine.css")),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
-        facts=escaped(" · ".join(_facts(given))),
+        facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
         source=_source(given),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
@@ -91,7 +91,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
 
 def _picture(picture: Picture) -> Markup:
     kind = "picture" if picture.boxes else "picture chart"
-    narrow = inlined(picture.narrow.replace(f'id="{picture.name}"', f'id="{picture.name}-narrow"', 1)) if picture.narrow else Markup("")
+    narrow = inlined(beside(picture.narrow, picture.name)) if picture.narrow else Markup("")
     return tag("div", inlined(picture.svg), narrow, class_=f"{kind} has-narrow" if narrow else kind, tabindex=0)
 
 

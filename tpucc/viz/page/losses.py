@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import percent, printable
 from tpucc.layers.error import LayerError
-from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, lowest, worst
+from tpucc.viz.charts.errors import MOST, decibels, facts, headline, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import number, shown
 
-HEADS = ("value", "line", "", "as it runs", "alone", "scale", "saturates")
+HEADS = ("value", "line", "", "own SNR, as it runs", "own SNR, alone", "scale", "saturates")
+"""The ratios are of calibration rows. `tpucc profile --error` has those of labelled rows where there are some, under other names."""
 
 
 def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
@@ -20,7 +21,7 @@ def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
     drawn = worst(errors, MOST)
     finite = [ratio for error in drawn for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
     body = table(HEADS, [_row(error, max([10.0, *finite])) for error in drawn], class_="losses")
-    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
+    return joined([_lead(headline(name, errors)), _soft(reading(errors)), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
 
 
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
@@ -29,7 +30,12 @@ def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
     pictures = [inlined(histogram_svg(error, f"histogram-{place}")) for place, error in enumerate(drawn)]
     cells = joined(tag("div", drawing, data_layers=_layer(error)) for drawing, error in zip(pictures, drawn, strict=True))
     return joined(
-        [_lead(histograms_headline(name, errors)), _soft(READING), tag("div", cells, class_="cells"), _soft(lowest(errors, drawn))]
+        [
+            _lead(histograms_headline(name, errors)),
+            _soft(f"{READING} {measured_on(errors)}"),
+            tag("div", cells, class_="cells"),
+            _soft(lowest(errors, drawn)),
+        ]
     )
 
 

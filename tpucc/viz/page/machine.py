@@ -189,8 +189,8 @@ def _left_out(program: Program, recording: Recording | None) -> str:
     if steps == count:
         which = f"of all {counted(count, 'instruction')}"
     elif steps == last - first + 1:
-        which = f"of instructions {first:,} to {last:,} of {count:,}; {command} has others"
+        which = f"of instructions {first:,} to {last:,} of {count:,}; others: {command}"
     else:
-        which = f"of the first {FIRST} instructions and the first {EACH} of each layer, {steps:,} of {count:,}; {command} has others"
-    parts = f"The page has the first {ROWS} rows of each operand, of each row the first lanes, of each tile a corner."
+        which = f"of the first {FIRST} instructions and {EACH} of each layer, {steps:,} of {count:,}; others: {command}"
+    parts = f"Of each operand {ROWS} rows, of each row the first lanes, of each tile a corner."
     return f"Values on {printable(recording.origin)}, {which}. {parts}"

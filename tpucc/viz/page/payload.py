@@ -15,7 +15,8 @@ from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
-from tpucc.isa.program import Program
+from tpucc.isa.program import LayerInfo, Program
+from tpucc.isa.tilegrid import tile_grid
 from tpucc.layers.error import LayerError
 from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import STALLS
@@ -33,7 +34,7 @@ from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.statistics import LayerStatistics
-from tpucc.viz.terms import GLOSSARY, SPOKEN, lanes
+from tpucc.viz.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.viz.text import number, shown
 
 SWITCH = 128
@@ -50,7 +51,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "lines": source_lines(program.source_text),
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),
-        "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"]},
+        "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"], "colours": COLOURS},
         "spoken": {word: GLOSSARY[word] for word in SPOKEN},
         "layers": _layers(given, origins),
         "calls": _calls(program),
@@ -68,6 +69,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "box_layers": _box_layers(given),
+        "beside": {name: [box.beside for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),
         "rewrites": [{"stage": each.rewrite.stage, "alike": each.rewrite.alike} for each in given.rewritings],
@@ -100,7 +102,7 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "kind": printable(layer.kind),
             "origin": origins.number(layer.origin),
             "weights": layer.weights,
-            "fills": layer.tile_fills,
+            **_tiles(layer, given.program.target.mxu),
             "choice": printable(layer.choice),
             "cycles": counts.cycles,
             "spent": _spent(counts),
@@ -109,6 +111,13 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
         }
         for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:
+    """The layer's tiles, each with its rows, columns and the cells that hold weights; of how many matrices, in how many groups."""
+    grid = tile_grid(layer, mxu)
+    fills = [(*fill, used) for fill, used in zip(layer.tile_fills, grid.used.tolist(), strict=True)]
+    return {"fills": fills, "matrices": grid.matrices, "groups": grid.groups}
 
 
 def _spent(layer: LayerStatistics) -> list[int]:

@@ -20,8 +20,14 @@
   const textOf = (point, column) => {
     const value = valueOf(point, column);
     if (value === null) return "";
-    return typeof value === "number" ? value.toLocaleString("en", { maximumSignificantDigits: 6 }) : value;
+    if (typeof value !== "number") return value;
+    if (Number.isInteger(value)) return value.toLocaleString("en");
+    const tiny = value !== 0 && Math.abs(value) < 1e-3;
+    return tiny ? Number(value.toPrecision(6)).toExponential() : value.toLocaleString("en", { maximumSignificantDigits: 6 });
   };
+
+  /** The attributes of a column's cells: names and sentences stand on the left. */
+  const looks = (column) => (shared.includes(column) ? { class: "text" } : {});
 
   function element(name, text, attributes = {}) {
     const made = document.createElement(name);
@@ -97,7 +103,7 @@
   }
 
   function head(column) {
-    const cell = element("th", "", sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {});
+    const cell = element("th", "", { ...looks(column), ...(sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {}) });
     const sign = sorted.column === column ? (sorted.down ? " ▾" : " ▴") : "";
     const button = element("button", columns[column] + sign, { type: "button" });
     button.addEventListener("click", () => {
@@ -116,7 +122,7 @@
       const row = element("tr", "", { id: `row-${point}` });
       const first = element("td");
       first.append(element("a", point.toLocaleString("en"), { href: `#point=${point}` }));
-      row.append(first, ...shown.map((column) => element("td", textOf(point, column))));
+      row.append(first, ...shown.map((column) => element("td", textOf(point, column), looks(column))));
       return row;
     });
     body.replaceChildren(top, ...lines);

@@ -17,6 +17,9 @@ from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.steps import StepPicture, step_picture
 from tpucc.viz.training.page import training_page
 
+WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
+"""The files of a training."""
+
 
 def training_files(session: Session) -> dict[str, bytes]:
     """The files that `tpucc train` writes, as bytes by name: the same for the same training, wherever and whenever it runs."""

@@ -6,9 +6,10 @@ It is a document with `page.css` and `page.js` of its own. Nothing in it depends
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import metadata, resources
+from importlib import resources
 from typing import Any
 
+import tpucc
 from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Node
 from tpucc.ir.literals import DataWriter
@@ -239,7 +240,7 @@ def _settings(session: Session) -> Markup:
         f"{name} {number(value) if isinstance(value, float) else value}" for name, value in pairs["optimizer"].items()
     )
     rows = [row(map(escaped, (key, printable(str(value))))) for key, value in pairs.items()]
-    footer = tag("p", escaped(f"Written by tpucc {metadata.version('tpucc')}."), class_="footer")
+    footer = tag("p", escaped(f"Written by tpucc {tpucc.__version__}."), class_="footer")
     return joined([table((), rows, class_="settings"), footer])
 
 

@@ -78,7 +78,7 @@ const axis = (() => {
     context.restore();
   }
 
-  /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */
+  /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program and holds what was held before it. */
   function handled(canvas, timeAt, inside, upwards) {
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -91,8 +91,13 @@ const axis = (() => {
       show(start - moved, end - moved);
       upwards?.drag(other, dy);
     });
-    canvas.addEventListener("click", (event) => dragged() && event.stopImmediatePropagation());
+    let held = null;
+    canvas.addEventListener("click", (event) => {
+      if (dragged() || event.detail > 1) event.stopImmediatePropagation();
+      else held = selection.held();
+    });
     canvas.addEventListener("dblclick", () => {
+      selection.hold(held, "timeline");
       upwards?.all();
       show(whole.from, whole.to);
     });

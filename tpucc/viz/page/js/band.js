@@ -81,7 +81,10 @@ const band = (() => {
   /** The names of a box, the longest first: of a layer its own and the ends of it, of a call its step or what its layers' names begin with. */
   function names({ row, stretches: own }) {
     const [{ key }] = own;
-    if (own.length > 1) return [counted(row, new Set(own.map((stretch) => stretch.key)).size)];
+    if (own.length > 1) {
+      const count = new Set(own.map((stretch) => stretch.key)).size;
+      return [counted(row, count), `${words.number(count)} ×`];
+    }
     if (!isLayers(row)) {
       const [common, step] = [commons(key), calls.step[key]];
       if (common) return [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)];

@@ -137,7 +137,7 @@ const buffer = (() => {
     const meanings = model.terms;
     const number = (rows) => `${words.counted(rows, "row")} (${words.percent(rows, whole)})`;
     const parts = peak === bound ? ["peak = ", "lower bound", ` ${number(peak)}`] : [`peak ${number(peak)}, `, "lower bound", ` ${number(bound)}`];
-    return [tips.word("unified buffer", meanings["unified buffer"]), ": ", parts[0], tips.word(parts[1], meanings[parts[1]]), parts[2]];
+    return [tips.word("unified buffer", meanings["unified buffer"]), ": ", parts[0], tips.word(parts[1], meanings[parts[1]]), parts[2], " · ", tips.word("colours", meanings.colours)];
   }
 
   function under(event) {

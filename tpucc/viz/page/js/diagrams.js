@@ -55,11 +55,12 @@ const diagrams = (() => {
 
     light(chosen, lit) {
       this.svg.classList.toggle("some", lit !== null && !lit.idle);
-      model.diagrams[this.shown].forEach((origins, id) => {
+      model.diagrams[this.shown].forEach((_, id) => {
         const box = document.getElementById(`${this.shown}-b${id}`);
         if (!box) return;
-        box.classList.toggle("lit", lit !== null && origins.some((origin) => lit.origins.has(origin)));
-        box.classList.toggle("held", selection.same(chosen, { kind: "box", diagram: this.shown, id }));
+        const own = { kind: "box", diagram: this.shown, id };
+        box.classList.toggle("lit", lit !== null && links.isLit(own, lit));
+        box.classList.toggle("held", selection.same(chosen, own));
       });
     }
 

@@ -20,9 +20,9 @@ const keyboard = (() => {
     { keys: ["k", "p"], does: "the one before", run: () => move(-1) },
     ...views.names.slice(0, 9).map((name, index) => ({ keys: [String(index + 1)], does: document.getElementById(`tab-${name}`).textContent, run: () => views.turn(name) })),
     { keys: ["[", "]"], does: "the pass before, the next pass", run: (event) => passes.move(event.key === "]" ? 1 : -1) },
-    { keys: ["+", "="], shown: "+", does: "zoom in: time, or the diagram that is shown", run: () => zoom(1) },
+    { keys: ["+", "="], shown: "+", does: "zoom in: the diagram that is shown; time, if there is none or the timeline has the focus", run: () => zoom(1) },
     { keys: ["-"], does: "zoom out", run: () => zoom(-1) },
-    { keys: ["0"], does: "all of it", run: () => (diagrams.zoom(views.current()) ? diagrams.zoom(views.current()).fit() : axis.all()) },
+    { keys: ["0"], does: "all of it", run: () => (diagram() ? diagram().fit() : axis.all()) },
     { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
     ...machinePlayer.keys,
     { keys: ["t"], does: "light or dark", run: () => theme() },
@@ -34,9 +34,11 @@ const keyboard = (() => {
     else diagrams.leave(views.current());
   }
 
+  /** The zoom of the diagram that is shown; nothing while the timeline or the buffer has the focus. */
+  const diagram = () => (document.activeElement?.closest("#time") ? null : diagrams.zoom(views.current()));
+
   function zoom(steps) {
-    const diagram = diagrams.zoom(views.current());
-    if (diagram) diagram.by(steps);
+    if (diagram()) diagram().by(steps);
     else axis.zoom(steps);
   }
 
@@ -69,7 +71,7 @@ const keyboard = (() => {
     const rows = keys.map((entry) => dom.make("tr", {}, dom.make("td", {}, entry.shown ?? entry.keys.join(" ")), dom.make("td", {}, entry.does)));
     const mouse = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all; on the buffer, Alt and the wheel zoom the rows. The lines between panes can be dragged, or moved with arrow keys. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
     const close = dom.make("button", { click: () => dialog.close() }, "close");
-    dialog.replaceChildren(dom.make("table", {}, ...rows), dom.make("p", {}, mouse), close);
+    dialog.replaceChildren(close, dom.make("table", {}, ...rows), dom.make("p", {}, mouse)); // what has the focus is scrolled to: the first lines are beside it
   }
 
   function start() {

@@ -68,12 +68,24 @@ const links = (() => {
     return { ...ofLayers(new Set([id])), origins: related([origin]), lines: linesOf([origin]) };
   }
 
+  /** The layers that a box stands for, or has the weights of: none for one of an operator, which is a part of layers. */
+  function ownLayers({ id, diagram }) {
+    const [own, beside] = [model.box_layers[diagram] ?? [], model.beside[diagram]?.[id]];
+    return own[id]?.length ? own[id] : (own[beside] ?? []);
+  }
+
+  /** What a box of these layers stands for: a loop's turns have one origin, and a layer each. */
+  function ofBox(own, chosen) {
+    const [all, lines] = [related(chosen), linesOf(chosen)];
+    return own.length ? { ...ofLayers(new Set(own)), origins: all, lines } : ofOrigins(all, lines);
+  }
+
   /** What comes from the calls of the `def` that a line begins. */
   const ofDef = (line) => related(layers.filter((_, layer) => calls.of[layer].some((call) => calls.def[call] === line)).map(({ origin }) => origin));
 
   const resolvers = {
     line: ({ id }) => ofOrigins(new Set([...indices(origins, (origin) => origin.lines.includes(id)), ...ofDef(id)]), new Set([id])),
-    box: ({ id, diagram }) => ofOrigins(related(diagrams[diagram][id]), linesOf(diagrams[diagram][id])),
+    box: (chosen) => ofBox(ownLayers(chosen), diagrams[chosen.diagram][chosen.id]),
     origin: ({ id }) => ofOrigins(related([id]), linesOf([id])),
     layer: ({ id }) => ofLayer(id),
     instruction: ({ id }) => ofInstructions(marks((index) => index === id), code.layer[id]),
@@ -99,8 +111,14 @@ const links = (() => {
   /** Whether there is such a thing on this page. */
   const exists = (selection) => Object.hasOwn(known, selection.kind) && Number.isInteger(selection.id) && known[selection.kind](selection);
 
+  /** Whether a box lights up: with its layers if it has some, else with its origins. */
+  function isLit(box, { layers: lit, origins: from }) {
+    const own = lit.size ? ownLayers(box) : [];
+    return own.length ? own.some((layer) => lit.has(layer)) : diagrams[box.diagram][box.id].some((origin) => from.has(origin));
+  }
+
   /** What lights up with a selection: sets of lines, origins, layers, fetches and buffers, and a mark for each instruction. */
   const resolve = (selection) => resolvers[selection.kind](selection);
 
-  return { resolve, exists };
+  return { resolve, exists, isLit };
 })();

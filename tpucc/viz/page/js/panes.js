@@ -1,4 +1,7 @@
-/** The lines between the panes: dragged, or moved with arrow keys. Sizes are shares of the window, so that panes grow with it. */
+/**
+ * The lines between the panes: dragged, or moved with arrow keys. Sizes are shares of the window, so that panes grow with it. A pane grows as
+ * far as the one beside it, which gives the room, keeps the least size of its style.
+ */
 const panes = (() => {
   const KEY = "tpucc.panes";
   const STEP = 2;
@@ -35,7 +38,17 @@ const panes = (() => {
     return (100 * (across ? height : width)) / whole;
   }
 
-  const bounded = (split, wanted) => Math.min(Number(split.ariaValueMax), Math.max(Number(split.ariaValueMin), wanted));
+  /** The share that a pane has if the one beside it keeps no more than it needs. */
+  function room(split) {
+    const { across, whole } = part(split);
+    const beside = document.getElementById(split.dataset.beside);
+    const { width, height } = beside.getBoundingClientRect();
+    const { minWidth, minHeight } = getComputedStyle(beside);
+    const spare = across ? height - parseFloat(minHeight) : width - parseFloat(minWidth);
+    return share(split) + (100 * spare) / whole;
+  }
+
+  const bounded = (split, wanted) => Math.max(Number(split.ariaValueMin), Math.min(Number(split.ariaValueMax), room(split), wanted));
   const told = (split) => split.setAttribute("aria-valuenow", String(Math.round(share(split))));
 
   function set(split, wanted) {

@@ -3,13 +3,14 @@ const passes = (() => {
   const AROUND = 2;
   const KEPT = 0;
   const SIGNS = ["", "+", "−"];
+  const READABLE = 0.75; // texts of 12 pixels are 9
   const panel = document.getElementById("view-passes");
   const { shown: stages, unchanged } = model.stages;
   const texts = model.stages.texts.split("\n");
   const textOf = decode.deltas(model.stages.text);
   const originOf = decode.deltas(model.stages.origin);
   let whole = () => false;
-  let stage = 0;
+  let [stage, rewrite] = [0, 0];
   let entries = [];
   let rows = null;
 
@@ -56,25 +57,39 @@ const passes = (() => {
   /** The rewrites of a stage that are drawn, by their numbers on the page. */
   const drawnOf = (number) => model.rewrites.flatMap(({ stage: at }, place) => (at === stages[number].at ? [place] : []));
 
+  const least = (picture) => READABLE * picture.viewBox.baseVal.width;
+
   /** The graph on one side of a rewrite, with what is around it. A click on a box holds its line. */
   function side(place, name) {
     const waiting = document.getElementById(`rewrite-${place}-${name}`);
     const picture = waiting ? waiting.content.firstElementChild.cloneNode(true) : dom.make("p", { class: "soft" }, name === "after" ? "Nothing is left of it." : "Nothing was there.");
+    if (waiting) picture.style.minWidth = `${least(picture)}px`; // its frame scrolls
     const hold = (event) => {
       event.preventDefault();
       const line = /line-(\d+)/.exec(event.target.closest(".box")?.getAttribute("class") ?? "");
       if (line) selection.hold({ kind: "line", id: Number(line[1]) }, "passes");
     };
-    return dom.make("figure", { click: hold, tabindex: "0" }, dom.make("figcaption", {}, name), picture);
+    return dom.make("figure", {}, dom.make("figcaption", {}, name), dom.make("div", { class: "frame", click: hold, tabindex: "0" }, picture));
   }
 
-  /** Scrolls a picture so that the middle of its changed boxes, those without dashes, is in the middle of its frame. */
-  function centre(figure) {
-    const changed = [...figure.querySelectorAll(".box:not(:has([stroke-dasharray]))")].map((box) => box.getBoundingClientRect());
+  /** Both sides: beside each other where there is room for them to be read, else one below the other. */
+  function both(...figures) {
+    const pictures = figures.flatMap((figure) => [...figure.querySelectorAll("svg")]);
+    return dom.make("div", { class: "sides", style: `--least: ${Math.max(...pictures.map(least))}px` }, ...figures);
+  }
+
+  /**
+   * Scrolls a frame so that the changed boxes, those without dashes, are in its middle; not at all if they are seen without, or have no room in
+   * it: then the picture is read from its beginning.
+   */
+  function centre(scroller) {
+    scroller.scrollTo(0, 0);
+    const changed = [...scroller.querySelectorAll(".box:not(:has([stroke-dasharray]))")].map((box) => box.getBoundingClientRect());
     if (!changed.length) return;
-    const { left, top } = figure.getBoundingClientRect();
-    const middle = (low, high) => (Math.min(...changed.map((box) => box[low])) + Math.max(...changed.map((box) => box[high]))) / 2;
-    figure.scrollTo(figure.scrollLeft + middle("left", "right") - left - figure.clientWidth / 2, figure.scrollTop + middle("top", "bottom") - top - figure.clientHeight / 2);
+    const { left, top } = scroller.getBoundingClientRect();
+    const ends = (low, high, begin) => [Math.min(...changed.map((box) => box[low])) - begin, Math.max(...changed.map((box) => box[high])) - begin];
+    const needed = ([low, high], room) => (high <= room || high - low > room ? 0 : (low + high - room) / 2);
+    scroller.scrollTo(needed(ends("left", "right", left), scroller.clientWidth), needed(ends("top", "bottom", top), scroller.clientHeight));
   }
 
   /** Shows one rewrite of the stage, before and after, and the way to the others. */
@@ -82,20 +97,22 @@ const passes = (() => {
     const drawn = drawnOf(stage);
     const pane = panel.querySelector(".rewrite");
     pane.hidden = !drawn.length;
+    const at = drawn.length && (wanted + drawn.length) % drawn.length;
+    rewrite = at;
+    if (views.current() === "passes") selection.show(address());
     if (!drawn.length) return;
-    const at = (wanted + drawn.length) % drawn.length;
     const { alike } = model.rewrites[drawn[at]];
     const likes = alike > 1 ? `, ${words.number(alike)} times alike` : "";
     const turn = (text, label, step) => dom.make("button", { "aria-label": label, title: label, click: () => showRewrite(at + step) }, text);
     const turns = drawn.length > 1 ? [turn("‹", "the rewrite before", -1), turn("›", "the next rewrite", 1)] : [];
     const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${likes}. Dashed boxes are around it.`;
-    pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), dom.make("div", { class: "sides" }, side(drawn[at], "before"), side(drawn[at], "after")));
-    pane.querySelectorAll("figure").forEach(centre);
+    pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), both(side(drawn[at], "before"), side(drawn[at], "after")));
+    pane.querySelectorAll(".frame").forEach(centre);
   }
 
-  function choose(number) {
+  function choose(number, wanted = 0) {
     stage = number;
-    showRewrite();
+    showRewrite(wanted);
     entries = entriesOf(number);
     for (const element of panel.querySelectorAll("[data-stage]")) element.classList.toggle("chosen", Number(element.dataset.stage) === number);
     const { summary, nodes } = stages[number];
@@ -106,7 +123,7 @@ const passes = (() => {
 
   function frame() {
     const note = dom.make("p", {}, unchanged ? `${words.counted(unchanged, "pass", "passes")} changed nothing.` : "");
-    const box = dom.make("input", { type: "checkbox", change: () => choose(stage) });
+    const box = dom.make("input", { type: "checkbox", change: () => choose(stage, rewrite) });
     const head = dom.make("p", {}, list.cell("summary", ""), dom.make("label", {}, box, " all lines"));
     const scroll = dom.make("div", { class: "lines", tabindex: 0 });
     whole = () => box.checked;
@@ -130,15 +147,26 @@ const passes = (() => {
     choose(0);
   }
 
-  /** Draws what waits for the view to be shown: the rows, and where the pictures are scrolled to. */
-  function shown() {
-    if (!rows) return;
-    light(selection.current(), selection.lit(), "");
-    panel.querySelectorAll(".rewrite figure").forEach(centre);
+  /** Shows what an address names; what isn't there is left out. */
+  function go(name) {
+    const [number, wanted] = name.split("-").slice(1).map(Number);
+    const found = Object.hasOwn(stages, number) ? number : 0;
+    if (found !== stage || (wanted ?? 0) !== rewrite) choose(found, drawnOf(found)[wanted] === undefined ? 0 : wanted);
   }
+
+  /** Shows what an address names, and draws what waits for the view to be shown: the rows, and where the pictures are scrolled to. */
+  function shown(wanted) {
+    if (!rows) return;
+    go(wanted);
+    light(selection.current(), selection.lit(), "");
+    panel.querySelectorAll(".rewrite .frame").forEach(centre);
+  }
+
+  /** The name of what is shown, for the page's address: the stage by its number, and the rewrite if it isn't the first. */
+  const address = () => ["passes", ...(stage ? [stage, ...(rewrite ? [rewrite] : [])] : [])].join("-");
 
   /** Goes to the stage `step` further on. */
   const move = (step) => panel && choose(Math.min(stages.length - 1, Math.max(0, stage + step)));
 
-  return { start, move, shown };
+  return { start, move, shown, address };
 })();

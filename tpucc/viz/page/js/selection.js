@@ -59,17 +59,20 @@ const selection = (() => {
     }
   }
 
-  function read(kind, value) {
+  /** A number as `written` writes it; NaN for any other text. */
+  const number = (text) => (/^\d{1,9}$/.test(text) ? Number(text) : NaN);
+
+  /** A word of an address as a selection, of which there may be no such thing. */
+  function read([kind, value]) {
     const parts = value.split(".");
-    if (kind === "box") return { kind, diagram: parts[0], id: Number(parts[1]) };
-    return kind === "tile" ? { kind, id: Number(parts[0]), place: Number(parts[1]) } : { kind, id: Number(parts[0]) };
+    if (kind === "box") return { kind, diagram: parts[0], id: number(parts[1]) };
+    return kind === "tile" ? { kind, id: number(parts[0]), place: number(parts[1]) } : { kind, id: number(value) };
   }
 
-  /** The view and the selection that the address asks for. */
+  /** The view and the selection that the address asks for: of what is in it, the first that is on this page. */
   function restored() {
     const words = new URLSearchParams(location.hash.slice(1));
-    const found = [...words].find(([kind]) => kind !== "view");
-    return { view: words.get("view") ?? "", wanted: found ? read(...found) : null };
+    return { view: words.get("view") ?? "", wanted: [...words].map(read).find(links.exists) ?? null };
   }
 
   function show(name) {

@@ -26,31 +26,31 @@ const tiles = (() => {
     return dom.svg("svg", { width: across * side + 2, height: down * side + 2, role: "img", "aria-label": `tiles of ${model.layers[id].name}` }, ...cells);
   }
 
-  function cell(id, place, side, across, [, rows, columns], turns) {
+  function cell(id, place, side, across, [, rows, columns, used], turns) {
     const [x, y, inner] = [(place % across) * side + 1, Math.floor(place / across) * side + 1, side - 2];
     const { mxu } = model.machine;
-    const [width, height] = [columns, rows].map((used) => Math.max(1.5, (inner * used) / mxu));
+    const [width, height] = [columns, rows].map((cells) => Math.max(1.5, (inner * cells) / mxu));
     const number = turns.length ? words.number(turns[0]) : "";
     const fits = inner >= 18 && number.length * 7 < inner;
     return dom.svg("g", { class: "tile", "data-place": place, "data-layer": id },
       dom.svg("rect", { x, y, width: inner, height: inner, class: "rest" }),
       dom.svg("rect", { x, y, width, height, class: "k-weights" }),
       ...(fits ? [dom.svg("text", { x: x + inner / 2, y: y + inner / 2 + 4, "text-anchor": "middle", class: "f-ink" }, number)] : []),
-      dom.svg("title", {}, `${words.title({ kind: "tile", id, place })} · ${rows} × ${columns} of ${mxu} × ${mxu} used`));
+      dom.svg("title", {}, `${words.title({ kind: "tile", id, place })} · ${rows} × ${columns} of ${mxu} × ${mxu}, ${words.percent(used, mxu ** 2)} full${number && ` · turn ${number}`}`));
   }
 
   const pick = (event) => selection.hold({ kind: "layer", id: Number(event.target.value) }, "tiles");
-  const detail = dom.make("div");
+  const [detail, below] = [dom.make("div"), dom.make("div")];
   const picker = dom.make("select", { "aria-label": "layer", change: pick }, ...withTiles.map((layer) => new Option(model.layers[layer].name, layer)));
 
   function head(id) {
-    const { fills, weights, choice } = model.layers[id];
-    const used = fills.reduce((sum, [, rows, columns]) => sum + rows * columns, 0);
-    const groups = words.groupsOf(model.layers[id]);
-    const full = words.percent(used / groups, fills.length * model.machine.mxu ** 2);
-    const size = `${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs${groups > 1 ? ` in ${words.number(groups)} groups` : ""}`;
+    const { fills, weights, choice, groups, matrices } = model.layers[id];
+    const full = words.percent(fills.reduce((sum, [, , , used]) => sum + used, 0), fills.length * model.machine.mxu ** 2);
+    const stack = matrices > 1 ? `${words.number(matrices)} matrices of ` : "";
+    const size = `${stack}${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs${groups > 1 ? ` in ${words.number(groups)} groups of channels` : ""}`;
     picker.value = id;
-    const said = ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`;
+    const fetched = words.counted(model.fetches.filter(({ layer }) => layer === id).length, "fetch", "fetches");
+    const said = ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full, ${fetched} in all${choice ? `; ${choice}` : ""}.`;
     return dom.make("p", {}, picker, ...tips.sentence(said));
   }
 
@@ -92,9 +92,17 @@ const tiles = (() => {
   function draw(id) {
     shown = id;
     const few = model.layers[id].fills.length <= MOST;
-    const zeros = words.groupsOf(model.layers[id]) > 1 ? " In the filled part are zeros between the groups." : "";
-    const note = few ? `The filled part of a tile is used, the rest is padding; the number is its turn in the layer.${zeros}` : "Too many tiles to draw.";
-    detail.replaceChildren(head(id), dom.make("p", {}, note), ...(few ? [grid(id)] : []));
+    below.replaceChildren(...(few ? explained(id) : [dom.make("p", {}, "Too many tiles to draw.")]));
+    detail.replaceChildren(head(id), below);
+  }
+
+  /** The grid below what it shows: numbers, if its tiles have room for them. */
+  function explained(id) {
+    const picture = grid(id);
+    const turn = picture.querySelector("text") ? "the number is its turn in the layer" : "point at it for its turn in the layer";
+    const zeros = model.layers[id].groups > 1 ? " In the filled part are zeros between the groups." : "";
+    const stack = model.layers[id].matrices > 1 ? " The matrices stand one below the other." : "";
+    return [dom.make("p", {}, `The filled part of a tile is used, the rest is padding; ${turn}.${zeros}${stack}`), picture];
   }
 
   /** Draws the grid anew where the pane has more room for it, or less. */
@@ -103,7 +111,7 @@ const tiles = (() => {
     const found = Math.max(LEAST, Math.min(SIDE, panel.clientWidth - BESIDE, framed.matches ? panel.clientHeight - OTHERS : SIDE));
     if (found === room) return;
     room = found;
-    detail.querySelector("svg")?.replaceWith(grid(shown));
+    if (below.querySelector("svg")) below.replaceChildren(...explained(shown));
     light(selection.current(), selection.lit());
   }
 

@@ -48,7 +48,7 @@ const tips = (() => {
       if (text) show(text, event.clientX, event.clientY);
       else hide();
     });
-    element.addEventListener("mouseleave", hide);
+    for (const kind of ["mouseleave", "click"]) element.addEventListener(kind, hide);
   }
 
   function start() {

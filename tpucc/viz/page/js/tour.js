@@ -51,9 +51,12 @@ const tour = (() => {
     next.textContent = step === STEPS.length - 1 ? "done" : "next";
     mark(selector);
     document.querySelector(selector).scrollIntoView({ block: "nearest" });
-    place(document.querySelector(selector).getBoundingClientRect());
+    settle();
     next.focus({ preventScroll: true });
   }
+
+  /** Where the card stands in this step, in a window of this size. */
+  const settle = () => card.open && place(document.querySelector(STEPS[step][0]).getBoundingClientRect());
 
   /** Beside what it speaks of, where there is room: to the right, to the left, below, above. */
   function place({ left, right, top, bottom }) {
@@ -95,6 +98,7 @@ const tour = (() => {
   function start(asked) {
     document.body.append(card);
     opener.addEventListener("click", open);
+    window.addEventListener("resize", settle);
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => offer(asked));
     else offer(asked);
   }

@@ -2,8 +2,12 @@
 const views = (() => {
   const tabs = [...document.querySelectorAll('[role="tab"]')];
   const names = tabs.map((tab) => tab.dataset.view);
-  const hooks = { assembly: () => assembly.shown(), passes: () => passes.shown() };
+  const hooks = { assembly: () => assembly.shown(), passes: (wanted) => passes.shown(wanted) };
+  const addresses = { passes: () => passes.address() };
   let current = names[0];
+
+  /** What a view shows, by the name that the address has for it. */
+  const shown = (name) => addresses[name]?.() ?? diagrams.shown(name);
 
   /** Shows a view by its name, or what is open in a diagram by its own; `reveal` brings what is lit into sight. */
   function show(wanted, reveal = true) {
@@ -17,15 +21,15 @@ const views = (() => {
       tab.tabIndex = on ? 0 : -1;
       document.getElementById(`view-${tab.dataset.view}`).classList.toggle("on", on);
     }
-    hooks[name]?.();
+    hooks[name]?.(wanted);
     machinePlayer.entered();
     diagrams.begin(name);
     if (reveal && selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
-    selection.show(name === names[0] ? "" : diagrams.shown(name));
+    selection.show(name === names[0] ? "" : shown(name));
   }
 
   /** Shows a tab as it was left. */
-  const turn = (name) => show(diagrams.shown(name));
+  const turn = (name) => show(shown(name));
 
   const STEPS = { ArrowRight: (place) => (place + 1) % tabs.length, ArrowLeft: (place) => (place + tabs.length - 1) % tabs.length, Home: () => 0, End: () => tabs.length - 1 };
 

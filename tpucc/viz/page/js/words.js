@@ -4,10 +4,17 @@ const words = (() => {
 
   const number = (value) => Math.round(value).toLocaleString("en-GB");
   const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
+  /** With so many decimals; of two that are equally near the even one, as `tpucc.diagnostics.percent` writes it. */
+  function rounded(value, decimals) {
+    const text = value.toFixed(decimals);
+    const isTie = /^50*$/.test(value.toFixed(20).split(".")[1].slice(decimals));
+    return isTie && Number(text.at(-1)) % 2 ? (value - 0.5 / 10 ** decimals).toFixed(decimals) : text;
+  }
+
   const percent = (part, whole) => {
     const share = whole ? (100 * part) / whole : 0;
     if (share > 0 && share < 0.05) return "under 0.1 %";
-    return share > 0 && share < 9.95 ? `${share.toFixed(1)} %` : `${Math.round(share)} %`;
+    return `${rounded(share, share > 0 && share < 9.95 ? 1 : 0)} %`;
   };
 
   const tenths = (share) => `${(100 * share).toFixed(1)} %`;
@@ -39,30 +46,23 @@ const words = (() => {
   const during = (start, end) => `from cycle ${number(start)} until ${number(end)}`;
   const range = (start, count) => (count === 1 ? number(start) : `${number(start)}–${number(start + count - 1)}`);
 
-  /** Where a tile stands: its row and column in the layer's grid, and which rows and columns of the weights it has. */
+  /** Where a tile stands: its matrix of those that the layer multiplies with, its row and column in that matrix' grid, and which rows and columns of it the tile has. */
   function tilePlace(layer, place) {
-    const { weights, fills } = layers[layer];
+    const { weights, fills, matrices } = layers[layer];
     const across = Math.ceil(weights[1] / machine.mxu);
-    const [row, column] = [Math.floor(place / across), place % across];
+    const lines = fills.length / across / matrices;
+    const [line, column] = [Math.floor(place / across), place % across];
+    const [matrix, row] = [Math.floor(line / lines), line % lines];
     let above = 0;
-    for (let other = column; other < place; other += across) above += fills[other][1];
-    return { row, column, across, inputs: [above, fills[place][1]], outputs: [column * machine.mxu, fills[place][2]] };
+    for (let other = matrix * lines * across; other < line * across; other += across) above += fills[other][1];
+    return { matrix, row, column, inputs: [above, fills[place][1]], outputs: [column * machine.mxu, fills[place][2]] };
   }
 
-  /** The groups of a convolution: each of its tiles has the inputs of all groups, with zeros between different groups. */
-  function groupsOf({ kind, weights, fills }) {
-    const across = Math.ceil(weights[1] / machine.mxu);
-    const groups = fills.reduce((sum, [, rows], place) => sum + (place % across ? 0 : rows), 0) / weights[0];
-    return kind === "conv" && Number.isInteger(groups) ? groups : 1;
-  }
-
-  /** How full a tile is, in words; empty if it isn't known how many of its cells are between groups. */
-  function fullness(layer, place) {
-    const { fills } = layer;
-    const [, rows, columns] = fills[place];
-    const groups = groupsOf(layer);
-    const even = layer.weights[1] <= machine.mxu || fills.every(([, own]) => own < machine.mxu); // each has all outputs, or all inputs
-    return groups === 1 || even ? `; ${percent((rows * columns) / groups, machine.mxu ** 2)} full` : "";
+  /** A tile by its place, and where the layer multiplies with several matrices, by which of them it is of. */
+  function tileName(layer, place) {
+    const { matrix, row, column } = tilePlace(layer, place);
+    const { name, matrices } = layers[layer];
+    return `tile (${row}, ${column}) of ${name}${matrices > 1 ? `, matrix ${number(matrix + 1)} of ${number(matrices)}` : ""}`;
   }
 
   const DIAGRAMS = { graph: "operator graph", layers: "layer graph", program: "dataflow" };
@@ -78,10 +78,7 @@ const words = (() => {
     layer: ({ id }) => `layer ${layers[id].name}, of kind ${layers[id].kind}`,
     instruction: ({ id }) => `instruction ${number(id)}`,
     buffer: ({ id }) => `buffer ${buffers[id].name}`,
-    tile: ({ id, place }) => {
-      const { row, column } = tilePlace(id, place);
-      return `tile (${row}, ${column}) of ${layers[id].name}`;
-    },
+    tile: ({ id, place }) => tileName(id, place),
     box: (chosen) => `box ${insides.of(chosen) ? `“${insides.of(chosen).title}”` : chosen.id + 1} ${placeOf(chosen)}`,
     origin: ({ id }) => (model.origins[id].line ? `a node from line ${model.origins[id].line}` : "a node that a pass made"),
   };
@@ -102,9 +99,10 @@ const words = (() => {
   const share = (own) => tenths(own / Math.max(1, model.cycles));
 
   function ofLayer(id) {
-    const { weights, fills, cycles: own, choice, tops, error } = layers[id];
+    const { weights, fills, matrices, cycles: own, choice, tops, error } = layers[id];
     const parts = [`It takes ${cycles(own)}, ${share(own)} of all; ${Number(tops.toPrecision(3))} TOPS.`];
-    if (weights[0]) parts.push(`Its weights are ${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
+    const stack = matrices > 1 ? `${number(matrices)} matrices of ` : "";
+    if (weights[0]) parts.push(`Its weights are ${stack}${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
     if (choice) parts.push(`Computed ${choice}.`);
     if (error) parts.push(error);
     return parts;
@@ -130,8 +128,7 @@ const words = (() => {
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
     if (fetchOf[id] >= 0 && fetches[fetchOf[id]].place >= 0) {
       const { layer, place } = fetches[fetchOf[id]];
-      const { row, column } = tilePlace(layer, place);
-      parts.push(`Tile (${row}, ${column}) of ${layers[layer].name}.`);
+      parts.push(`T${tileName(layer, place).slice(1)}.`);
     }
     return parts;
   }
@@ -152,11 +149,13 @@ const words = (() => {
   }
 
   function ofTile(layer, place) {
-    const { inputs, outputs } = tilePlace(layer, place);
+    const { matrix, inputs, outputs } = tilePlace(layer, place);
     const own = fetches.filter((fetch) => fetch.layer === layer && fetch.place === place);
-    const groups = groupsOf(layers[layer]);
+    const { groups, matrices, fills } = layers[layer];
+    const whose = matrices > 1 ? `matrix ${number(matrix + 1)} of ${number(matrices)}` : "the weights";
     const apart = groups > 1 ? `, laid out with zeros between their ${number(groups)} groups` : "";
-    const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of the weights${apart}${fullness(layers[layer], place)}.`];
+    const full = percent(fills[place][3], machine.mxu ** 2);
+    const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of ${whose}${apart}; ${full} full.`];
     if (own.length) {
       const { read, turn } = own[0];
       const again = own.length > 1 ? ` ${own.length} times, first` : "";
@@ -211,5 +210,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, groupsOf, isHosts, costed, carried, purpose };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, costed, carried, purpose };
 })();

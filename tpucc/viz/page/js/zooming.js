@@ -4,21 +4,29 @@ const zooming = (() => {
   const [LEAST, MOST] = [0.1, 8];
   const READABLE = 0.55; // texts of 12 pixels are nearly 7
   const MAP = { width: 160, height: 120 };
+  const PART = 1 / 3; // of the frame, at most, each way
 
-  /** A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. */
+  /**
+   * A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. The frame scrolls further
+   * than the picture goes, so that nothing of it stays behind the map.
+   */
   function mapOf(frame, svg, scale) {
     const [use, seen] = [dom.svg("use"), dom.svg("rect", { class: "seen" })];
     const drawing = dom.svg("svg", { "aria-hidden": "true" }, use, seen);
     const map = dom.make("div", { class: "map", hidden: "", title: "the whole picture; click to go there" }, dom.make("div", { inert: "" }, drawing)); // the links of the copy are no stops of Tab
     function draw() {
       const { width, height } = svg().viewBox.baseVal;
-      const least = Math.min(MAP.width / width, MAP.height / height);
+      const least = Math.min(Math.min(MAP.width, PART * frame.clientWidth) / width, Math.min(MAP.height, PART * frame.clientHeight) / height);
       map.hidden = width * scale() <= frame.clientWidth + 1 && height * scale() <= frame.clientHeight + 1;
-      if (map.hidden) return;
+      if (map.hidden) {
+        frame.style.paddingBottom = "";
+        return;
+      }
       for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width: width * least, height: height * least })) drawing.setAttribute(name, value);
       for (const [name, value] of Object.entries({ href: `#${svg().id}`, width, height })) use.setAttribute(name, value);
       const shown = { x: frame.scrollLeft, y: frame.scrollTop, width: frame.clientWidth, height: frame.clientHeight };
       for (const [name, value] of Object.entries(shown)) seen.setAttribute(name, value / scale());
+      frame.style.paddingBottom = `${frame.getBoundingClientRect().bottom - map.getBoundingClientRect().top}px`;
     }
     function go(event) {
       if (!event.buttons) return;

@@ -4,6 +4,7 @@
   const last = data.cycles.length - 1;
   const part = (id) => document.getElementById(id);
   const [slider, play, speed, bars] = ["cycle", "play", "speed", "bars"].map(part);
+  const frame = document.querySelector(".frame");
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   const state = { number: -1, timer: 0 };
 
@@ -112,4 +113,5 @@
   part("theme").addEventListener("click", theme);
   const linked = /^#cycle-(\d{1,6})$/.exec(window.location.hash);
   go(linked ? Number(linked[1]) : data.first);
+  frame.scrollLeft = frame.scrollWidth; // in a narrow window: the array, which is on the right
 })();

@@ -1,0 +1,97 @@
+"""The names of the points of a chart: beside them, or numbers at the points and the names in a legend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tpucc.diagnostics import counted
+from tpucc.values import dataclass
+from tpucc.viz.charts.beside import Room, are_near
+from tpucc.viz.charts.chart import Legend
+from tpucc.viz.rect import Point
+from tpucc.viz.svg import Markup, joined, label
+from tpucc.viz.text import SMALL, fitted, shown
+
+MOST = 40
+"""Points that have a number; the legend says how many others there are."""
+FEW = 6
+"""Points whose names may stand farther away, at the end of a line."""
+COLUMN, LINE = 200.0, 17.0
+"""The least width of a column, and the height of a line, of the legend."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPoint:
+    """A point with its name. If there isn't room for all names, the points with the most weight have one."""
+
+    name: str
+    place: Point
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Points that lie on each other."""
+
+    place: Point
+    points: tuple[NamedPoint, ...]
+
+    @property
+    def weight(self) -> int:
+        return sum(point.weight for point in self.points)
+
+    @property
+    def words(self) -> str:
+        names = [point.name for point in self.points]
+        if len(names) <= 2:
+            return ", ".join(shown(name, 24) for name in names)
+        return f"{shown(names[0], 20)} … {shown(names[-1], 20)} ({len(names)})"
+
+
+def names_of_points(points: Sequence[NamedPoint], room: Room, below: float) -> Legend:
+    """Names beside the points, one for points that lie on each other. If some have no room, numbers, and the names in a legend `below`."""
+    groups = _groups(points)
+    trial = room.copied()
+    beside = [trial.place(group.words, group.place, 9, is_led=len(groups) <= FEW) for group in groups]
+    if all(beside):
+        return Legend(joined(beside), 0)
+    chosen, numbers = _numbered(groups, room)
+    return _legend(chosen, sum(len(group.points) for group in groups if group not in chosen), numbers, room, below)
+
+
+def _groups(points: Sequence[NamedPoint]) -> list[_Group]:
+    groups: list[list[NamedPoint]] = []
+    for point in points:
+        near = next((group for group in groups if are_near(group[0].place, point.place)), None)
+        if near is None:
+            groups.append([point])
+        else:
+            near.append(point)
+    return [_Group(group[0].place, tuple(group)) for group in groups]
+
+
+def _numbered(groups: Sequence[_Group], room: Room) -> tuple[list[_Group], list[Markup]]:
+    """The groups that have room for a number, from the left, and their numbers 1, 2, … The heaviest choose their places first."""
+    chosen = sorted(groups, key=lambda group: -group.weight)[:MOST]
+    while True:
+        order = sorted(chosen, key=lambda group: group.place)
+        trial = room.copied()
+        numbers = {group: trial.place(str(order.index(group) + 1), group.place, 8) for group in chosen}
+        if all(numbers.values()):
+            return order, [numbers[group] for group in order]
+        chosen = [group for group in chosen if numbers[group]]
+
+
+def _legend(groups: Sequence[_Group], others: int, numbers: Sequence[Markup], room: Room, below: float) -> Legend:
+    """The numbers at the points, and what they stand for in columns."""
+    words = [f"{count}: {group.words}" for count, group in enumerate(groups, 1)]
+    words += [f"no room for the numbers of {counted(others, 'layer')}"] if others else []
+    whole = room.area.right - room.area.left
+    columns = min(2, max(1, int(whole / COLUMN)))
+    height, width = math.ceil(len(words) / columns), whole / columns
+    parts = [*numbers]
+    for place, text in enumerate(words):
+        x, y = room.area.left + place // height * width, below + LINE * (place % height + 0.6)
+        parts.append(label(fitted(text, SMALL, width - 10), x, y))
+    return Legend(joined(parts), height * LINE + 14)
