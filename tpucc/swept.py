@@ -12,6 +12,7 @@ from weakref import finalize
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed, printable
 from tpucc.files import write_file
+from tpucc.interop.reads import files_asked, require_kept
 from tpucc.options import PathLike
 from tpucc.sweeps.axes import axis_of_values
 from tpucc.sweeps.figures import COSTS, figures_of
@@ -29,6 +30,7 @@ class Sweep(Points):
     def save(self, path: PathLike) -> None:
         """Writes the table (`.csv`, `.json`, `.parquet`), or the page (`.html`)."""
         file = Path(path)
+        require_kept([file], self._reads)
         if file.suffix == ".html":
             write_file(file, sweep_page(self).encode())
         else:
@@ -36,7 +38,11 @@ class Sweep(Points):
 
     def page(self) -> Page:
         """The page: a notebook shows it, `save` writes it."""
-        return Page(sweep_page(self), repr(self))
+        return Page(f"the sweep of {', '.join(self.plan.models)}", sweep_page(self), self._reads)
+
+    @property
+    def _reads(self) -> tuple[Path, ...]:
+        return (*_files(self.plan), self._journal.path)
 
     def front(self, cost: str = "ub_peak_bytes") -> list[dict[str, Any]]:
         """The rows than which no other is better with as much of the column `cost` or less, the cheapest first.
@@ -77,6 +83,7 @@ def sweep(
     plan.require(most)
     if table is not None:
         require_format(Path(table))
+        require_kept([Path(table), journal_of(Path(table))], _files(plan))
     folder = None if table is not None else mkdtemp()
     journal = Journal(journal_of(Path(table or Path(str(folder), "sweep.csv"))), plan.identity, plan.count)
     found = Sweep(plan, journal)
@@ -85,6 +92,11 @@ def sweep(
     if table is not None:
         write_table(found, Path(table))
     return found
+
+
+def _files(plan: Plan) -> tuple[Path, ...]:
+    """The files that a sweep reads."""
+    return (*map(Path, plan.models), *files_asked(plan.given))
 
 
 def _forget(journal: Journal, folder: str | None) -> None:

@@ -327,7 +327,8 @@ def _loaded(name: str) -> Target:
     if name not in target_names():
         near = _near(name)
         choices = f"the targets are {', '.join(target_names())}; a file ends in .toml"
-        raise UsageError(Diagnostic("E0501", f"no target is named {name}", help=(near, choices) if near else (choices,)))
+        said = f"no target is named {name}" if name else "the name of the target is empty"
+        raise UsageError(Diagnostic("E0501", said, help=(near, choices) if near else (choices,)))
     return parse_target((_folder() / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
 
 

@@ -32,10 +32,10 @@ import tpucc
 from tpucc.interop import programs
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles.dozen import puzzles
-from tpucc.playground.engine import Model, compiled
+from tpucc.playground.engine import compiled
+from tpucc.playground.requests import Model
 from tpucc.target import load_target, target_names
-from tpucc.viz.palette import theme
-from tpucc.watch.page import EDITOR, IMPORTS, language
+from tpucc.watch.page import EDITOR, IMPORTS, head, language
 from tpucc.watch.page import FOLDER as WATCH
 from tpucc.watch.site import ICON_PICTURE
 
@@ -53,7 +53,18 @@ NATIVE = ("numpy", "msgspec")
 PURE = ("lark", "graphviz")
 """Packages of Python alone, from the environment that builds."""
 ARCHIVE, SNAPSHOT = "python.zip", "python.memory"
-SCRIPTS = ("main.js", "engine.js", "link.js", "worker.js", "playground.css")
+SCRIPTS = (
+    "main.js",
+    "engine.js",
+    "link.js",
+    "drafts.js",
+    "comparing.js",
+    "frames.js",
+    "offline.js",
+    "saying.js",
+    "worker.js",
+    "playground.css",
+)
 SHARED = ("editor.js", "boxes.js", "editor.css")
 """Of the page of `tpucc watch`."""
 SLOW = ("imdb_lstm",)
@@ -113,7 +124,7 @@ def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
         shutil.copyfile((WATCH if name in SHARED else HERE) / name, folder / name)
     (folder / "icon.svg").write_bytes(ICON_PICTURE)
     page = Template((HERE / "index.html").read_text("utf-8"))
-    (folder / "index.html").write_text(page.substitute(theme=theme(), imports=json.dumps({"imports": imports})), "utf-8")
+    (folder / "index.html").write_text(page.substitute(head=head("tpucc playground", imports)), "utf-8")
     _write_json(folder / "offers.json", offers(folder, set(reports)))
     (folder / "licences.txt").write_text(licences("", ""), "utf-8")
 

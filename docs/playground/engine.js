@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{ask: (request: object) => Promise<object>, stop: () => unknown, start: () => Promise<void>}} Engine
- * `ask` fails with a `Stopped` when `stop` comes before the answer.
+ * `ask` fails with a `Stopped` when `stop` comes before the answer, and with a `Broken` when Python breaks down.
  */
 export class Stopped extends Error {}
 
@@ -15,30 +15,52 @@ export function engine(config, told) {
   return config.engine === "local" ? local() : inWorker(config, told);
 }
 
-/** One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. */
+/** Python itself has broken down at a request; another begins. */
+export class Broken extends Error {}
+
+/** Ends when Python is there in a worker; what it then says is heard by `told`, `answer` and `broken`. */
+function loading(worker, config, { told, answer, broken }) {
+  return new Promise((resolve, reject) => {
+    let loaded = false;
+    const failed = (words) => (loaded ? broken() : reject(new Error(words)));
+    worker.addEventListener("error", (event) => failed(event.message ?? "worker.js"));
+    worker.addEventListener("message", ({ data }) => {
+      if (data.loading) told(data.loading);
+      if (data.ready) resolve((loaded = true));
+      if ("failed" in data) failed(data.failed);
+      if (data.answer) answer(data.answer);
+    });
+    worker.postMessage({ config });
+  });
+}
+
+/** One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. So is what follows a break-down. */
 function inWorker(config, told) {
   let worker = null;
   let ready = null;
   let waiting = null;
 
+  const heard = {
+    told,
+    answer: (text) => waiting?.resolve(JSON.parse(text)),
+    broken() {
+      worker.terminate();
+      waiting?.reject(new Broken());
+      begin();
+    },
+  };
+
+  /** Begins a worker; where it can't be loaded, the next request tries again. */
   function begin() {
     const own = new Worker("worker.js", { type: "module" });
     worker = own;
-    ready = new Promise((resolve, reject) => {
-      function fail(words) {
-        waiting?.reject(new Error(words));
-        reject(new Error(words));
-      }
-      own.addEventListener("error", (event) => fail(event.message ?? "the worker can't be loaded"));
-      own.addEventListener("message", ({ data }) => {
-        if (data.loading) told(data.loading);
-        if (data.ready) resolve();
-        if (data.failed) fail(data.failed);
-        if (data.answer) waiting?.resolve(JSON.parse(data.answer));
-      });
-      own.postMessage({ config });
+    ready = loading(own, config, heard).catch((error) => {
+      own.terminate();
+      told(`Python isn't loaded: ${error.message}`);
+      ready = null;
+      throw new Error(`Python can't be loaded: ${error.message}; reload the page to try again`);
     });
-    ready.catch(() => (ready = null)); // the next request tries again
+    ready.catch(() => {}); // who asks hears of it
     return ready;
   }
 

@@ -1,29 +1,68 @@
 /** Permalinks: what is written, packed into the fragment of the address. No server ever sees a fragment. */
 
 const WORD = "#play=";
-const MOST = 1 << 20;
+const MOST = 1 << 20; // characters of an address
+const LARGEST = 1 << 24; // octets of what it holds
 
-/** @param {ReadableStream} stream */
-const collected = async (stream) => new Uint8Array(await new Response(stream).arrayBuffer());
+/** A link that can't be made, or can't be read; its message continues `the link is `. */
+export class BadLink extends Error {}
 
-/** @param {object} state */
-export async function packed(state) {
-  const stream = new Blob([JSON.stringify(state)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
-  const octets = await collected(stream);
-  const text = btoa(Array.from(octets, (octet) => String.fromCharCode(octet)).join(""));
-  return WORD + text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
+const TOO_LARGE = "too large";
 
-/** The state that an address holds; null when it holds none, or when it is damaged. */
-export async function unpacked(hash) {
-  if (!hash.startsWith(WORD) || hash.length > MOST) return null;
+/** The octets of a stream. Fails where there are more than `LARGEST`: what is packed may be a thousandth of what comes out.
+ * @param {ReadableStream} stream */
+async function collected(stream) {
+  let left = LARGEST;
+  const counted = new TransformStream({
+    transform(part, target) {
+      left -= part.length;
+      if (left < 0) target.error(new RangeError(TOO_LARGE));
+      else target.enqueue(part);
+    },
+  });
   try {
-    const text = atob(hash.slice(WORD.length).replaceAll("-", "+").replaceAll("_", "/"));
-    const octets = Uint8Array.from(text, (character) => character.charCodeAt(0));
-    const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    const state = JSON.parse(new TextDecoder().decode(await collected(stream)));
-    return typeof state === "object" ? state : null;
-  } catch {
-    return null;
+    return new Uint8Array(await new Response(stream.pipeThrough(counted)).arrayBuffer());
+  } catch (error) {
+    throw left < 0 ? new BadLink(TOO_LARGE) : error; // who reads a stream hears another error than the stream's
   }
 }
+
+/** The fragment that holds a state. Fails with a `BadLink` where `unpacked` would refuse it. @param {object} state */
+export async function packed(state) {
+  const given = new Blob([JSON.stringify(state)]);
+  if (given.size > LARGEST) throw new BadLink(TOO_LARGE);
+  const octets = await collected(given.stream().pipeThrough(new CompressionStream("deflate-raw")));
+  const text = btoa(Array.from(octets, (octet) => String.fromCharCode(octet)).join(""));
+  const hash = WORD + text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  if (hash.length > MOST) throw new BadLink(TOO_LARGE);
+  return hash;
+}
+
+/** What an address has packed. @param {string} hash */
+async function inflated(hash) {
+  const text = atob(hash.slice(WORD.length).replaceAll("-", "+").replaceAll("_", "/"));
+  const octets = Uint8Array.from(text, (character) => character.charCodeAt(0));
+  const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await collected(stream)));
+}
+
+/** The state that an address holds; null when it holds none. Fails with a `BadLink` where it is damaged. @param {string} hash */
+export async function unpacked(hash) {
+  if (!hash.startsWith(WORD)) return null;
+  if (hash.length > MOST) throw new BadLink(`damaged: it is ${TOO_LARGE}`);
+  const state = await inflated(hash).catch((error) => {
+    throw new BadLink(`damaged: it is ${error instanceof BadLink ? error.message : "cut short or changed"}`);
+  });
+  if (state === null || typeof state !== "object" || Array.isArray(state)) throw new BadLink("damaged: it holds nothing that was written");
+  for (const [name, value] of Object.entries(state)) {
+    if (typeof value !== "string" || !value.isWellFormed()) throw new BadLink(`damaged: its ${name.slice(0, 40)} is no text`);
+  }
+  return state;
+}
+
+/** The texts that a state has by these names; anything else in it, as in a link that somebody has made, has no effect. */
+export const texts = (state, names) =>
+  Object.fromEntries(names.filter((name) => Object.hasOwn(state, name) && typeof state[name] === "string").map((name) => [name, state[name]]));
+
+/** Whether a control takes this value. */
+export const choosable = (control, value) => !control.options || [...control.options].some((each) => each.value === value);

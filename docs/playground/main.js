@@ -1,8 +1,13 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
 import { $, box, make } from "./boxes.js";
+import { fromLink, history as runs, modelOf, offer, otherSide, toLink } from "./comparing.js";
+import { drafts as drafted, visits } from "./drafts.js";
 import { editor, languages } from "./editor.js";
-import { engine, Stopped } from "./engine.js";
-import { packed, unpacked } from "./link.js";
+import { Broken, engine, Stopped } from "./engine.js";
+import { show, showPage } from "./frames.js";
+import { BadLink, choosable, packed, texts, unpacked } from "./link.js";
+import { kept } from "./offline.js";
+import { notice, running, status } from "./saying.js";
 
 const PAUSE = 600; // milliseconds after the last key until a model is compiled
 const read = async (address) => (await fetch(address)).json();
@@ -27,7 +32,13 @@ const original = (kind) => written[kind].original(chosen(kind));
 const item = (kind) => `${kind} ${chosen(kind).name}`;
 
 /** What the visitor has written in place of an original, by its item: it is there again when the item is chosen again. */
-const drafts = new Map();
+const drafts = drafted(() => notice("The browser keeps no drafts: it has no room for them, or must not. What you write is lost with this page; a link holds it."));
+
+/** The texts of the link in the address, by their items, as the visitor has changed them: they stand before the drafts, and change none. */
+let linked = new Map();
+
+/** Runs of the program that went well. */
+const past = runs();
 
 /** Requests that wait, by their kind: each is what was written when it was asked for. */
 const waiting = new Map();
@@ -38,17 +49,8 @@ const turns = { model: 0, puzzle: 0, python: 0 };
 let tab = "model";
 let busy = false;
 let pause = 0;
-let drawn = "";
 
-const answering = engine(config, (words) => ($("loading").textContent = `loads ${words}`));
-const status = (words) => ($("status").textContent = words);
-
-/** Shows a report. It runs its own script in a frame that can reach neither this page nor anything else. */
-function show(address) {
-  if (drawn.startsWith("blob:")) URL.revokeObjectURL(drawn);
-  drawn = address;
-  $("report").src = address;
-}
+const answering = engine(config, (words) => ($("loading").textContent = words));
 
 function summary(words, old = false) {
   $("summary").textContent = words;
@@ -56,7 +58,10 @@ function summary(words, old = false) {
 }
 
 /** The report that is shown is of an earlier text. */
-const outdated = () => summary(`before: ${$("summary").textContent.replace(/^before: /, "")}`, true);
+function outdated() {
+  const shown = $("summary").textContent.replace(/^before: /, "");
+  summary(shown && `before: ${shown}`, true);
+}
 
 /** Removes what was said about an earlier text of a tab, and what is still to be answered about it. */
 function forget(kind) {
@@ -64,34 +69,45 @@ function forget(kind) {
   waiting.delete(kind);
   written[kind].editor.mark([]);
   $(`${kind}-messages`).replaceChildren();
+  if (kind !== "python") return;
+  waiting.delete("difference");
+  show("difference", "");
 }
 
 const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));
+const sentence = (text) => make("div", { className: "message" }, make("p", {}, text));
 const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
 
-/** What the controls of the first tab say, for a request. */
-function model() {
-  const batch = $("batch").value;
-  const options = { target: $("target").value, level: Number($("level").value), params: batch ? { batch } : {} };
-  return { source: source.text(), name: `${$("program").value}.tpu`, ...options };
-}
+/** The model of the first tab as its controls say. */
+const model = () => modelOf(source.text(), `${$("program").value}.tpu`, { target: $("target").value, batch: $("batch").value, level: $("level").value });
 
 /** A model as it was when the page was built has its report from then. */
 function asBuilt() {
-  const { source: text, ...options } = model();
+  const { source: text, target, level, params } = model();
   const program = chosen("model");
-  const plain = options.target === offers.targets[0] && options.level === 2 && $("batch").value === "";
+  const plain = target === offers.targets[0] && level === 2 && !params.batch;
   return plain && text === program.source && program.report ? program : null;
 }
 
 const work = {
   model: {
-    request: () => ({ kind: "compile", ...model() }),
-    show(answer) {
-      source.mark(answer.diagnostics);
-      $("model-messages").replaceChildren(...answer.diagnostics.map((found) => box(found, source)), ...(answer.notes ?? []).map((note) => said(note)));
-      if (!answer.report) return outdated();
-      show(URL.createObjectURL(new Blob([answer.report], { type: "text/html" })));
+    request() {
+      const now = model();
+      const { said: name, model: a } = otherSide(now, original("model"), past.before(now));
+      return a ? { kind: "compare", a, b: now, said: [name, "this version"] } : { kind: "compile", ...now };
+    },
+    show(answer, { kind, ...request }) {
+      const { missing = "" } = otherSide(model(), original("model"), past.before(model()));
+      const own = answer.diagnostics.filter((found) => found.side !== "a");
+      source.mark(own);
+      const boxes = answer.diagnostics.map((found) => box(found, own.includes(found) ? source : null));
+      const sentences = [answer.cause, missing].filter(Boolean).map((text) => sentence(text));
+      $("model-messages").replaceChildren(...boxes, ...sentences, ...(answer.notes ?? []).map((note) => said(note)));
+      const page = answer.page ?? answer.report;
+      if (!page) return outdated();
+      past.add(kind === "compare" ? request.b : request);
+      $("report").title = kind === "compare" ? "the comparison" : "the report";
+      showPage("report", page);
       return summary(answer.summary);
     },
   },
@@ -105,24 +121,41 @@ const work = {
     },
   },
   python: {
-    request() {
-      const { stage } = chosen("python");
-      return { kind: "judge", ...model(), ...(stage ? { stages: { [stage]: python.text() } } : { passes: python.text() }) };
-    },
+    request: () => ({ kind: "judge", ...withPython() }),
     show(answer) {
       const own = answer.diagnostics.filter((found) => found.file?.endsWith(".py"));
       python.mark(own);
       const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, python) : box(found, null)));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
       $("python-messages").replaceChildren(...boxes, ...verdict, ...printed(answer));
+      if (!answer.text) waiting.delete("difference");
+    },
+  },
+  difference: {
+    request: () => ({ kind: "compare", a: model(), b: withPython(), said: ["the compile without it", "the compile with it"] }),
+    show(answer) {
+      const boxes = answer.page ? [sentence(answer.cause)] : answer.diagnostics.map((found) => box(found, null));
+      $("python-messages").append(...boxes);
+      if (answer.page) showPage("difference", answer.page);
     },
   },
 };
+
+/** The tab that an answer is shown in. */
+const tabOf = (kind) => (kind === "difference" ? "python" : kind);
+
+/** The model of the first tab with the pass or the stage. */
+function withPython() {
+  const { stage } = chosen("python");
+  return { ...model(), ...(stage ? { stages: { [stage]: python.text() } } : { passes: python.text() }) };
+}
 
 /** Asks for an answer of a kind, or for several one after the other. Python is run only by the button and by Ctrl-Enter in its editor. */
 function run(kind) {
   if (kind === "model") clearTimeout(pause);
   waiting.set(kind, work[kind].request());
+  if (kind === "python") show("difference", "");
+  if (kind === "python" && $("python-against").value) waiting.set("difference", work.difference.request());
   if (!busy) answerAll();
 }
 
@@ -140,18 +173,29 @@ async function answerAll() {
   $("stop").disabled = true;
 }
 
+const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";
+
 async function answered(kind, request) {
-  const [turn, started] = [turns[kind], performance.now()];
-  status("running …");
+  const [turn, started] = [turns[tabOf(kind)], performance.now()];
+  const counted = running();
   try {
     const found = await answering.ask(request);
-    if (turn === turns[kind]) work[kind].show(found);
+    if (turn === turns[tabOf(kind)]) work[kind].show(found, request);
     const faults = found.diagnostics.filter((each) => each.severity === "error").length;
     status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
   } catch (error) {
-    status(error instanceof Stopped ? "stopped" : String(error.message));
-    if (turn === turns[kind]) unanswered(kind);
+    if (turn === turns[tabOf(kind)]) unanswered(tabOf(kind));
+    failed(tabOf(kind), error);
+  } finally {
+    counted();
   }
+}
+
+function failed(kind, error) {
+  if (error instanceof Stopped) return status("stopped");
+  if (!(error instanceof Broken)) return status(error.message);
+  $(`${kind}-messages`).replaceChildren(make("div", { className: "message error" }, make("p", {}, BROKEN)));
+  return status("Python has broken down, and begins anew");
 }
 
 /** What is said is of an earlier text, and of this one nothing is known. */
@@ -170,16 +214,21 @@ function later() {
   pause = setTimeout(() => run("model"), PAUSE);
 }
 
-/** Keeps what the visitor has written, for when the item is chosen again. */
+/** Keeps what the visitor has written, for when the item is chosen again, and for when the page is loaded again. */
 function keep(kind) {
-  const text = written[kind].editor.text();
-  if (text === original(kind)) drafts.delete(item(kind));
-  else drafts.set(item(kind), text);
-  $(`${kind}-original`).disabled = !drafts.has(item(kind));
+  const [name, text] = [item(kind), written[kind].editor.text()];
+  if (linked.has(name)) linked.set(name, text);
+  else drafts.set(name, text === original(kind) ? null : text);
+  $(`${kind}-original`).disabled = text === original(kind);
+  remember();
 }
+
+/** What is chosen, and the texts of a link as they are now, for when this tab is loaded again. */
+const remember = () => visits.set(location.hash, { choices: choices(), texts: [...linked] });
 
 /** What is shown is that of the text, as soon as it is there. */
 function edited(kind) {
+  if (linked.size === 0 && location.hash) history.replaceState(null, "", location.pathname + location.search); // it no longer holds what is written
   keep(kind);
   if (kind === "model") later();
 }
@@ -188,7 +237,8 @@ function edited(kind) {
 function open(kind, name) {
   const { select, from } = written[kind];
   select.value = named(from, name).name;
-  rewrite(kind, drafts.get(item(kind)) ?? original(kind));
+  if (kind === "model") past.clear();
+  rewrite(kind, linked.get(item(kind)) ?? drafts.get(item(kind)) ?? original(kind));
   if (kind === "puzzle") $("task").textContent = chosen(kind).task;
 }
 
@@ -201,22 +251,40 @@ function rewrite(kind, text) {
 
 /** After the text of the model or the controls are others. A program's report is there before Python is. */
 function changed() {
+  offer();
+  remember();
   const built = asBuilt();
-  if (!built) return later();
+  if (built) past.add(model());
+  if (!built || $("against").value) return later();
   clearTimeout(pause);
   forget("model");
-  show(built.report);
-  return summary(`${built.summary} (made when this page was built)`);
+  summary(`${built.summary} (made when this page was built)`);
+  return showBuilt(built.report);
+}
+
+/** Shows a report that was made when the page was built; where it can't be had, as without a network, the model is compiled. */
+async function showBuilt(address) {
+  const turn = turns.model;
+  const page = await fetch(address).then((answer) => (answer.ok ? answer.text() : null)).catch(() => null);
+  if (turn !== turns.model) return;
+  if (page === null) {
+    show("report", "");
+    $("model-messages").replaceChildren(sentence("The report made when this page was built can't be loaded. The model is compiled instead, as soon as Python is there."));
+    return run("model");
+  }
+  $("report").title = "the report";
+  showPage("report", page);
 }
 
 function choose(name) {
-  tab = Object.hasOwn(work, name) ? name : "model";
-  for (const each of Object.keys(work)) {
+  tab = Object.hasOwn(written, name) ? name : "model";
+  for (const each of Object.keys(written)) {
     const on = each === tab;
     $(`panel-${each}`).hidden = !on;
     $(`tab-${each}`).setAttribute("aria-selected", on);
     $(`tab-${each}`).tabIndex = on ? 0 : -1;
   }
+  remember();
   $("run").textContent = { model: "Run", puzzle: "Check", python: "Judge" }[tab];
 }
 
@@ -224,34 +292,82 @@ function choose(name) {
 function step(event) {
   const way = ["ArrowRight", "ArrowLeft"].indexOf(event.key) + 1;
   if (!way) return;
-  const names = Object.keys(work);
+  const names = Object.keys(written);
   choose(names[(names.indexOf(tab) + way) % names.length]);
   $(`tab-${tab}`).focus();
 }
 
-const controls = ["target", "batch", "level"];
-const state = () => ({
-  tab, program: $("program").value, source: source.text(), puzzle: $("puzzle").value, listing: listing.text(), example: $("example").value,
-  python: python.text(), ...Object.fromEntries(controls.map((name) => [name, $(name).value])),
-});
+const options = ["target", "batch", "level"];
+const controls = [...options, "against", ...options.map((name) => `other-${name}`), "python-against"];
+const TEXTS = { model: "source", puzzle: "listing", python: "python" };
 
-/** What a link holds: texts by their names; anything else in it has no effect. Its Python waits for the button, as it is someone else's program. */
-function restore(given) {
-  const text = (name) => (Object.hasOwn(given, name) && typeof given[name] === "string" ? given[name] : null);
-  const texts = { model: "source", puzzle: "listing", python: "python" };
-  $("batch").value = text("batch") ?? "";
-  for (const name of ["target", "level"]) if ([...$(name).options].some((each) => each.value === text(name))) $(name).value = text(name);
-  for (const [kind, name] of Object.entries(texts)) {
-    open(kind, text(written[kind].select.id));
-    if (text(name) !== null) rewrite(kind, text(name));
+/** What is chosen, by the names that a link has for it. */
+const choices = () => Object.fromEntries([["tab", tab], ...["program", "puzzle", "example", ...controls].map((name) => [name, $(name).value])]);
+
+/** What a link holds: what is chosen, what is written, and the run before where it is compared with. */
+function state() {
+  const before = $("against").value === "before" ? past.before(model()) : undefined;
+  return { ...choices(), source: source.text(), listing: listing.text(), python: python.text(), ...(before && toLink(before)) };
+}
+
+/** Sets the controls that the values are of, where they can be chosen. */
+function set(values) {
+  for (const [name, value] of Object.entries(values)) {
+    if (controls.includes(name) && choosable($(name), value)) $(name).value = value;
   }
-  choose(text("tab"));
+}
+
+/** The texts of a link, by the items that it says they are of. */
+function ofLink(given) {
+  const found = new Map();
+  for (const [kind, name] of Object.entries(TEXTS)) {
+    const { select, from } = written[kind];
+    const { [select.id]: wanted, [name]: text } = texts(given, [select.id, name]);
+    if (text !== undefined) found.set(`${kind} ${named(from, wanted).name}`, text);
+  }
+  return found;
+}
+
+/**
+ * Shows what a link has, and what this tab had when it was last at the same address. Python in a link waits for the button: it is someone
+ * else's program.
+ *
+ * @param {object} given what the link has; nothing where there is none
+ * @param {{choices: object, texts: [string, string][]} | null} visit
+ */
+function restore(given, visit) {
+  const wanted = texts({ ...given, ...visit?.choices }, Object.keys(choices()));
+  linked = new Map([...ofLink(given), ...(visit?.texts ?? [])]);
+  set({ batch: "", ...wanted });
+  for (const [kind, { select }] of Object.entries(written)) open(kind, wanted[select.id]);
+  const before = fromLink(given, model());
+  if (before) past.add(before);
+  choose(wanted.tab);
 }
 
 async function link() {
-  location.hash = await packed(state());
+  try {
+    history.replaceState(null, "", await packed(state()));
+  } catch (error) {
+    if (!(error instanceof BadLink)) throw error;
+    return status(`what is written is ${error.message} for a link`);
+  }
+  remember();
   await navigator.clipboard?.writeText(location.href).catch(() => {});
-  status("the address holds all that is written");
+  return status("the address holds all that is written");
+}
+
+/** What the address's link has; null for none. A damaged one leaves the address, and is told of. */
+async function ofAddress() {
+  notice("");
+  try {
+    return await unpacked(location.hash);
+  } catch (error) {
+    if (!(error instanceof BadLink)) throw error;
+    history.replaceState(null, "", location.pathname + location.search);
+    notice(`The link is ${error.message}. What is shown isn't of it.`);
+    return null;
+  }
 }
 
 function wire() {
@@ -260,9 +376,10 @@ function wire() {
     select.addEventListener("change", () => open(kind, select.value));
     $(`${kind}-original`).addEventListener("click", () => rewrite(kind, original(kind)));
   }
-  fill($("target"), offers.targets.map((name) => [name, name]));
-  for (const name of controls) $(name).addEventListener("change", changed);
-  for (const name of Object.keys(work)) {
+  for (const name of ["target", "other-target"]) fill($(name), offers.targets.map((each) => [each, each]));
+  $("against").addEventListener("change", () => offer(true));
+  for (const name of controls) $(name).addEventListener("change", name === "python-against" ? remember : changed);
+  for (const name of Object.keys(written)) {
     $(`tab-${name}`).addEventListener("click", () => choose(name));
     $(`tab-${name}`).addEventListener("keydown", step);
   }
@@ -270,27 +387,14 @@ function wire() {
   $("stop").addEventListener("click", stop);
   $("link").addEventListener("click", link);
   addEventListener("hashchange", async () => {
-    const given = await unpacked(location.hash);
-    if (given) restore(given);
+    const given = await ofAddress();
+    if (given) restore(given, null);
   });
 }
 
-/** The service worker keeps what is loaded, from the first file of Pyodide on: so it comes first. */
-async function kept() {
-  if (config.engine === "local" || !("serviceWorker" in navigator)) return;
-  const soon = new Promise((resolve) => setTimeout(resolve, 3000));
-  const control = new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
-  try {
-    await navigator.serviceWorker.register("service.js");
-    if (!navigator.serviceWorker.controller) await Promise.race([control, soon]);
-  } catch {
-    // Without one the page works, and loads everything anew at each visit.
-  }
-}
-
-const keeping = kept();
+const keeping = kept(config);
 wire();
-restore((await unpacked(location.hash)) ?? {});
+restore((await ofAddress()) ?? {}, visits.get(location.hash));
 await keeping;
 status("Python is being loaded; until then the reports are those made when this page was built");
 try {

@@ -4,11 +4,13 @@ const PLACE = "/lib/python3.13/site-packages";
 let answered = null;
 
 const say = (words) => postMessage({ loading: words });
-const bytes = async (address) => {
-  const answer = await fetch(address);
-  if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
+
+/** The octets of a file. Fails in words that name it. @param {string} address */
+async function bytes(address) {
+  const answer = await fetch(address).catch((error) => ({ status: error.message }));
+  if (!answer.ok) throw new Error(`${address} (${answer.status})`);
   return answer.arrayBuffer();
-};
+}
 
 /** Graphviz in WebAssembly; null where the page has none. Once it is there, it answers at once, as Python's calls of it must be. */
 async function layouter(address) {
@@ -51,11 +53,12 @@ async function load(config) {
   const after = () => `${(performance.now() / 1000).toFixed(1)} s`;
   const base = new URL(config.pyodide, location.href).href;
   const archive = bytes(config.archive); // while Pyodide is fetched and compiled
+  archive.catch(() => {}); // heard below
   const drawing = layouter(config.graphviz);
-  say(`Python, from ${base}`);
+  say(`loads Python, from ${base}`);
   const python = await pyodide(config, base);
   const there = `Python after ${after()}`;
-  say(`${there}; tpucc, from ${config.archive}`);
+  say(`${there}; loads tpucc, from ${config.archive}`);
   python.unpackArchive(await archive, "zip", { extractDir: PLACE });
   answered = python.runPython("from tpucc.playground.engine import answered\nlambda request: answered(request).decode()");
   const graphviz = await drawing;
@@ -67,12 +70,22 @@ async function load(config) {
   postMessage({ ready: true });
 }
 
+/** What the text of an error says, in a line. After a fault of Python's own, reading it may fail, too. */
+function saidBy(error) {
+  try {
+    return String(error.message).split("\n", 1)[0].slice(0, 300);
+  } catch {
+    return "";
+  }
+}
+
+/** @param {{config?: object, request?: string}} asked A request that isn't answered has broken Python: its engine catches all errors. */
 async function handle({ config, request }) {
   try {
     if (config) await load(config);
     else postMessage({ answer: answered(request) });
   } catch (error) {
-    postMessage({ failed: String(error).slice(-2000) });
+    postMessage({ failed: saidBy(error) });
   }
 }
 

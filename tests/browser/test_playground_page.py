@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import random
 import re
+import string
+import zlib
 from collections.abc import Iterator
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,12 +30,8 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(built(tmp_path_factory.mktemp("playground")))
-    thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield made
-    made.stop()
-    thread.join()
+    with Server(built(tmp_path_factory.mktemp("playground"))).serving(0.02) as made:
+        yield made
 
 
 @pytest.fixture
@@ -44,6 +43,7 @@ def page(tab: Page, record: Record, server: Server) -> Iterator[Page]:
     tab.goto(server.address)
     tab.locator("html[data-ready]").wait_for()
     yield tab
+    tab.evaluate("() => [localStorage, sessionStorage].forEach((kept) => kept.clear())")
     tab.goto("about:blank")
     tab.context.set_offline(True)
     record.faults[:] = [fault for fault in record.faults if "GET blob:" not in fault]  # the report that the page has put into the frame
@@ -70,8 +70,8 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     page.keyboard.press("Delete")
     page.keyboard.insert_text("w")
     summary.get_by_text(re.compile("^2,967 cycles, 4.24 µs, weight memory bound$")).wait_for()
-    page.locator("#target").select_option("tiny")
-    report.get_by_role("heading", name="hello on tiny").wait_for()
+    page.locator("#target").select_option("tpu_edge")
+    report.get_by_role("heading", name="hello on tpu_edge").wait_for()
 
 
 def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
@@ -103,6 +103,179 @@ def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page,
     page.locator("#python").get_by_text("while True: pass").wait_for()
     page.locator("html[data-ready]").wait_for()
     assert page.locator("#python-messages").inner_text() == "", "Python from a link is not run before the button is pressed"
+
+
+def chosen(page: Page, select: str, value: str) -> None:
+    page.locator(f"#{select}").select_option(value)
+
+
+def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(page: Page, server: Server) -> None:
+    """The page of the comparison is in the place of the report, and its sentence below the editor. A link keeps what is asked for."""
+    summary, messages, report = page.locator("#summary"), page.locator("#model-messages"), page.frame_locator("#report")
+    hello = example("hello").source.read_text("utf-8")
+    chosen(page, "against", "before")
+    messages.get_by_text("There is no run before this one").wait_for()
+    write(page, "source", hello.replace("[8, ", "[80, "))
+    messages.get_by_text("cycles more than the run before").wait_for()
+    report.get_by_text("the run before: 01_hello.tpu --target tpu_v1 -O2").first.wait_for()
+    assert re.match(r"[\d,]+ cycles instead of 2,967 \(\+", summary.inner_text())
+    chosen(page, "against", "options")
+    report.get_by_text("the compile with -O0: 01_hello.tpu --target tpu_v1 -O0").first.wait_for()
+    page.locator("#other-batch").fill("8")
+    page.locator("#other-batch").press("Tab")
+    messages.get_by_text("the compile with -O0 and -D batch=8: ").wait_for()
+    assert summary.inner_text().startswith("before: ")
+    chosen(page, "against", "original")
+    assert not page.locator("#other").is_visible()
+    messages.get_by_text("cycles more than the original").wait_for()
+    write(page, "source", hello.replace("x @ w", "x @ v"))
+    place = messages.get_by_text("E0201: this version: nothing is named v")
+    place.wait_for()
+    assert messages.locator(".error").count() == 1
+    write(page, "source", hello)
+    messages.get_by_text("Both take 2,967 cycles").wait_for()
+    page.locator("#link").click()
+    page.locator("#status").get_by_text("the address holds").wait_for()
+    address = page.url
+    assert address.startswith(f"{server.address}#play=")
+    page.goto("about:blank")
+    page.goto(address)
+    report.get_by_text("the original: 01_hello.tpu").first.wait_for()
+    chosen(page, "against", "")
+    report.get_by_role("heading", name="hello on tpu_v1").wait_for()
+
+
+def test_a_pass_is_compared_with_the_compile_without_it(page: Page) -> None:
+    kinds = asked(page)
+    page.locator("#tab-python").click()
+    chosen(page, "python-against", "without")
+    page.locator("#run").click()
+    page.locator("#python-messages").get_by_text("Both take 2,967 cycles").wait_for()
+    page.frame_locator("#difference").get_by_text("the compile with it: 01_hello.tpu --target tpu_v1 -O2 --pass pass.py").first.wait_for()
+    write(page, "python", "raise ValueError('no')")
+    page.locator("#run").click()
+    page.locator("#python-messages .error").get_by_text("ValueError: no").wait_for()
+    page.locator("#difference").wait_for(state="hidden")
+    assert kinds == ["judge", "compare", "judge"]
+
+
+def test_a_comparison_of_a_link_runs_no_python(page: Page) -> None:
+    """Of the run before it has a source and options, whatever else somebody has put into it."""
+    hello = example("hello").source.read_text("utf-8")
+    bodies = []
+    page.on("request", lambda request: bodies.append(request.post_data_json) if request.url.endswith("/engine") else None)
+    run = {
+        "before-source": hello,
+        "before-target": "abacus",
+        "before-level": "0",
+        "before-passes": "raise ValueError()",
+        "before-batch": "",
+    }
+    link = {"tab": "python", "against": "before", "source": hello + "# mine\n", "python": "raise ValueError()", "python-against": "without"}
+    page.evaluate(LINK, link | run)
+    page.locator("#status").get_by_text("done after").wait_for()
+    assert [(each["kind"], each["a"]["level"], each["a"]["target"]) for each in bodies] == [("compare", 0, "tpu_v1")]
+    assert "raise" not in str(bodies)
+
+
+def test_what_is_written_survives_a_reload(page: Page, server: Server) -> None:
+    """A link stands before a draft and leaves it as it is; what is written over the link's text is there again in this tab."""
+    source = page.locator("#source .cm-content")
+    write(page, "source", "mine")
+    page.goto("about:blank")
+    page.goto(server.address)
+    source.get_by_text("mine").wait_for()
+    page.evaluate(LINK, {"program": "01_hello", "source": "of a link"})
+    source.get_by_text("of a link").wait_for()
+    write(page, "source", "written over it")
+    page.reload()
+    source.get_by_text("written over it").wait_for()
+    page.goto("about:blank")
+    page.goto(server.address)
+    source.get_by_text("mine").wait_for()
+    page.locator("#model-original").click()
+    page.reload()
+    source.get_by_text("model hello").wait_for()
+    assert page.locator("#model-original").is_disabled()
+
+
+def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
+    """A new tab begins with the one that was written last."""
+    other = page.context.new_page()
+    other.goto(server.address)
+    other.locator("html[data-ready]").wait_for()
+    write(other, "source", "of the other")
+    write(page, "source", "of this one")
+    for each, text in ((other, "of the other"), (page, "of this one")):
+        each.reload()
+        each.locator("html[data-ready]").wait_for()
+        assert each.locator("#source .cm-content").inner_text() == text
+    other.locator("#model-original").click()
+    write(page, "source", "later")
+    other.reload()
+    other.locator("#source").get_by_text("model hello").wait_for()
+    other.close()
+
+
+def test_what_was_kept_may_be_anything_and_a_full_browser_is_told_of(page: Page) -> None:
+    """Without a report before it, nothing is said to be from before."""
+    write(page, "source", "model")
+    page.evaluate("sessionStorage.setItem('tpucc.playground', JSON.stringify({ address: '', choices: { tab: 5 }, texts: [5, ['a', 7]] }))")
+    page.reload()
+    page.locator("#model-messages .error").wait_for()
+    assert page.locator("#summary").inner_text() == ""
+    assert not page.locator("#notice").is_visible()
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }; }")
+    page.locator("#source .cm-content").press("x")
+    page.locator("#notice").get_by_text("The browser keeps no drafts").wait_for()
+
+
+def test_a_report_that_is_not_there_is_made(page: Page, record: Record) -> None:
+    page.route("**/reports/02_iris.html", lambda route: route.fulfill(status=404))
+    chosen(page, "program", "02_iris")
+    page.frame_locator("#report").get_by_role("heading", name="iris on tpu_v1").wait_for()
+    assert "made when" not in page.locator("#summary").inner_text()
+    page.unroute("**/reports/02_iris.html")
+    record.faults[:] = [fault for fault in record.faults if "404" not in fault]
+
+
+def test_python_that_breaks_down_or_can_not_be_loaded(page: Page) -> None:
+    """With a worker that is none: the next request is answered by another one."""
+    found = page.evaluate("""async () => {
+      const { engine } = await import(new URL("engine.js", location.href));
+      const made = [];
+      globalThis.Worker = class extends EventTarget {
+        constructor() { super(); this.number = made.push("begun"); }
+        terminate() { made[this.number - 1] = "ended"; }
+        postMessage({ config }) {
+          const data = config ? [{ failed: "python.zip (404)" }, { ready: true }, { ready: true }][this.number - 1]
+                              : this.number === 2 ? { failed: "RangeError" } : { answer: '"answer"' };
+          setTimeout(() => this.dispatchEvent(new MessageEvent("message", { data })));
+        }
+      };
+      const told = [];
+      const own = engine({ engine: "pyodide" }, (words) => told.push(words));
+      const said = [];
+      for (let n = 0; n < 3; n += 1) said.push(await own.ask({}).catch((error) => `${error.constructor.name} ${error.message}`));
+      return [told, said, made];
+    }""")
+    assert found == [
+        ["Python isn't loaded: python.zip (404)"],
+        ["Error Python can't be loaded: python.zip (404); reload the page to try again", "Broken ", "answer"],
+        ["ended", "ended", "begun"],
+    ]
+
+
+def test_a_browser_that_keeps_nothing_keeps_drafts_as_long_as_the_page(page: Page, server: Server) -> None:
+    closed = page.context.new_page()
+    closed.add_init_script("""for (const name of ["localStorage", "sessionStorage"])
+      Object.defineProperty(window, name, { get() { throw new Error("refused"); } });""")
+    closed.goto(server.address)
+    closed.locator("html[data-ready]").wait_for()
+    write(closed, "source", "mine")
+    for program in ("02_iris", "01_hello"):
+        chosen(closed, "program", program)
+    assert closed.locator("#source .cm-content").inner_text() == "mine"
 
 
 LINK = """async (state) => {
@@ -139,7 +312,54 @@ def test_python_is_run_by_the_button_alone(page: Page) -> None:
     assert kinds == ["compile", "compile", "judge"]
 
 
-@pytest.mark.parametrize("word", ["constructor", "__proto__", {"toString": 1}])
+def fragment(content: bytes) -> str:
+    packer = zlib.compressobj(9, wbits=-15)
+    return "#play=" + base64.urlsafe_b64encode(packer.compress(content) + packer.flush()).decode().rstrip("=")
+
+
+CUT = fragment(b'{"source": "' + bytes(range(35, 90)) + b'"}')[:-20]
+DAMAGED = {
+    "#play=%%%%": "cut short or changed",
+    "#play=": "cut short or changed",
+    CUT: "cut short or changed",
+    fragment(b"null"): "holds nothing that was written",
+    fragment(b"[1]"): "holds nothing that was written",
+    fragment(b'{"source": 5}'): "its source is no text",
+    fragment(b'{"source": "\\ud800"}'): "its source is no text",
+    fragment(b'{"source":"' + b"a" * (1 << 25) + b'"}'): "too large",
+}
+
+
+def test_a_damaged_link_is_told_of_and_leaves_the_address(page: Page, server: Server) -> None:
+    refused = """async (hash) => {
+      const { unpacked } = await import(new URL("link.js", location.href));
+      return unpacked(hash).then(() => "", (error) => error.message);
+    }"""
+    for hash, words in DAMAGED.items():
+        assert words in page.evaluate(refused, hash)
+    page.goto("about:blank")
+    page.goto(f"{server.address}#play=%%%%")
+    page.locator("#notice").get_by_text("The link is damaged: it is cut short or changed.").wait_for()
+    assert page.url == server.address
+    page.evaluate(LINK, {"source": "of a link"})
+    page.locator("#source").get_by_text("of a link").wait_for()
+    assert not page.locator("#notice").is_visible()
+    page.evaluate("location.hash = '#play=null'")
+    page.locator("#notice").get_by_text("The link is damaged").wait_for()
+
+
+def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> None:
+    digits = random.Random(0).choices(string.ascii_letters + string.digits + "+-", k=1 << 20)
+    lines = "\n".join("".join(digits[place : place + 64]) for place in range(0, len(digits), 64))
+    page.evaluate("(text) => localStorage.setItem('tpucc.playground puzzle 1', text)", lines)
+    page.reload()
+    page.locator("html[data-ready]").wait_for()
+    page.locator("#link").click()
+    page.locator("#status").get_by_text("what is written is too large for a link").wait_for()
+    assert page.url == server.address
+
+
+@pytest.mark.parametrize("word", ["constructor", "__proto__"])
 def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> None:
     page.evaluate(LINK, {"tab": word, "program": word, "source": word, "target": "tiny", "level": "9"})
     page.locator("#summary:not(.old)").wait_for()
@@ -164,6 +384,7 @@ def test_an_error_goes_with_what_it_is_about(page: Page) -> None:
     messages.wait_for()
     page.route("**/engine", lambda route: None)
     write(page, "source", "model m")
+    page.locator("#status").get_by_text("running … 1 s").wait_for()
     page.locator("#stop:enabled").click()
     messages.wait_for(state="detached")
     page.unroute("**/engine")
@@ -182,6 +403,9 @@ def test_what_is_written_is_there_again_and_so_is_the_original(page: Page, kind:
     write(page, editor, "mine")
     chosen.select_option(second)
     assert original.is_disabled()
+    page.reload()
+    page.locator("html[data-ready]").wait_for()
+    assert chosen.input_value() == second, "the tab and what was chosen in it are there again"
     chosen.select_option(first)
     assert text.inner_text() == "mine"
     original.click()
@@ -190,6 +414,8 @@ def test_what_is_written_is_there_again_and_so_is_the_original(page: Page, kind:
 
 
 def test_it_can_be_read_at_both_widths(page: Page) -> None:
+    page.locator("#against").select_option("options")
+    page.frame_locator("#report").get_by_text("the compile with -O0").first.wait_for()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

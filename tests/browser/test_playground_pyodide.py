@@ -6,19 +6,21 @@ registry.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.pages_over_http import served
 from tests.support.playground import built
 from tpucc.interop.programs import example
-from tpucc.playground.engine import Model, compiled
+from tpucc.playground.engine import answered, compiled
+from tpucc.playground.requests import Model
 from tpucc.viz.diagrams.render import renderers
 
 pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
@@ -91,13 +93,16 @@ def native() -> str:
 def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserContext) -> None:
     """On a processor of 32 bits, too, as WebAssembly is one. So are the reports, where Graphviz here is of the page's version."""
     models = {name: Model(example(name).source.read_text("utf-8"), example(name).source.name) for name in NAMES}
-    requests = [{"kind": "compile", "source": model.source, "name": model.name} for model in models.values()]
+    requests: list[dict[str, Any]] = [{"kind": "compile", "source": model.source, "name": model.name} for model in models.values()]
+    sides = {"a": {"source": models["iris"].source, "level": 0}, "b": {"source": models["iris"].source}}
+    requests.append({"kind": "compare", **sides})
     with served(folder) as address:
         page = visitor.new_page()
         page.goto(f"{address}licences.txt")
         loading, found = page.evaluate(ASK, [requests, {}])
     assert "from its beginning" not in loading, "Python begins from the memory that was kept when the page was built"
     assert "no Graphviz" not in loading
+    assert found.pop() == json.loads(answered(json.dumps(requests.pop()))), "a comparison"
     for answer, (name, model) in zip(found, models.items(), strict=True):
         here = compiled(model)
         assert answer["diagnostics"] == here.diagnostics == []
@@ -121,7 +126,8 @@ def test_a_memory_of_another_pyodide_and_no_graphviz(folder: Path, visitor: Brow
 
 
 def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:
-    """An error at its place, a puzzle, a pass, an endless loop that is stopped; then the same page from what the browser has kept."""
+    """An error at its place, a puzzle, a pass, endless calls, a Python that breaks down, an endless loop that is stopped.
+    Then the same page from what the browser has kept, with the drafts."""
     with served(folder) as address:
         page = opened(visitor, address)
         page.locator("#source .cm-content").click()
@@ -132,10 +138,21 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.locator("#run").click()
         page.locator("#puzzle-messages .error").wait_for()
         page.locator("#tab-model").click()
+        page.locator("#model-original").click()
         page.locator("#program").select_option("02_iris")
         page.locator("#tab-python").click()
         page.locator("#run").click()
         page.locator("#python-messages .right").get_by_text("02_iris.tpu: equal").wait_for()
+        page.locator("#python .cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text("def call(*all):\n    return call()\ncall()\n")
+        page.locator("#run").click()
+        page.locator("#python-messages .error").get_by_text("RecursionError").wait_for()
+        page.locator("#python .cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text("eval('(' * 300 + '1' + ')' * 300)")
+        page.locator("#run").click()
+        page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
         page.keyboard.insert_text("while True: pass")
@@ -146,6 +163,8 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.close()
     visitor.set_offline(True)
     page = opened(visitor, address)
-    page.locator("#run").click()
+    page.locator("#against").select_option("options")
     page.locator("#status").get_by_text("done").wait_for()
-    assert page.locator("#summary").inner_text() == "2,967 cycles, 4.24 µs, weight memory bound"
+    assert page.locator("#summary").inner_text() == "Both take 2,967 cycles"
+    page.locator("#tab-python").click()
+    page.locator("#python").get_by_text("while True: pass").wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,14 @@ from tests.support.legibility import legibility_in_both_themes
 from tpucc.cli.main import main
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
     from tests.browser.conftest import OpenPage
 
 pytestmark = pytest.mark.browser
 
 BATCHES = ",".join(map(str, range(1, 31)))
-COMMAND = "--set weight_memory_bytes=1000000 --set mxu=16 -D batch=1"
+COMMAND = "--set weight_memory_bytes=1234567 --set mxu=16 -D batch=1"
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +29,19 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweep")
     source, table = folder / "small.tpu", folder / "small.csv"
     source.write_text(SMALL)
-    axes = ("--set", "weight_memory_bytes=100,1000000", "--set", "mxu=16,32", "-D", f"batch={BATCHES}")
+    axes = ("--set", "weight_memory_bytes=100,1234567", "--set", "mxu=16,32", "-D", f"batch={BATCHES}")
     assert main(["sweep", str(source), *axes, "-o", str(table), "--jobs", "1", "--quiet"]) == 0
     return table.with_suffix(".html")
 
 
 def test_a_point_is_chosen_in_the_table_and_shows_its_command(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept)
-    page.fill("#find", "weight_memory_bytes=1e6, mxu=16")
+    page.fill("#find", "weight_memory_bytes=1234567, mxu=16")
     assert page.locator("#count").inner_text() == "1 to 30 of 30"
     page.locator("#row-60 a").click()
-    assert page.locator("#chosen strong").inner_text() == "point 60"
+    assert_chosen(page, "60")
     assert COMMAND in page.locator("#chosen code").inner_text()
+    assert "1,234,567" in page.locator("#chosen dl").inner_text(), "integers are whole"
     assert page.locator("#row-60.here").count() == 1
 
 
@@ -46,11 +50,11 @@ def test_a_point_is_chosen_in_a_picture(swept: Path, open_page: OpenPage) -> Non
     mark = page.locator("#fronts a circle").first
     point = mark.get_attribute("data-point")
     mark.click()
-    assert page.locator("#chosen strong").inner_text() == f"point {point}"
+    assert_chosen(page, point)
     assert page.locator(f".chosen[data-point='{point}']").count() >= 1
     cell = page.locator("#maps [data-point]").last
     cell.click()
-    assert page.locator("#chosen strong").inner_text() == f"point {cell.get_attribute('data-point')}"
+    assert_chosen(page, cell.get_attribute("data-point"))
 
 
 def test_the_command_is_copied(swept: Path, open_page: OpenPage) -> None:
@@ -73,6 +77,12 @@ def test_rows_are_sorted_searched_and_turned(swept: Path, open_page: OpenPage) -
     cycles = [int(text.replace(",", "")) for text in page.locator("#rows tr[id] td:nth-child(5)").all_inner_texts() if text]
     assert cycles == sorted(cycles)
     assert len(cycles) == 60
+    first, cell = page.locator("#rows tr[id]").first, "[...document.querySelectorAll('#rows th')].map((cell) => cell.textContent)"
+    texts = dict(zip(page.evaluate(cell), first.locator("td").all(), strict=True))
+    assert float(texts["seconds"].inner_text()) == pytest.approx(cycles[0] / 700e6, rel=1e-5)
+    assert re.fullmatch(r"\d\.\d+e-\d", texts["seconds"].inner_text()), "no row of zeros"
+    align = "(cell) => getComputedStyle(cell).textAlign"
+    assert [texts[name].evaluate(align) for name in ("bottleneck", "seconds")] == ["left", "right"]
     page.fill("#find", "E0622")
     assert page.locator("#count").inner_text() == "1 to 60 of 60"
     page.fill("#find", "nothing of the kind")
@@ -87,3 +97,8 @@ def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(swept: P
         assert found.count > 100
         assert found.faults == [], width
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def assert_chosen(page: Page, point: str | None) -> None:
+    """Shortly after a click on a link within the page, that point's values are shown."""
+    page.locator(f"#chosen strong:text-is('point {point}')").wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -64,16 +65,13 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     model = tmp_path / "small.tpu"
     model.write_text(SMALL)
     board, stop = Board(waiting(model.name)), Event()
-    server = Server(board, model, 0)
     session = Session(recipe(model, draw), board, lambda outcome, seconds: None, pause=0.02)
-    threads = [Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}), Thread(target=session.follow, args=(stop,))]
-    for thread in threads:
-        thread.start()
-    yield Watched(model, server)
-    stop.set()
-    server.stop()
-    for thread in threads:
-        thread.join()
+    thread = Thread(target=session.follow, args=(stop,))
+    thread.start()
+    with Server(board, model, 0).serving(0.02) as server:
+        yield Watched(model, server)
+        stop.set()
+    thread.join()
     shutil.rmtree(tmp_path / "build", ignore_errors=True)
 
 
@@ -211,7 +209,7 @@ def editing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 @pytest.fixture
 def desk(editing: str, tab: Page, record: Record, watched: Watched) -> Iterator[Page]:
     """The page with the editor and the report; it may ask this one server."""
-    paths = ("", "view", "events", "source", "diagnostics.json", ICON[1:], *(path[1:] for path in watched.server.page))
+    paths = ("", "view", "changes", "events", "source", "diagnostics.json", ICON[1:], *(path[1:] for path in watched.server.page))
     record.allowed |= {watched.server.root + path for path in paths} | {watched.server.address}
     tab.context.set_offline(False)
     tab.goto(watched.server.address + HASH)
@@ -257,6 +255,29 @@ def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page
     report.get_by_text("return softmax(x @ w)").first.wait_for()
     assert watched.model.read_text() == SMALL
     assert desk.url == watched.server.address + HASH
+
+
+@pytest.mark.parametrize("editing", one_of(2, ["a text area", "CodeMirror"]), indirect=True)
+def test_a_save_says_what_it_has_changed(desk: Page, watched: Watched) -> None:
+    """A sentence below the editor, and the page of the comparison in place of the report; errors leave it as it is."""
+    compare, change, frame = desk.locator("#changes"), desk.locator("#change"), desk.frame_locator("#report")
+    assert compare.is_disabled()
+    watched.save(SMALL.replace("[4, 6]", "[400, 6]").replace("[4, 3]", "[400, 3]"))
+    change.get_by_text("cycles more than the version before").wait_for()
+    compare.click()
+    frame.get_by_text("small.tpu, this version").first.wait_for()
+    frame.get_by_role("link", name="Timelines").click()
+    assert desk.url == watched.server.address + HASH, "it is the report's place that the address keeps"
+    assert legibility_in_both_themes(desk).faults == []
+    watched.save(WRONG)
+    desk.locator("#messages .error").wait_for()
+    assert not change.is_visible()
+    frame.get_by_text("small.tpu, this version").first.wait_for()
+    watched.save(SMALL)
+    frame.get_by_role("heading", name=re.compile(r" cycles instead of .* \(-")).wait_for()
+    change.get_by_text("cycles fewer than the version before").wait_for()
+    compare.click()
+    frame.get_by_text("return softmax(x @ w)").first.wait_for()
 
 
 def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(desk: Page, watched: Watched, record: Record) -> None:

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import io
 import json
+import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,10 +17,12 @@ import pytest
 import tpucc
 from tests.support.playground import builder
 from tests.support.watching import SMALL, WRONG
+from tpucc.diagnostics import PluginError
 from tpucc.interop.programs import example
 from tpucc.isa.container import encode
+from tpucc.playground import making
 from tpucc.playground.engine import answered
-from tpucc.plugins import limits
+from tpucc.plugins import depth, limits
 from tpucc.plugins.guard import guest
 
 ALLOCATE = "def allocate(lives, rows):\n    {}\n"
@@ -124,6 +128,73 @@ def test_a_message_names_no_file_that_the_visitor_has_not_seen(given: dict[str, 
     assert found["message"] == message
 
 
+def test_two_compiles_are_compared_as_tpucc_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a browser tpucc is a folder, and no installed package."""
+    monkeypatch.setattr("importlib.metadata.version", Mock(side_effect=PackageNotFoundError))
+    (tmp_path / "small.tpu").write_text(SMALL)
+    a, b = (tpucc.compile(tmp_path / "small.tpu", target=target) for target in ("tpu_v1", "tiny"))
+    sides = {"a": {"source": SMALL, "name": "small.tpu"}, "b": {"source": SMALL, "name": "small.tpu", "target": "tiny"}}
+    answer = ask("compare", **sides)
+    found = tpucc.api.compare(a, b)
+    assert (answer["diagnostics"], answer["cause"], answer["cycles"]) == ([], found.cause, [found.cycles.a, found.cycles.b])
+    assert answer["summary"].startswith(f"{found.cycles.b:,} cycles instead of {found.cycles.a:,} (")
+    assert "B: small.tpu --target tiny -O2" in answer["page"]
+    names = ["the original", "this version"]
+    wide = ask("compare", a={"source": SMALL}, b={"source": SMALL.replace("[4, ", "[400, ")}, said=names)
+    assert "This version is better for throughput, the original for latency." in wide["cause"]
+    said = ask("compare", **sides, said=names)
+    assert said["cause"].startswith("This version takes ")
+    assert "the original: small.tpu --target tpu_v1 -O2" in said["page"]
+
+
+def test_a_compile_is_compared_with_the_one_without_a_stage() -> None:
+    apart = ALLOCATE.format("return [3 * row for row in __import__('itertools').accumulate([0, *lives.rows[:-1]])]")
+    answer = ask("compare", a={"source": SMALL}, b={"source": SMALL, "stages": {"allocate": apart}})
+    assert "--replace allocate=allocate.py" in answer["page"]
+    assert answer["cause"].endswith("with the same instructions at other addresses.")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        ({"source": WRONG}, {"source": SMALL}, [("a", "E0201", "the original: nothing is named v")]),
+        ({"source": SMALL}, {"source": WRONG}, [("b", "E0201", "this version: nothing is named v")]),
+        ({"source": WRONG}, {"source": WRONG, "level": 0}, [("both", "E0201", "the original and this version: nothing is named v")]),
+        (
+            {"source": SMALL, "target": "abacus"},
+            {"source": SMALL, "stages": {"allocate": "x = 1"}},
+            [("b", "E0526", "this version: your Python defines no"), ("a", "E0501", "the original: no target is named abacus")],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_side_is_said_of_it(a: dict[str, Any], b: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
+    answer = ask("compare", a=a, b=b, said=["the original", "this version"])
+    assert set(answer) == {"diagnostics", "printed"}
+    for each, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
+        assert (each["side"], each["code"], each["message"][: len(message)]) == (side, code, message)
+
+
+def test_a_fault_of_a_side_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.playground.making.compile_source", Mock(side_effect=MemoryError()))
+    [found] = ask("compare", a={"source": "a"}, b={"source": "b"})["diagnostics"]
+    assert (found["side"], found["code"], found["message"]) == ("both", "E0613", "A and B: out of memory; a smaller batch needs less")
+
+
+def test_a_side_without_python_of_the_visitor_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = Mock(side_effect=making.compile_source)
+    monkeypatch.setattr(making, "compile_source", compiled)
+    making._kept.cache_clear()
+    sides = [{"source": SMALL.replace("6", str(width))} for width in (6, 7, 8)]
+    for b in sides[1:]:
+        ask("compile", **b)
+        ask("compare", a=sides[0], b=b)
+        ask("judge", **b)
+    assert compiled.call_count == 3
+    for _ in range(2):
+        ask("judge", source=SMALL, passes=UNFUSED.format("return graph"))
+    assert compiled.call_count == 5
+
+
 def test_a_puzzle_is_checked() -> None:
     known = tpucc.lab.puzzle(1)
     answer = ask("puzzle", number=1, text=known.text, seed=1)
@@ -145,6 +216,31 @@ def test_without_threads_a_call_has_no_limit(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(limits, "THREADS", False)
     monkeypatch.setattr("threading.Thread", None)
     assert guest("the pass", len, 1.0).call(len, "abc") == 3
+
+
+def test_calls_without_an_end_are_an_error_at_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that CPython 3.13 doesn't count, and with the small stack of WebAssembly."""
+    for small in (False, True):
+        monkeypatch.setattr(depth, "SMALL_STACK", small)
+        endless = "count = iter(range(100_000))\ndef allocate(*all):\n    next(count)\n    return allocate()\n"
+        [found] = ask("judge", source=SMALL, stages={"allocate": endless})["diagnostics"]
+        assert found["message"].startswith("the stage allocate raised RecursionError")
+        assert (found["code"], found["line"]) == ("E0521", 4)
+    before, deepest = sys.getrecursionlimit(), []
+
+    def nested() -> None:
+        deepest.append(1)
+        nested()
+
+    with pytest.raises(PluginError):
+        guest("the pass", nested).call(nested)
+    assert len(deepest) <= depth.SHALLOW
+    assert sys.getrecursionlimit() == before
+
+
+def test_python_that_can_not_be_read_has_its_column() -> None:
+    [found] = ask("judge", source=SMALL, stages={"allocate": "def allocate(lives, rows):\n    return )\n"})["diagnostics"]
+    assert (found["line"], found["column"]) == (2, 12)
 
 
 def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

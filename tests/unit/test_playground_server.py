@@ -23,12 +23,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "page").mkdir()
     (tmp_path / "page" / "index.html").write_text("the page")
     (tmp_path / "secret").write_text("not for you")
-    made = Server(tmp_path / "page")
-    thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.stop()
-    thread.join()
+    with Server(tmp_path / "page").serving(0.01) as made:
+        yield made
 
 
 def base(server: Server) -> str:

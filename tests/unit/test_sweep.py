@@ -6,7 +6,10 @@ import csv
 import json
 import sys
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -26,6 +29,7 @@ from tpucc.sweeps.points import run as compute
 from tpucc.sweeps.rows import Row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
+from tpucc.tasks import cluster
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
 HOSTED = """
@@ -343,6 +347,10 @@ def test_from_python(small: Path) -> None:
     assert run("sweep", "small.tpu", "--set", "mxu=16,32", "-D", "batch=4,8", "-o", "b.csv", "--quiet", "--jobs", "1") == 0
     assert Path("a.csv").read_text() == Path("b.csv").read_text().replace("small.tpu", str(small))
     assert all(a["tops"] < b["tops"] for a, b in zip(found.front(), found.front()[1:], strict=False))
+    found.save("a.html")
+    found.page().save("b.html")
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+    assert repr(found.page()) == f"<the report of the sweep of {small}>"
     with pytest.raises(tpucc.UsageError, match="front takes a cost"):
         found.front("cycles")
     with pytest.raises(tpucc.UsageError, match="compiling has no keyword levl"):
@@ -432,3 +440,21 @@ def test_a_cluster_needs_an_extra(small: Path, capsys: pytest.CaptureFixture[str
     told = capsys.readouterr().err
     assert "error E0562: --scheduler needs a package that isn't installed: distributed" in told
     assert "help: python -m pip install 'tpucc[dask]' installs it; without --scheduler this machine does the work" in told
+
+
+@pytest.mark.parametrize(
+    "lost", [CancelledError("scheduler-connection-lost"), ConnectionError("closed")], ids=lambda lost: type(lost).__name__
+)
+def test_a_scheduler_that_goes_is_no_fault_of_tpucc(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lost: Exception
+) -> None:
+    """Dask's errors then; with Dask itself the scheduler would have to be killed, and 10 seconds waited for."""
+
+    def followed(*_: object) -> None:
+        raise lost
+
+    dask = SimpleNamespace(Client=lambda *_, **__: nullcontext(), CancelledError=CancelledError)
+    monkeypatch.setattr(cluster, "_distributed", lambda: dask)
+    monkeypatch.setattr(cluster, "_followed", followed)
+    assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
+    assert "error E0562: the scheduler at tcp://127.0.0.1:9 has gone; what is done is kept" in capsys.readouterr().err

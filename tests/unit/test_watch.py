@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -275,9 +276,9 @@ def test_the_script_is_in_served_pages_alone(model: Path) -> None:
     assert b"<script" not in (model.parent / "build" / "report.html").read_bytes()
 
 
-def test_warnings_stand_in_the_messages_while_the_report_is_in_front() -> None:
+def test_warnings_stand_in_the_messages_while_the_report_is_in_front(model: Path) -> None:
     warning = Diagnostic("E0201", "odd", (Label(Span(1, 1, 1, 4)),), severity="warning")
-    outcome = Built(Source("s.tpu", "odd\n"), {"report.html": REPORT_PAGE}, "9 cycles", (warning,), ("slow",))
+    outcome = replace(built(model), source=Source("s.tpu", "odd\n"), warnings=(warning,), notes=("slow",))
     view = view_of("s.tpu", outcome, outcome)
     assert b"cycles</p>" in view.contents[FRONT].body
     said = view.contents[MESSAGES].body.decode()

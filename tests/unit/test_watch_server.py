@@ -17,10 +17,10 @@ from tpucc.cli import watch_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
 from tpucc.watch import server as serving
-from tpucc.watch.loopback import LARGEST, LOOPBACK, PLAIN
+from tpucc.watch.loopback import LARGEST, LOOPBACK, PLAIN, Content
 from tpucc.watch.server import PAGE, SOURCE, Board, Server, open_server
 from tpucc.watch.session import Session
-from tpucc.watch.site import FRONT, REPORT, Content, State, View, waiting
+from tpucc.watch.site import CHANGES, FRONT, REPORT, State, View, waiting
 
 LONG = 60.0
 """Seconds before a test gives up; none waits for them."""
@@ -41,12 +41,8 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(board: Board, model: Path) -> Iterator[Server]:
-    opened = Server(board, model, 0)
-    thread = Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield opened
-    opened.stop()
-    thread.join()
+    with Server(board, model, 0).serving(0.01) as opened:
+        yield opened
 
 
 def ask(
@@ -139,9 +135,13 @@ def test_every_answer_forbids_the_network_frames_and_caches(server: Server) -> N
 # The page and the source
 
 
+def own(server: Server, tag: str) -> dict[str, str]:
+    """The headers with which the server's own page saves."""
+    return {"Origin": server.root.rstrip("/"), "Content_Type": PLAIN, "If_Match": tag, "X_Tpucc_Key": server.secret}
+
+
 def saving(server: Server, text: str, tag: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    known = {"Origin": server.root.rstrip("/"), "Content_Type": PLAIN, "If_Match": tag, "X_Tpucc_Key": server.secret}
-    return ask(server, SOURCE, "PUT", body=text, **(known | headers))
+    return ask(server, SOURCE, "PUT", body=text, **(own(server, tag) | headers))
 
 
 def test_the_page_has_its_parts_and_no_key(server: Server) -> None:
@@ -172,13 +172,26 @@ def test_a_source_is_saved_over_what_it_was_made_from(server: Server, model: Pat
         {"Origin": "null"},
         {"host": "elsewhere.example"},
         {"Content_Type": "text/plain"},
-        {"Content_Length": str(LARGEST + 1)},
     ],
     ids=lambda headers: next(iter(headers)),
 )
 def test_only_the_page_with_the_key_saves(server: Server, model: Path, headers: dict[str, str]) -> None:
     status, _, body = saving(server, WRONG, ask(server, SOURCE)[1]["ETag"], **headers)
     assert (status, body.split(b":")[0]) == (403, b"not saved")
+    assert model.read_text() == SMALL
+
+
+def test_a_save_that_breaks_off_or_is_no_text_changes_nothing(server: Server, model: Path) -> None:
+    tag = ask(server, SOURCE)[1]["ETag"]
+    for length in (LARGEST + 1, "9" * 5000):
+        assert saving(server, WRONG, tag, Content_Length=str(length))[::2] == (413, b"not saved: at most 33,554,432 bytes are\n")
+    head = "".join(f"{name.replace('_', '-')}: {text}\r\n" for name, text in own(server, tag).items())
+    request = f"PUT {SOURCE} HTTP/1.1\r\nHost: {LOOPBACK}:{server.port}\r\n{head}Content-Length: "
+    with socket.create_connection((LOOPBACK, server.port), LONG) as connection:
+        connection.sendall(f"{request}1000\r\n\r\nparam x = 1\n".encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert raw(server, f"{request}1\r\n\r\n".encode() + b"\xff").split()[1] == b"409"
     assert model.read_text() == SMALL
 
 
@@ -276,33 +289,39 @@ def test_stopping_ends_the_events(board: Board, model: Path) -> None:
     page.close()
 
 
+def _saved(path: Path, text: str) -> None:
+    """At once: on a busy machine a look may come between emptying a file and writing it."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
 def test_a_saved_source_becomes_a_new_page(tmp_path: Path) -> None:
     model = tmp_path / "small.tpu"
     model.write_text(SMALL)
     board, stop = Board(waiting(model.name)), Event()
     opened = Server(board, model, 0)
     session = Session(recipe(model), board, lambda outcome, seconds: None, pause=0.01)
-    threads = [Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01}), Thread(target=session.follow, args=(stop,))]
-    for thread in threads:
-        thread.start()
-    page = Listening(opened.port)
-    try:
+    thread = Thread(target=session.follow, args=(stop,), daemon=True)
+    thread.start()
+    with opened.serving(0.01):
+        page = Listening(opened.port)
         good = _settled(page)
         assert (good.errors, b"<p>cycles</p>" in ask(opened)[2]) == (0, True)
-        model.write_text(WRONG)
+        _saved(model, WRONG)
         bad = _settled(page)
         assert bad.errors == 1
         assert bad.pages[FRONT] != good.pages[FRONT]
         assert bad.pages[REPORT] == good.pages[REPORT]
         assert b'<mark class="error">v</mark>' in ask(opened)[2]
         assert ask(opened, "/explain/E0201")[2].startswith(b"# E0201: ")
-        model.write_text(SMALL)
-        assert _settled(page).pages == good.pages
-    finally:
+        _saved(model, SMALL)
+        mended = _settled(page)
+        assert mended.change.startswith("Both take ")
+        assert mended.change in ask(opened, CHANGES)[2].decode()
+        assert {path: digest for path, digest in mended.pages.items() if path != CHANGES} == good.pages
         stop.set()
-        opened.stop()
-        for thread in threads:
-            thread.join()
+        thread.join()
         page.close()
 
 
@@ -335,9 +354,9 @@ def test_the_command_serves_until_it_is_interrupted(
     monkeypatch.chdir(tmp_path)
 
     def once(self: Session, stop: Event) -> None:
-        self.turn()
-        model.write_text(WRONG)
-        self.turn()
+        for text in (SMALL, SMALL.replace("[4, ", "[400, "), WRONG):
+            model.write_text(text)
+            self.turn()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Session, "follow", once)
@@ -348,6 +367,7 @@ def test_the_command_serves_until_it_is_interrupted(
     assert opened[0] in out
     assert "small: " in out
     assert " cycles, " in out
+    assert re.search(r"^ +[\d,]+ cycles instead of [\d,]+ \(\+", out, re.MULTILINE)
     assert out.endswith("stopped\n")
     assert err.startswith("small.tpu:4:24: error E0201: nothing is named v")
     assert {path.name for path in tmp_path.iterdir()} == {"small.tpu", "out"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import webbrowser
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
@@ -15,7 +15,9 @@ from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
+from tpucc.diagnostics import counted, printable
+from tpucc.files import opened, unreadable
+from tpucc.interop.reads import held_out_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
@@ -32,8 +34,7 @@ from tpucc.watch.site import waiting
 @compile_options
 def command(model: Path, output: Path | None, port: int | None, opens: bool, **given: Any) -> None:
     """Serve an editor of MODEL and its report on this machine, and compile again when a file of it changes."""
-    if not model.is_file():
-        raise UsageError(Diagnostic("E0504", f"can't read {model}: no such file"))
+    _require_file(model)
     options_from(given)  # what is wrong with the options can't be mended while we run
     board = Board(waiting(model.name))
     session = Session(_recipe(model, output or Path("build") / model.stem, given), board, _heard(model))
@@ -42,19 +43,24 @@ def command(model: Path, output: Path | None, port: int | None, opens: bool, **g
     _serve(server, session, opens)
 
 
+def _require_file(model: Path) -> None:
+    """Raises `UsageError` E0504 where there is no file to watch."""
+    try:
+        with opened(model):
+            pass
+    except (OSError, ValueError) as error:
+        raise unreadable(model, error, "E0504", suffixes=(".tpu",)) from None
+
+
 def _serve(server: Server, session: Session, opens: bool) -> None:
     """Serves in a thread of its own and compiles in this one, until Ctrl-C."""
-    thread = threading.Thread(target=server.serve_forever, name="server", daemon=True)
-    thread.start()
     try:
-        if opens:
-            webbrowser.open(server.address)
-        session.follow(threading.Event())
+        with server.serving():
+            if opens:
+                webbrowser.open(server.address)
+            session.follow(Event())
     except KeyboardInterrupt:
         click.echo("\nstopped")
-    finally:
-        server.stop()
-        thread.join()
 
 
 def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
@@ -66,7 +72,7 @@ def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
 
 def _beside(model: Path, given: Mapping[str, Any]) -> Iterator[Path]:
     """The files that the command line names, and the held-out set."""
-    yield model.with_name(f"{model.stem}_test.npz")
+    yield held_out_file(model)
     yield from (path for path in (given["weights"], given["calibration"]) if path is not None)
     yield from (*given["passes"], *map(Path, given["stages"].values()))
     if str(given["target"]).endswith(".toml"):
@@ -82,5 +88,7 @@ def _heard(model: Path) -> Listener:
             return
         warnings = f"; {counted(len(outcome.warnings), 'warning')}" if outcome.warnings else ""
         click.echo(f"{time.strftime('%H:%M:%S')}  {printable(model.stem)}: {outcome.summary}{warnings} (compiled in {seconds:.1f} s)")
+        if outcome.change is not None:
+            click.echo(f"{' ' * 10}{outcome.change.summary}")
 
     return heard

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from threading import Event
 
 from tpucc.playground.server import Server
 
@@ -16,12 +17,10 @@ def main() -> None:
     server = Server(asked.folder, asked.port)
     print(f"open {server.address} in a browser; Ctrl-C ends it", flush=True)
     try:
-        server.serve_forever()
+        with server.serving():
+            Event().wait()
     except KeyboardInterrupt:
         print("\nstopped")
-    finally:
-        server.engine.stop()
-        server.server_close()
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ import subprocess
 import sys
 from contextlib import suppress
 from http import HTTPStatus
-from mimetypes import guess_type
 from pathlib import Path
 from threading import Lock
 
-from tpucc.watch.loopback import JSON, PLAIN, LoopbackHandler, LoopbackServer
+from tpucc.watch.loopback import JSON, PLAIN, LoopbackHandler, LoopbackServer, content_of
 
-CONFIG = b'{"engine": "local"}'
-TYPES = {".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm", ".json": JSON}
+CONFIG = "config.json"
+"""The file that says who answers; the one that was built says that Pyodide does."""
 REFUSED = "only the page itself may ask"
 
 
@@ -88,13 +87,11 @@ class Handler(LoopbackHandler):
         path = self._path()
         if path is None:
             return self.refuse(REFUSED)
-        if path == "config.json":
-            return self.send(HTTPStatus.OK, JSON, CONFIG)
+        if path == CONFIG:
+            return self.answer(content_of(CONFIG, b'{"engine": "local"}'))
         file = (self.server.folder / (path or "index.html")).resolve()
-        if not file.is_relative_to(self.server.folder) or not file.is_file():
-            return self.send(HTTPStatus.NOT_FOUND, PLAIN, b"there is nothing here\n")
-        kind = TYPES.get(file.suffix) or guess_type(file.name)[0] or "application/octet-stream"
-        return self.send(HTTPStatus.OK, kind, file.read_bytes())
+        there = file.is_relative_to(self.server.folder) and file.is_file()
+        return self.answer(content_of(file.name, file.read_bytes()) if there else None)
 
     def do_POST(self) -> None:
         path = self._path()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tpucc.diagnostics import Error
+from tpucc.diagnostics import as_error
 from tpucc.sim.bottleneck import BOTTLENECKS
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
@@ -64,12 +64,9 @@ def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
     try:
         program = compiler.program(Path(plan.model(point)), plan.options(point))
         found = stats(program, time_program(program))
-    except Error as error:
-        return failed(error.diagnostics[0].code, error.diagnostics[0].message)
-    except MemoryError:
-        return failed("E0613", "out of memory; a smaller batch needs less")
     except Exception as error:
-        return failed("E0900", f"a fault in tpucc: {type(error).__name__}: {error}")
+        fault = as_error(error).diagnostics[0]
+        return failed(fault.code, fault.message)
     return {name: of(found) for name, (_, of) in RESULTS.items()}
 
 

@@ -18,7 +18,7 @@ PATIENCE = 10
 def computed_on_cluster(work: Work[Result], chunks: Sequence[Sequence[int]], given: Given, address: str) -> Iterator[tuple[int, Result]]:
     """The tasks of all chunks with their results, as they are done. Dask gives the work of a worker that is lost to another one.
 
-    Raises `UsageError` E0562 without the extra, without an answer from the scheduler, and when a worker can't take part.
+    Raises `UsageError` E0562 without the extra, without an answer from the scheduler or when it goes, and when a worker can't take part.
     """
     distributed = _distributed()
     try:
@@ -26,7 +26,10 @@ def computed_on_cluster(work: Work[Result], chunks: Sequence[Sequence[int]], giv
     except (OSError, ValueError, TypeError) as error:
         raise refused(f"no scheduler answers at {address}: {str(error).partition(chr(10))[0] or type(error).__name__}") from None
     with client:
-        yield from _followed(distributed, client, work, chunks, given)
+        try:
+            yield from _followed(distributed, client, work, chunks, given)
+        except (distributed.CancelledError, OSError):  # Dask's error of a closed connection is an OSError
+            raise refused(f"the scheduler at {address} has gone; what is done is kept, and the same command goes on from there") from None
 
 
 def _followed(

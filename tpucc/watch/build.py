@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, as_error
 from tpucc.driver import compile_source
 from tpucc.files import write_files
+from tpucc.interop.reads import require_kept
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
+from tpucc.runtime.comparison.compare import compare
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.durations import duration
 from tpucc.values import dataclass
+from tpucc.viz.comparison.page import comparison_page, headline
 
 SAVED = "tpucc compile does the same and saves what reproduces it"
 
@@ -34,14 +37,26 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A version beside the one before it: both cycles in a line, the sentences on the difference, and the page of `tpucc compare`."""
+
+    summary: str
+    cause: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
-    """A good compilation: its source, its files by name, its numbers in a line, warnings with their places, and what passes remarked."""
+    """A good compilation: its source, its files by name, its numbers in a line, the program, warnings with their places, what passes
+    remarked, and what is other than in the good compilation before it."""
 
     source: Source
     files: Mapping[str, bytes]
     summary: str
+    runtime: Runtime
     warnings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +70,19 @@ class Failed:
 Outcome = Built | Failed
 
 
-def attempt(recipe: Recipe) -> Outcome:
-    """Compiles once. Faults of tpucc, and of passes that the user brought, are failures like any other."""
+def attempt(recipe: Recipe, before: Built | None = None) -> Outcome:
+    """Compiles once, and compares with the version before. Faults of tpucc, and of passes that the user brought, are failures like any
+    other."""
     try:
-        return _built(recipe)
-    except Error as error:
-        return Failed(error, error.source or _source(recipe.path))
-    except MemoryError:
-        failure: Error = LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
+        return _built(recipe, before)
     except Exception as error:
-        failure = InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}", help=(SAVED,)))
-    return Failed(failure, _source(recipe.path))
+        failure = as_error(error)
+        if isinstance(failure, InternalError):
+            failure = InternalError([replace(each, help=(SAVED,)) for each in failure.diagnostics])
+        return Failed(failure, failure.source or _source(recipe.path))
 
 
-def _built(recipe: Recipe) -> Built:
+def _built(recipe: Recipe, before: Built | None) -> Built:
     options = recipe.options()
     source = read_source(recipe.path, options.params)
     compilation = compile_source(source, recipe.path.parent, options)
@@ -76,13 +90,17 @@ def _built(recipe: Recipe) -> Built:
     assert compilation.model is not None
     runtime = Runtime(compilation.program)
     files = recipe.draw(compilation, runtime)
+    require_kept((recipe.folder / name for name in files), (recipe.path, *recipe.beside))
     write_files(recipe.folder, files)
-    warnings = compilation.model.warnings
-    placed = {warning.render(source) for warning in warnings}
-    notes = tuple(note for note in compilation.warnings if note not in placed)
-    stats = runtime.stats
-    summary = f"{stats['cycles']:,} cycles, {duration(stats['seconds'])}, {stats['bottleneck']} bound"
-    return Built(source, files, summary, warnings, notes)
+    found = Built(source, files, runtime.summary, runtime, compilation.model.warnings, compilation.notes)
+    return found if before is None else replace(found, change=_change(before, found))
+
+
+def _change(before: Built, now: Built) -> Change:
+    said = ("the version before", "this version")
+    sides = (before.runtime, now.runtime)
+    found = compare(*sides, (before.notes, now.notes), (f"{before.source.name}, {said[0]}", f"{now.source.name}, {said[1]}"), said)
+    return Change(headline(found), found.cause, comparison_page(found, *sides))
 
 
 def _source(path: Path) -> Source | None:

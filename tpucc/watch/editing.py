@@ -37,10 +37,7 @@ class Edited:
         if not os.path.lexists(self._path):
             raise GoneError(f"{self._path.name} has been deleted")
         content = read_file(self._path, most=LARGEST)
-        try:
-            content.decode()
-        except UnicodeDecodeError:
-            raise UsageError(Diagnostic("E0504", f"can't edit {self._path}: it has text that is not UTF-8")) from None
+        self._require_utf8(content, "it has")
         return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
     def write(self, text: bytes, known: str) -> tuple[bytes, str]:
@@ -49,6 +46,7 @@ class Edited:
 
         Raises `ChangedError`, and what `read` and `write_file` raise.
         """
+        self._require_utf8(text, "this is")
         with self._saving:
             gone = not os.path.lexists(self._path)
             old, tag = (b"", GONE) if gone else self.read()
@@ -62,3 +60,9 @@ class Edited:
             write_file(place, text.replace(b"\n", b"\r\n") if b"\r\n" in old else text)
             place.chmod(mode)
             return self.read()
+
+    def _require_utf8(self, content: bytes, what: str) -> None:
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            raise UsageError(Diagnostic("E0504", f"can't edit {self._path}: {what} text that is not UTF-8")) from None

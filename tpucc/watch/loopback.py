@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from pathlib import PurePosixPath
 from socketserver import TCPServer, ThreadingMixIn
+from threading import Thread
+from typing import Self
 from urllib.parse import unquote
+
+from tpucc.values import dataclass
 
 LOOPBACK = "127.0.0.1"
 NAMES = ("localhost", LOOPBACK, "[::1]")
@@ -21,6 +27,22 @@ LARGEST = 2**25
 """Bytes that a request may have."""
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+_SCRIPT, _BINARY = "text/javascript; charset=utf-8", "application/octet-stream"
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": HTML,
+    ".js": _SCRIPT,
+    ".json": JSON,
+    ".memory": _BINARY,
+    ".mjs": _SCRIPT,
+    ".svg": "image/svg+xml",
+    ".tpub": _BINARY,
+    ".wasm": "application/wasm",
+    ".whl": _BINARY,
+    ".zip": _BINARY,
+}
+"""Types by the end of a name; all other files are text."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'self'",
@@ -29,6 +51,19 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 """With every answer: no page of another origin may frame or read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is at a path."""
+
+    type: str
+    body: bytes
+
+
+def content_of(name: str, body: bytes) -> Content:
+    """A file of this name, with the type that it has by it."""
+    return Content(TYPES.get(PurePosixPath(name).suffix, PLAIN), body)
 
 
 class LoopbackServer(ThreadingMixIn, TCPServer):
@@ -47,6 +82,17 @@ class LoopbackServer(ThreadingMixIn, TCPServer):
         self.root = f"http://{LOOPBACK}:{self.port}/"
         self.secret = secrets.token_urlsafe(16)
         self.hosts = frozenset(f"{name}:{self.port}" for name in NAMES) | (frozenset(NAMES) if self.port == 80 else frozenset())
+
+    @contextmanager
+    def serving(self, poll: float = 0.5) -> Iterator[Self]:
+        """Answers in a thread of its own until the body ends, or `stop` is called; looks every `poll` seconds whether that is so."""
+        thread = Thread(target=self.serve_forever, args=(poll,), name="server", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.stop()
+            thread.join()
 
     def stop(self) -> None:
         """Ends `serve_forever` in its thread."""
@@ -78,12 +124,22 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         return allowed(self.headers.get_all("Host", []), self.server.hosts)
 
     def content(self, kind: str) -> bytes | None:
-        """What a page of this server sends; None where another page asks, or it is of another type, or too long."""
-        length = self.headers.get("Content-Length", "")
+        """What a page of this server sends; None where another page asks, or it is of another type, or too long. Raises
+        `ConnectionError` where the page goes away before it has sent all of it."""
+        length = self.length
         own = self.headers.get("Origin", "").removeprefix("http://") in self.server.hosts
-        if not self.known or not own or self.headers.get("Content-Type") != kind or not length.isdecimal() or int(length) > LARGEST:
+        if not self.known or not own or self.headers.get("Content-Type") != kind or length is None or length > LARGEST:
             return None
-        return self.rfile.read(int(length))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError(f"{length} bytes were announced, and {len(body)} came")
+        return body
+
+    @property
+    def length(self) -> int | None:
+        """The bytes that the request announces; more than twenty digits of them are no number."""
+        length = self.headers.get("Content-Length", "")
+        return int(length) if length.isdecimal() and len(length) <= 20 else None
 
     def head(self, status: HTTPStatus, headers: Mapping[str, str]) -> None:
         self.send_response(status)
@@ -96,6 +152,12 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.head(status, {"Content-Type": kind, "Content-Length": str(len(body))} | dict(headers or {}))
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def answer(self, content: Content | None) -> None:
+        """What is at the path; None is that nothing is."""
+        if content is None:
+            return self.send(HTTPStatus.NOT_FOUND, PLAIN, b"there is nothing here\n")
+        return self.send(HTTPStatus.OK, content.type, content.body)
 
     def refuse(self, words: str) -> None:
         """Says why not; what the request still has isn't read."""

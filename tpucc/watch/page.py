@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from string import Template
 
 from tpucc.diagnostics import printable
@@ -17,7 +17,7 @@ from tpucc.frontend.words import STATEMENTS, TOP_LEVEL
 from tpucc.ops import INTERNAL, OPS
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import escaped
-from tpucc.watch.site import Content
+from tpucc.watch.loopback import HTML, Content, content_of
 
 FOLDER = Path(__file__).parent / "page"
 EDITOR = FOLDER / "codemirror.zip"
@@ -26,7 +26,6 @@ IMPORTS = "imports.json"
 PARTS = "/page/"
 SCRIPTS = ("page.js", "editor.js", "plain.js", "boxes.js")
 STYLES = ("editor.css", "page.css")
-TYPES = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 WORDS = ("and", "or", "not", "in", "range", "True", "False")
 NUMBERS = ("f32", "i8", "i16", "i32")
 
@@ -39,12 +38,17 @@ def page(name: str) -> Mapping[str, Content]:
         found = json.loads(parts[f"{PARTS}{IMPORTS}"].body)
         imports = {"editor": f".{PARTS}editor.js"} | {word: f".{PARTS}{file}" for word, file in found.items()}
     text = Template((FOLDER / "page.html").read_text("utf-8")).substitute(
+        head=head(f"{printable(name)} – tpucc watch", imports, PARTS[1:]),
         name=escaped(printable(name)),
-        theme=theme(),
-        imports=json.dumps({"imports": imports}),
         words=json.dumps(language()),
     )
-    return parts | {"/": Content("text/html; charset=utf-8", text.encode())}
+    return parts | {"/": Content(HTML, text.encode())}
+
+
+def head(title: str, imports: Mapping[str, str], parts: str = "") -> str:
+    """What a page with an editor has in its head: `imports` are the modules' addresses, `parts` is the folder of the style sheet."""
+    given = {"title": escaped(title), "theme": theme(), "imports": json.dumps({"imports": imports}), "parts": parts}
+    return Template((FOLDER / "head.html").read_text("utf-8")).substitute(given)
 
 
 def language() -> dict[str, list[str]]:
@@ -61,5 +65,4 @@ def _parts() -> Iterator[tuple[str, Content]]:
 
 
 def _part(name: str, body: bytes) -> tuple[str, Content]:
-    kind = TYPES.get(PurePosixPath(name).suffix, "text/plain")
-    return PARTS + name, Content(f"{kind}; charset=utf-8", body)
+    return PARTS + name, content_of(name, body)

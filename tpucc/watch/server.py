@@ -15,7 +15,7 @@ import msgspec
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, reason
 from tpucc.watch.editing import GONE, ChangedError, Edited, GoneError
-from tpucc.watch.loopback import HEADERS, PLAIN, LoopbackHandler, LoopbackServer
+from tpucc.watch.loopback import HEADERS, LARGEST, PLAIN, LoopbackHandler, LoopbackServer
 from tpucc.watch.page import page
 from tpucc.watch.site import View
 
@@ -94,16 +94,16 @@ class Handler(LoopbackHandler):
             return self._events()
         if self.place == SOURCE:
             return self._source(None)
-        content = self.server.page.get(self.place) or self.server.board.view.contents.get(self.place)
-        if content is None:
-            return self.send(HTTPStatus.NOT_FOUND, PLAIN, b"there is nothing here\n")
-        return self.send(HTTPStatus.OK, content.type, content.body)
+        return self.answer(self.server.page.get(self.place) or self.server.board.view.contents.get(self.place))
 
     do_HEAD = do_GET
 
     def do_PUT(self) -> None:
         if self.place != SOURCE:
             return self.do_POST()
+        if self._saves and (self.length is None or self.length > LARGEST):
+            self.close_connection = True
+            return self.send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, PLAIN, f"not saved: at most {LARGEST:,} bytes are\n".encode())
         text = self.content(PLAIN)
         if text is None or not self._saves:
             return self.refuse("not saved: open the address that tpucc watch printed when it started")

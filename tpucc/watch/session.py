@@ -90,7 +90,7 @@ class Session:
     def _compile(self) -> None:
         self._board.show(compiling(self._board.view))
         started = time.perf_counter()
-        outcome = attempt(self._recipe)
+        outcome = attempt(self._recipe, self._good)
         if isinstance(outcome, Built):
             self._good = outcome
         self._board.show(view_of(self._recipe.path.name, outcome, self._good))

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from pathlib import PurePosixPath
 
 import msgspec
 
@@ -16,36 +15,24 @@ from tpucc.values import dataclass
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome
-from tpucc.watch.loopback import JSON, PLAIN
+from tpucc.watch.loopback import HTML, TYPES, Content, content_of
 from tpucc.watch.messages import Messages, explanations, messages_page, source_pane
 
-FRONT, REPORT, MESSAGES, DIAGNOSTICS, ICON = "/view", "/report.html", "/messages", "/diagnostics.json", "/favicon.ico"
+FRONT, REPORT, MESSAGES, CHANGES = "/view", "/report.html", "/messages", "/changes"
+DIAGNOSTICS, ICON = "/diagnostics.json", "/favicon.ico"
 END = b"</body>"
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".json": JSON,
-    ".tpub": "application/octet-stream",
-}
-"""Types by the end of a name; all other files are text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The answer for a path."""
-
-    type: str
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The message to an open page: the digests of the current pages, by which it knows whether it is out of date, and its notices."""
+    """The message to an open page: the digests of the current pages, by which it knows whether it is out of date, and its notices: `change`
+    is what made the difference to the version before."""
 
     pages: Mapping[str, str]
     errors: int = 0
     warnings: int = 0
     compiling: bool = False
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +58,25 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
     """The pages of an outcome. `good` is the last good compilation: this one, an earlier one, or none yet.
 
     The front page is the report. While there are errors it is the last good one, in which they stand at their lines of the source and the
-    rest is dimmed; without one it is the messages. The files are those of the last good compilation.
+    rest is dimmed; without one it is the messages. The files are those of the last good compilation, and so is the comparison with the one
+    before it.
     """
     failed = isinstance(outcome, Failed)
     messages = outcome.error.diagnostics if isinstance(outcome, Failed) else outcome.warnings
     given = _messages(name, outcome, messages, good)
-    said = messages_page(given).encode()
+    page = messages_page(given).encode()
     files = {} if good is None else {f"/{file}": content for file, content in good.files.items()}
     report = files.pop(REPORT, None)
-    front = said if report is None else report
+    front = page if report is None else report
     if failed and report is not None:
         front = _before_end(report, tag("template", source_pane(given), id="tpucc-errors"))
-    pages = {MESSAGES: said, FRONT: front}
+    pages = {MESSAGES: page, FRONT: front}
     pages |= {} if report is None else {REPORT: report}
+    pages |= {CHANGES: good.change.page.encode()} if good and good.change else {}
     texts = {path: text.encode() for path, text in explanations(messages)}
     texts[DIAGNOSTICS] = msgspec.json.encode([plain_diagnostic(message, outcome.source) for message in messages])
-    state = State({}, errors=len(messages) if failed else 0, warnings=0 if failed else len(messages))
+    change = outcome.change.cause if isinstance(outcome, Built) and outcome.change else ""
+    state = State({}, errors=len(messages) if failed else 0, warnings=0 if failed else len(messages), change=change)
     return _view(pages, files | texts, state)
 
 
@@ -112,8 +102,8 @@ def digest(page: bytes) -> str:
 
 
 def _view(pages: Mapping[str, bytes], files: Mapping[str, bytes], state: State) -> View:
-    contents = {path: Content(TYPES.get(PurePosixPath(path).suffix, PLAIN), body) for path, body in files.items()}
-    contents |= {path: Content(TYPES[".html"], followed(page, path)) for path, page in pages.items()}
+    contents = {path: content_of(path, body) for path, body in files.items()}
+    contents |= {path: Content(HTML, followed(page, path)) for path, page in pages.items()}
     contents[ICON] = Content(TYPES[".svg"], ICON_PICTURE)
     return View(contents, replace(state, pages={path: digest(page) for path, page in pages.items()}))
 

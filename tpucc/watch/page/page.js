@@ -1,5 +1,5 @@
 /** The page of `tpucc watch`: an editor of the watched file, and the report of the file in a frame, which hears what the server has to say. */
-import { $, box } from "./boxes.js";
+import { $, box, make } from "./boxes.js";
 import { editor, languages } from "editor";
 
 const KEY = new URLSearchParams(location.search).get("key") ?? "";
@@ -73,17 +73,27 @@ function save() {
   if (unsaved()) inTurn(write);
 }
 
-/** Underlines what the messages on the file speak of, and says them below the editor. */
-async function judge() {
+/** Underlines what the messages on the file speak of, and says them below the editor, with what has changed since the version before. */
+async function judge(change) {
   const found = await (await fetch("diagnostics.json")).json();
   if (!unsaved()) source.mark(found);
-  $("messages").replaceChildren(...found.map((each) => box(each, source)));
+  const changed = change ? [make("div", { className: "message", id: "change" }, make("p", {}, change))] : [];
+  $("messages").replaceChildren(...found.map((each) => box(each, source)), ...changed);
 }
 
-/** @param {{compiling: boolean}} state */
+/** @param {{compiling: boolean, change: string, pages: Object<string, string>}} state */
 async function hear(state) {
   await follow();
-  if (!state.compiling) await judge();
+  $("changes").disabled = !state.pages["/changes"];
+  if (!state.compiling) await judge(state.change);
+}
+
+/** The comparison in place of the report, or the report again. */
+function compare() {
+  const compared = $("changes").getAttribute("aria-pressed") !== "true";
+  $("changes").setAttribute("aria-pressed", compared);
+  report.title = compared ? "the comparison" : "the report";
+  report.src = compared ? "changes" : `view${location.hash}`;
 }
 
 function keys(event) {
@@ -96,6 +106,7 @@ function keys(event) {
 function frame() {
   const own = report.contentWindow;
   own.addEventListener("keydown", keys);
+  if (!own.location.pathname.endsWith("/view")) return;
   for (const kind of ["click", "keyup"]) own.addEventListener(kind, () => history.replaceState(null, "", own.location.hash || location.href.split("#")[0]));
 }
 
@@ -104,6 +115,7 @@ addEventListener("message", (event) => event.origin === location.origin && inTur
 addEventListener("beforeunload", (event) => unsaved() && event.preventDefault());
 report.addEventListener("load", frame);
 $("save").addEventListener("click", save);
+$("changes").addEventListener("click", compare);
 $("take").addEventListener("click", () => take(other));
 $("over").addEventListener("click", () => {
   kept.tag = other.tag;

@@ -1,0 +1,84 @@
+/** What the model of the first tab is compared with: its original, the run before, or itself with other options. */
+import { $ } from "./boxes.js";
+import { choosable, texts } from "./link.js";
+
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/**
+ * A model as it is compiled: the request without its kind.
+ *
+ * @typedef {{source: string, name: string, target: string, level: number, params: {batch?: string}}} Model
+ */
+
+/** @param {string} source @param {string} name @param {{target: string, batch: string, level: string}} options @returns {Model} */
+export function modelOf(source, name, { target, batch, level }) {
+  return { source, name, target, level: Number(level), params: batch ? { batch } : {} };
+}
+
+/** The options of a model that `now` hasn't, as at a terminal. */
+function differing(now, model) {
+  const batch = model.params.batch ? `-D batch=${model.params.batch}` : "the batch as written";
+  const words = [
+    now.target !== model.target && `--target ${model.target}`,
+    now.level !== model.level && `-O${model.level}`,
+    now.params.batch !== model.params.batch && batch,
+  ].filter(Boolean);
+  return words.length > 0 ? `the compile with ${words.join(" and ")}` : "the same again";
+}
+
+/** The last runs of a program that went well and differ, the newest first. */
+export function history() {
+  let runs = [];
+
+  /** @param {Model} model */
+  function add(model) {
+    if (!same(runs[0], model)) runs = [model, ...runs].slice(0, 2);
+  }
+
+  /** The last one that isn't this. @param {Model} now @returns {Model | undefined} */
+  const before = (now) => runs.find((each) => !same(each, now));
+
+  return { add, before, clear: () => (runs = []) };
+}
+
+const NONE = "There is no run before this one: change the model, and it is compared with what it was.";
+
+/**
+ * The other model and what it is called; none where nothing is asked for, or `missing` says why there is none.
+ *
+ * @param {Model} now
+ * @param {string} original the source as it was given
+ * @param {Model | undefined} before
+ * @returns {{said?: string, model?: Model, missing?: string}}
+ */
+export function otherSide(now, original, before) {
+  const asked = $("against").value;
+  if (asked === "original") return { said: "the original", model: { ...now, source: original } };
+  if (asked === "before") return before ? { said: "the run before", model: before } : { missing: NONE };
+  if (asked !== "options") return {};
+  const options = { target: $("other-target").value, batch: $("other-batch").value, level: $("other-level").value };
+  const model = modelOf(now.source, now.name, options);
+  return { said: differing(now, model), model };
+}
+
+/** Shows the other options where they count; they begin as those that are chosen, at another level. */
+export function offer(begins = false) {
+  $("other").hidden = $("against").value !== "options";
+  if (!begins) return;
+  for (const name of ["target", "batch"]) $(`other-${name}`).value = $(name).value;
+  $("other-level").value = $("level").value === "0" ? "2" : "0";
+}
+
+/** A run as a link has it. @param {Model} run */
+export function toLink({ source, target, level, params }) {
+  return { "before-source": source, "before-target": target, "before-level": String(level), "before-batch": params.batch ?? "" };
+}
+
+/** The run that a link has: a source and options that can be chosen, and nothing else; null for none. @param {object} given @param {Model} now */
+export function fromLink(given, now) {
+  const names = ["source", "target", "level", "batch"].map((name) => `before-${name}`);
+  const [source, target, level, batch] = names.map((name) => texts(given, [name])[name]);
+  if (source === undefined) return null;
+  const options = { target: choosable($("target"), target) ? target : now.target, level: choosable($("level"), level) ? level : now.level };
+  return modelOf(source, now.name, { ...options, batch: batch ?? "" });
+}

@@ -1,0 +1,20 @@
+/** Pages in frames: each runs its own script there, and can reach neither this page nor anything else. */
+import { $ } from "./boxes.js";
+
+/** The addresses of pages that are no files, by their frames. */
+const drawn = new Map();
+
+/** @param {string} frame @param {string} address an empty one shows nothing */
+export function show(frame, address) {
+  if (drawn.has(frame)) URL.revokeObjectURL(drawn.get(frame));
+  drawn.delete(frame);
+  $(frame).src = address;
+  $(frame).hidden = address === "";
+}
+
+/** @param {string} frame @param {string} html */
+export function showPage(frame, html) {
+  const address = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  show(frame, address);
+  drawn.set(frame, address);
+}
