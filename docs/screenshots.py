@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,12 +119,9 @@ def _watched(folder: Path) -> Iterator[str]:
     )
     good = attempt(recipe)
     recipe.path.write_text(recipe.path.read_text("utf-8").replace(*SLIP), "utf-8")
-    server = Server(Board(view_of(MODEL.name, attempt(recipe), good if isinstance(good, Built) else None)), recipe.path, 0)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server.address
-    server.stop()
-    thread.join()
+    board = Board(view_of(MODEL.name, attempt(recipe), good if isinstance(good, Built) else None))
+    with Server(board, recipe.path, 0).serving(0.02) as server:
+        yield server.address
 
 
 def _error_in_frame(page: Page) -> None:
@@ -140,11 +136,12 @@ def _taken(browser: Browser, address: str, shot: Shot) -> bytes:
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=offline)
     page.add_init_script("try { localStorage.setItem('tpucc.tour', 'seen'); } catch {}")
     page.goto(f"{address}#{shot.fragment}" if shot.fragment else address)
-    for action in shot.actions:
-        action(page)
     settle(page)
     if page.evaluate("location.hash.slice(1)") != shot.fragment:
         raise RuntimeError(f"the page has no {shot.fragment}")
+    for action in shot.actions:
+        action(page)
+    settle(page)
     picture = palette_png(_pixels(browser, page.screenshot()))
     page.close()
     return picture

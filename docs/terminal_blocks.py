@@ -1,4 +1,5 @@
-"""Terminal sessions in the book: what stands under a line `$ tpucc …` in a `text` block is what the command prints.
+"""Terminal sessions in the book: what stands under a line `$ tpucc …` in a `text` block is what the command prints,
+with what is typed behind its prompt `(tpucc)`.
 
 A page's commands run in a folder of their own, which holds the files that the page tells the reader to write. The seconds of a training are
 others on each computer, and are shown as `…`.
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tpucc.cli.main import main
 
@@ -24,6 +26,7 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.
 SECONDS = re.compile(r"(?<= )\d+\.\d\d$", re.MULTILINE)
 """In the table that `tpucc train` prints: its last column."""
 NAMED = re.compile(r"`([\w/-]+\.(?:tpu|py))`[^`]*\Z")
+PROMPTED = re.compile(r"^\(tpucc\) (.*)$", re.MULTILINE)
 VERDICTS = ("lab check ", "lab grade ")
 """Commands whose status 1 is a verdict, which the page shows, and no failure."""
 
@@ -66,14 +69,21 @@ def _typed(namespace: dict[str, Any], block: re.Match[str]) -> str:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(text, "page", "exec"), namespace)
     if language == "text" and text.startswith("$ tpucc"):
-        commands = re.findall(r"^\$ tpucc (.*)\n", text, re.MULTILINE)
-        return "```text\n" + "".join(f"$ tpucc {command}\n{printed(command)}" for command in commands) + "```"
+        commands = text.split("$ tpucc ")[1:]
+        return "```text\n" + "".join(map(_answered, commands)) + "```"
     return block[0]
 
 
-def printed(command: str) -> str:
+def _answered(text: str) -> str:
+    """A command with what it prints; lines below it that begin with a prompt are typed to it."""
+    command, _, below = text.partition("\n")
+    typed = "".join(f"{line}\n" for line in PROMPTED.findall(below))
+    return f"$ tpucc {command}\n{printed(command, typed)}"
+
+
+def printed(command: str, typed: str = "") -> str:
     """What `tpucc COMMAND` prints on standard output. Raises `RuntimeError` when it fails, other than with a verdict."""
-    with contextlib.redirect_stdout(io.StringIO()) as stream:
+    with contextlib.redirect_stdout(io.StringIO()) as stream, mock.patch.object(sys, "stdin", io.StringIO(typed)):
         status = main(shlex.split(command))
     if status and not (status == 1 and command.startswith(VERDICTS)):
         raise RuntimeError(f"tpucc {command} ends with status {status}\n{stream.getvalue()}")

@@ -6,17 +6,23 @@ may ask for Pyodide elsewhere, has tests of its own. Where there is no Chromium,
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-SITE = Path(__file__).resolve().parents[2] / "build" / "site"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the browser's driver is the tests' own
+from tests.support.chromium import NoBrowserError, chromium  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+SITE = ROOT / "build" / "site"
 WIDTHS = (1280, 390)
 
 
@@ -26,21 +32,20 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def main() -> int:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        chromium = None
-    if chromium is None:
-        print("the site was not crawled: there is no Chromium with playwright here", file=sys.stderr)
+        with chromium() as browser:
+            return crawled(browser)
+    except NoBrowserError as reason:
+        print(f"the site was not crawled: {reason}", file=sys.stderr)
         return 0
+
+
+def crawled(browser: Browser) -> int:
+    """Serves the site and looks at it in both widths; prints the faults, and returns whether there are any."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     root = f"http://127.0.0.1:{server.server_port}/"
-    with sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"])
-        faults = [fault for width in WIDTHS for fault in crawl(browser.new_page(viewport={"width": width, "height": 900}), root)]
-        browser.close()
+    faults = [fault for width in WIDTHS for fault in crawl(browser.new_page(viewport={"width": width, "height": 900}), root)]
     server.shutdown()
     for fault in faults:
         print(fault, file=sys.stderr)

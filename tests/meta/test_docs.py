@@ -38,7 +38,7 @@ def test_all_of_the_reference_is_up_to_date() -> None:
     assert stale_pages() == ""
 
 
-def test_a_session_is_not_written_into_the_file_that_is_named_before_it() -> None:
+def test_a_session_is_what_is_typed_and_printed_and_no_file() -> None:
     spec = importlib.util.spec_from_file_location("terminal_blocks", ROOT / "docs" / "terminal_blocks.py")
     assert spec is not None
     assert spec.loader is not None
@@ -48,6 +48,10 @@ def test_a_session_is_not_written_into_the_file_that_is_named_before_it() -> Non
     with sessions.as_typed(page):
         assert not Path("model.tpu").exists()
         assert Path("other.tpu").read_text("utf-8") == "model\n"
+    book = (ROOT / "docs/cli.md").read_text("utf-8")
+    debugged = book[book.index("## Step by step") : book.index("## Files that compile")]
+    assert "$ tpucc debug" in debugged
+    assert sessions.with_outputs(debugged) == debugged, "what stands behind the prompt is typed"
 
 
 @pytest.mark.soak
