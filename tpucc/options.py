@@ -145,7 +145,8 @@ def _require_kinds(asked: Mapping[str, object]) -> None:
     """Raises `UsageError` E0529 for a keyword that isn't one, and for a value of another kind than its own."""
     for name, value in asked.items():
         if name not in _KINDS:
-            near = did_you_mean(name, _KINDS) or f"there are {listed(list(_KINDS))}"
+            of_option = [f"did you mean {keyword}?" for keyword, flag in FLAGS.items() if flag.flag == f"--{name}"]
+            near = did_you_mean(name, _KINDS) or next(iter(of_option), "") or f"there are {listed(list(_KINDS))}"
             raise UsageError(Diagnostic("E0529", f"compiling has no keyword {name}", help=(near,)))
         kind, words = _KINDS[name]
         empty = isinstance(value, str) and not value and (kind, words) == _PATH

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
     ("asked", "words"),
     [
         ({"param": {"batch": 3}}, "no keyword param\nhelp: did you mean params?"),
+        ({"set": {"mxu": 16}}, "no keyword set\nhelp: did you mean overrides?"),
         ({"foo": 1}, "no keyword foo\nhelp: there are target, "),
         ({"stage": tpucc.Stages()}, "did you mean stages?"),
         ({"weights": {"w": np.zeros(3)}}, "weights is the path of a file, found dict\nhelp: np.savez("),
@@ -98,6 +99,13 @@ def test_a_folder_for_a_file_and_no_name_at_all(
     assert run(*arguments) == 2
     assert words in capsys.readouterr().err
     assert list(Path().iterdir()) == [Path("small.tpu")]
+
+
+def test_a_file_of_another_kind_is_not_watched(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No save makes a source of it, so no server is started."""
+    np.savez("weights", w=np.zeros(3))
+    assert run("watch", "weights.npz") == 1
+    assert "error E0121: weights.npz is an archive of arrays, not the source of a model" in capsys.readouterr().err
 
 
 def test_the_class_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

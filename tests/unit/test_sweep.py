@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from functools import partial
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +33,8 @@ from tpucc.sweeps.rows import Row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster
+from tpucc.viz.charts.sweeps import Mark, front_svg
+from tpucc.viz.sweeps.page import sweep_page
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
 HOSTED = """
@@ -313,6 +318,38 @@ def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytes
     assert "the page has the same for unified buffer in use" in told
 
 
+def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    axes = ("mxu:accumulator_rows=16:4096,32:4096", "weight_memory_bytes=200000000,300000000", "unified_buffer_rows=90000,98304")
+    sets = [word for axis in axes for word in ("--set", axis)]
+    assert run("sweep", small, *sets, "-D", "batch=4,8", "-o", "a.csv", "--jobs", "1") == 0
+    told = capsys.readouterr().out
+    front = told.partition("matrix unit or less:")[2].partition("no other")[0]
+    assert max(map(len, front.splitlines())) <= 80
+    words = " ".join(front.split())
+    assert words.startswith("mxu TOPS bottleneck other values 16 ")
+    assert re.search(r" weight_memory_bytes 200000000, unified_buffer_rows 90000, batch \d", words)
+
+
+def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
+    """Where only some points of a pair can't be compiled, the best of the others stands there."""
+    sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}
+    found = tpucc.sweep(small, overrides=sets, params={"batch": [4, 8]}, table="a.csv", jobs=1)
+    page = sweep_page(found)
+    maps = [unescape(svg) for svg in re.findall(r'<svg[^>]* id="map-.*?</svg>', page, re.DOTALL)]
+    assert [svg.count("stroke-dasharray") for svg in maps] == [2, 0, 2]
+    assert ["Dashed: nothing" in svg for svg in maps] == [True, False, True]
+    first = found[0]
+    assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: {first['reason']}</title>" in maps[0]
+    assert maps[0].count(f">{first['error']}<") == 2
+
+
+def test_sizes_are_marked_at_powers_of_two() -> None:
+    marks = [Mark(point, 1000.0 * 1.7**point, 100.0 - point, "nothing", "") for point in range(14)]
+    words = partial(worded, "ub_peak_bytes"), partial(worded, "cycles")
+    svg = front_svg("f", "about", ("buffer", "cycles"), marks, [0], words, binary=True)
+    assert re.findall(r">([\d.,]+ (?:bytes|KiB|MiB))<", svg) == ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
+
+
 def test_a_source_that_is_wrong_stops_the_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small.write_text("model small(\n")
     assert run("sweep", small, "--set", "mxu=16,32") == 1
@@ -458,3 +495,4 @@ def test_a_scheduler_that_goes_is_no_fault_of_tpucc(
     monkeypatch.setattr(cluster, "_followed", followed)
     assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
     assert "error E0562: the scheduler at tcp://127.0.0.1:9 has gone; what is done is kept" in capsys.readouterr().err
+    assert not list(Path().rglob("*.jsonl")), "no point is done, and nothing is in the way of another sweep"

@@ -18,12 +18,16 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
 from tpucc.files import opened, unreadable
 from tpucc.interop.reads import held_out_file
+from tpucc.interop.sources import ONNX, require_own_kind
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.server import Board, Server, open_server
 from tpucc.watch.session import Listener, Session
 from tpucc.watch.site import waiting
+
+BEGINNING = 4096
+"""Bytes that tell the kind of a file."""
 
 
 @click.command("watch")
@@ -44,12 +48,14 @@ def command(model: Path, output: Path | None, port: int | None, opens: bool, **g
 
 
 def _require_file(model: Path) -> None:
-    """Raises `UsageError` E0504 where there is no file to watch."""
+    """Raises `UsageError` E0504 where there is no file to watch, and `CompileError` E0121 for one that no change makes a source."""
     try:
-        with opened(model):
-            pass
+        with opened(model) as stream:
+            beginning = stream.read(BEGINNING)
     except (OSError, ValueError) as error:
         raise unreadable(model, error, "E0504", suffixes=(".tpu",)) from None
+    if model.suffix.lower() != ONNX:
+        require_own_kind(model, beginning)
 
 
 def _serve(server: Server, session: Session, opens: bool) -> None:

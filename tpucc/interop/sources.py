@@ -39,8 +39,7 @@ def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
     except (OSError, ValueError) as error:
         help = suggestion(path) if isinstance(error, FileNotFoundError) else ""
         raise unreadable(path, error, "E0504", help=help, suffixes=(".tpu", ONNX)) from None
-    if (kind := foreign(path, data)) is not None:
-        raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
+    require_own_kind(path, data)
     if len(data) > most:
         raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
     try:
@@ -50,6 +49,12 @@ def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
         where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
         mend = "a source is text and ends in .tpu" if b"\0" in data else "save it as UTF-8"
         raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
+
+
+def require_own_kind(path: Path, data: bytes) -> None:
+    """Raises `CompileError` E0121 for a file of another kind, by its name and how its `data` begin."""
+    if (kind := foreign(path, data)) is not None:
+        raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
 
 
 def items_of(path: Path) -> Sequence[TopLevel]:

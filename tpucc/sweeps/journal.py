@@ -65,8 +65,12 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """No row can be read from then on."""
+        """No row can be read from then on. A journal without a point is removed: it would only be in the way of another sweep."""
+        if self._file.closed:
+            return
         self._file.close()
+        if len(self.missing) == len(self._places):
+            self.path.unlink(missing_ok=True)
 
     @property
     def missing(self) -> list[int]:

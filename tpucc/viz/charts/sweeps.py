@@ -65,13 +65,30 @@ class Cell:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A cell of a heat map whose points can't be compiled: the first of them, the code of its error, and its words."""
+
+    point: int
+    code: str
+    words: str
+
+
 Worded = Callable[[float], str]
 
 
 def front_svg(
-    key: str, about: str, names: tuple[str, str], marks: Sequence[Mark], front: Sequence[int], worded: tuple[Worded, Worded]
+    key: str,
+    about: str,
+    names: tuple[str, str],
+    marks: Sequence[Mark],
+    front: Sequence[int],
+    worded: tuple[Worded, Worded],
+    *,
+    binary: bool = False,
 ) -> str:
-    """All points over a cost, both axes logarithmic, and a line through those on the front. `names` are those of the axes."""
+    """All points over a cost, both axes logarithmic, and a line through those on the front. `names` are those of the axes; costs that are
+    `binary` are marked at powers of two."""
     across, up = (
         _log_scale([mark.x for mark in marks], LEFT, WIDTH - RIGHT),
         _log_scale([mark.y for mark in marks], TOP + PLOT, TOP),
@@ -84,31 +101,34 @@ def front_svg(
     path = tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(best) > 1 else NOTHING
     dots = [_dot(mark, across, up, 5.0, faint=False) for mark in best]
     legend = _legend([mark.limit for mark in marks])
-    foot = _foot(across, _marked(across, [mark.x for mark in marks]), names[0], worded[0])
+    foot = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
     axes = [foot, _side(up, names[1], worded[1])]
     parts = [label(about, EDGE, 18, NORMAL, font_weight="bold"), legend, *axes, *behind, path, *dots]
     return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
 
 def heat_svg(
-    key: str, about: str, names: tuple[str, str], heads: tuple[Sequence[str], Sequence[str]], cells: Mapping[tuple[int, int], Cell]
+    key: str, about: str, names: tuple[str, str], heads: tuple[Sequence[str], Sequence[str]], cells: Mapping[tuple[int, int], Cell | Hole]
 ) -> str:
     """The best point of each pair of values: `names` and `heads` are those of the columns and of the rows; cells are by column and row.
 
-    The stronger a cell's colour, the better; the scale is logarithmic. An empty cell has no point that compiles.
+    The stronger a cell's colour, the better; the scale is logarithmic. A hole is a dashed box with the code of an error.
     """
     columns, rows = (len(values) for values in heads)
     side = min(150.0, max((text_width(shown(text), SMALL) for text in heads[1]), default=0.0)) + EDGE + 12
     width = min(120.0, (WIDTH - RIGHT - side) / columns)
     roomy = width >= ROOMY
     height = 2 * CELL if roomy else max(4.0, min(CELL, 360.0 / rows))
-    values = [_log(cell.value) for cell in cells.values()]
+    values = [_log(cell.value) for cell in cells.values() if isinstance(cell, Cell)]
     low, high = min(values, default=0.0), max(values, default=0.0)
     parts = [label(about, EDGE, 18, NORMAL, font_weight="bold")]
-    parts += [label(text, EDGE, 36 + 15 * place, SMALL, "soft") for place, text in enumerate(_reading(names))]
+    parts += [label(text, EDGE, 36 + 15 * place, SMALL, "soft") for place, text in enumerate(_reading(names, len(values) < len(cells)))]
     for (column, row), cell in cells.items():
-        share = (high - _log(cell.value)) / (high - low) if high > low else 1.0
-        parts.append(_cell(cell, side + column * width, HEAD + row * height, width, height, share, roomy))
+        box = Box(side + column * width, HEAD + row * height, width, height)
+        if isinstance(cell, Hole):
+            parts.append(_hole(cell, box, roomy))
+        else:
+            parts.append(_cell(cell, box, (high - _log(cell.value)) / (high - low) if high > low else 1.0, roomy))
     every = max(1, math.ceil(18 / height))
     parts += [
         label(fitted(shown(text), SMALL, side - EDGE - 8) or "…", side - 8, HEAD + (row + 0.5) * height + 4, anchor="end")
@@ -126,23 +146,46 @@ def heat_svg(
     return picture(key, about, WIDTH, foot + 30, *parts)
 
 
-def _reading(names: tuple[str, str]) -> list[str]:
-    return broken(f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better.", SMALL, WIDTH - 2 * EDGE)[:2]
+def _reading(names: tuple[str, str], holes: bool) -> list[str]:
+    words = f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better."
+    dashed = " Dashed: nothing there can be compiled." if holes else ""
+    return broken(words + dashed, SMALL, WIDTH - 2 * EDGE)[:2]
 
 
-def _cell(cell: Cell, x: float, y: float, width: float, height: float, share: float, roomy: bool) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The place of a cell, in pixels, with the gap to the next one."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def gap(self) -> float:
+        return 1.0 if self.width > 8 else 0.0
+
+    def drawn(self, paint: Mapping[str, str], *inside: Markup, inset: float = 0.0) -> Markup:
+        wide, high = (max(0.5, side - self.gap - 2 * inset) for side in (self.width, self.height))
+        return tag("rect", joined(inside), attributes=paint, x=self.x + inset, y=self.y + inset, width=wide, height=high)
+
+    def written(self, text: str, down: float) -> Markup:
+        return label(fitted(text, SMALL, self.width - 4) or "…", self.x + (self.width - self.gap) / 2, self.y + down, anchor="middle")
+
+
+def _cell(cell: Cell, box: Box, share: float, roomy: bool) -> Markup:
     paint = {**solid_paint(Kind.MATRIX), "fill-opacity": f"{0.04 + (STRONGEST - 0.04) * share:.3f}", "data-point": str(cell.point)}
-    gap = 1.0 if width > 8 else 0.0
-    words = title(cell.words) if roomy else NOTHING
-    box = tag("rect", words, attributes=paint, x=x, y=y, width=width - gap, height=height - gap)
     if not roomy:
-        return box
-    middle = x + (width - gap) / 2
-    texts = [
-        label(fitted(cell.text, SMALL, width - 4) or "…", middle, y + 18, anchor="middle"),
-        label(fitted(cell.limit, SMALL, width - 4) or "…", middle, y + 34, anchor="middle"),
-    ]
-    return _linked(cell.point, joined([box, *texts]))
+        return box.drawn(paint)
+    return _linked(cell.point, joined([box.drawn(paint, title(cell.words)), box.written(cell.text, 18), box.written(cell.limit, 34)]))
+
+
+def _hole(hole: Hole, box: Box, roomy: bool) -> Markup:
+    """All of its surface can be clicked, as that of a cell can."""
+    paint = {**ink_line("rule"), "stroke-dasharray": "3 3", "pointer-events": "all", "data-point": str(hole.point)}
+    if not roomy:
+        return box.drawn(paint, inset=0.5)
+    return _linked(hole.point, joined([box.drawn(paint, title(hole.words), inset=0.5), box.written(hole.code, 26)]))
 
 
 def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) -> Markup:
@@ -185,8 +228,11 @@ def _log_scale(values: Sequence[float], start: float, end: float) -> Scale:
     return Scale(low - room, high + room, start, end)
 
 
-def _ticks(scale: Scale) -> list[float]:
-    """Round values on a logarithmic scale, at most seven."""
+def _ticks(scale: Scale, binary: bool = False) -> list[float]:
+    """Round values on a logarithmic scale, at most seven; `binary` ones are powers of two."""
+    if binary:
+        powers = [2.0**power for power in range(64) if scale.low <= math.log10(2.0**power) <= scale.high]
+        return powers[:: max(1, math.ceil(len(powers) / 7))]
     for digits in ((1,), (1, 2, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9)):
         tens = range(math.floor(scale.low), math.ceil(scale.high) + 1)
         found = [digit * 10.0**ten for ten in tens for digit in digits if scale.low <= math.log10(digit * 10.0**ten) <= scale.high]
@@ -196,10 +242,10 @@ def _ticks(scale: Scale) -> list[float]:
     return [float(f"{low + (high - low) * share:.3g}") for share in (0.1, 0.5, 0.9)]
 
 
-def _marked(scale: Scale, values: Sequence[float]) -> list[float]:
+def _marked(scale: Scale, values: Sequence[float], binary: bool) -> list[float]:
     """The values themselves where they are few, else round ones."""
     own = sorted(set(values))
-    return own if len(own) <= FEW else _ticks(scale)
+    return own if len(own) <= FEW else _ticks(scale, binary)
 
 
 def _foot(scale: Scale, marked: Sequence[float], words: str, worded: Worded) -> Markup:

@@ -19,7 +19,7 @@ from tpucc.sweeps.axes import Axis
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
 from tpucc.sweeps.points import Points
 from tpucc.sweeps.rows import columns, settings_columns
-from tpucc.viz.charts.sweeps import Cell, Mark, front_svg, heat_svg
+from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.sweeps.summary import reached, varied
@@ -86,7 +86,7 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
         about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(len(front), 'point')} on the front"
         names = COSTS[cost], MEASURES[measure]
         worders = partial(worded, cost), partial(worded, measure)
-        yield _chart(front_svg(f"front-{cost}", about, names, marks, front, worders))
+        yield _chart(front_svg(f"front-{cost}", about, names, marks, front, worders, binary=cost.endswith("_bytes")))
 
 
 def _maps(found: Points, figures: Figures) -> Iterator[Markup]:
@@ -110,25 +110,36 @@ def _values(axis: Axis) -> Iterator[str]:
         yield ":".join(row)
 
 
-def _cells(found: Points, figures: Figures, first: int, second: int) -> dict[tuple[int, int], Cell]:
-    best: dict[tuple[int, int], int] = {}
+def _cells(found: Points, figures: Figures, first: int, second: int) -> dict[tuple[int, int], Cell | Hole]:
+    """By the places on two axes: the best point there, or the first one where none compiles."""
+    best, failed = dict[tuple[int, int], int](), dict[tuple[int, int], int]()
     ranks = figures.ranks
-    for point in np.flatnonzero(~np.isnan(ranks)).tolist():
+    for point in range(len(found)):
         places = found.plan.places(point)
         key = places[first], places[second]
-        if key not in best or ranks[point] < ranks[best[key]]:
+        if np.isnan(ranks[point]):
+            failed.setdefault(key, point)
+        elif key not in best or ranks[point] < ranks[best[key]]:
             best[key] = point
-    tops = figures.measure == "tops"
-    return {
-        key: Cell(
-            point,
-            1 / max(figures.values[point], 1e-12) if tops else figures.values[point],
-            figures.bottlenecks[point],
-            worded(figures.measure, figures.values[point]),
-            _words(found, figures, point),
-        )
-        for key, point in sorted(best.items())
-    }
+    cells = {key: _best_there(found, figures, point) for key, point in best.items()}
+    holes = {key: _hole(found, figures, point) for key, point in failed.items() if key not in best}
+    return dict(sorted((cells | holes).items()))
+
+
+def _best_there(found: Points, figures: Figures, point: int) -> Cell:
+    value = figures.values[point]
+    return Cell(
+        point,
+        1 / max(value, 1e-12) if figures.measure == "tops" else value,
+        figures.bottlenecks[point],
+        worded(figures.measure, value),
+        _words(found, figures, point),
+    )
+
+
+def _hole(found: Points, figures: Figures, point: int) -> Hole:
+    code = figures.errors[point] or "none"
+    return Hole(point, code, f"{varied(found, point)}: {found[point]['reason'] or 'nothing is measured'}")
 
 
 def _words(found: Points, figures: Figures, point: int) -> str:

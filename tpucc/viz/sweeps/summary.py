@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tpucc.diagnostics import counted, listed
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
 from tpucc.sweeps.points import Points
-from tpucc.viz.tables import table, wrapped
+from tpucc.viz.tables import wrapped
 
 SHOWN = 12
 """Points of a front that the summary has."""
@@ -52,27 +53,35 @@ def reached(figures: Figures, point: int) -> str:
     return words if figures.measure == "seconds" else f"{words} {MEASURES[figures.measure]}"
 
 
-def varied(found: Points, point: int) -> str:
-    """The settings of a point that differ between points: `mxu 256, batch 8`. Of numbers that change together, the first stands for all."""
-    varying = [axis for axis in found.plan.axes if len(axis.values) > 1]
+def varied(found: Points, point: int, apart: str = "") -> str:
+    """The settings of a point that differ between points: `mxu 256, batch 8`. Of numbers that change together, the first stands for all;
+    the one named `apart` is left out."""
+    varying = [axis for axis in found.plan.axes if len(axis.values) > 1 and axis.names[0] != apart]
     first = {(axis.kind, axis.names[0]) for axis in varying}
     words = [f"{name} {value}" for axis, name, value in found.plan.pairs(point) if (axis.kind, name) in first]
     if len(found.plan.models) > 1:
         words.insert(0, found.plan.model(point))
-    return ", ".join(words) or "the only point"
+    return ", ".join(words) or ("none" if apart else "the only point")
 
 
 def _front(found: Points, figures: Figures, cost: str) -> str:
     points = figures.front(cost)
     head = f"no other point is better with as much {COSTS[cost]} or less:"
     rows = [
-        (
-            varied(found, point),
-            worded(cost, figures.columns[cost][point]),
-            worded(figures.measure, figures.values[point]),
-            figures.bottlenecks[point],
-        )
+        (worded(cost, figures.columns[cost][point]), worded(figures.measure, figures.values[point]), figures.bottlenecks[point])
         for point in points[:SHOWN]
     ]
+    names = (cost, MEASURES[figures.measure], "bottleneck")
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    settings = [varied(found, point, cost) for point in points[:SHOWN]]
+    lines = [_line(cells, widths, text) for cells, text in zip((names, *rows), ("other values", *settings), strict=True)]
     more = f"\n({counted(len(points) - SHOWN, 'more point')})" if len(points) > SHOWN else ""
-    return f"{wrapped(head)}\n\n{table(('point', cost, MEASURES[figures.measure], 'bottleneck'), rows)}{more}"
+    return f"{wrapped(head)}\n\n" + "\n".join(lines) + more
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], text: str) -> str:
+    """A row of a front: two numbers and a bottleneck in columns, and the settings beside them in as many lines as they need."""
+    first, second, limit = (
+        f"{cell:<{width}}" if place == 2 else f"{cell:>{width}}" for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return wrapped(f"{first}  {second}  {limit}  {text}", " " * (sum(widths) + 6))
