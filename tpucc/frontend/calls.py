@@ -58,7 +58,10 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
     values = _read(frame, node.arguments)
     if name == splitting.NAME:
         return splitting.split(frame, node, values, hint)
-    static = name in builtins.STATIC and not isinstance(next(iter(values.values()), None), Tensor)
+    first = next(iter(values.values()), None)
+    if name in builtins.STATIC and is_operator(name) and poisoned(first):
+        return POISON  # whether the operator or the function of numbers was meant isn't known
+    static = name in builtins.STATIC and not isinstance(first, Tensor)
     if static or not is_operator(name):
         return _call_static(name, node, values)
     return _call_operator(frame, OPS[name], node, values, hint)
