@@ -74,6 +74,27 @@ class Hole:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The place of a cell, in pixels, with the gap to the next one."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def gap(self) -> float:
+        return 1.0 if self.width > 8 else 0.0
+
+    def drawn(self, paint: Mapping[str, str], *inside: Markup, inset: float = 0.0) -> Markup:
+        wide, high = (max(0.5, side - self.gap - 2 * inset) for side in (self.width, self.height))
+        return tag("rect", joined(inside), attributes=paint, x=self.x + inset, y=self.y + inset, width=wide, height=high)
+
+    def written(self, text: str, down: float) -> Markup:
+        return label(fitted(text, SMALL, self.width - 4) or "…", self.x + (self.width - self.gap) / 2, self.y + down, anchor="middle")
+
+
 Worded = Callable[[float], str]
 
 
@@ -150,27 +171,6 @@ def _reading(names: tuple[str, str], holes: bool) -> list[str]:
     words = f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better."
     dashed = " Dashed: nothing there can be compiled." if holes else ""
     return broken(words + dashed, SMALL, WIDTH - 2 * EDGE)[:2]
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """The place of a cell, in pixels, with the gap to the next one."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def gap(self) -> float:
-        return 1.0 if self.width > 8 else 0.0
-
-    def drawn(self, paint: Mapping[str, str], *inside: Markup, inset: float = 0.0) -> Markup:
-        wide, high = (max(0.5, side - self.gap - 2 * inset) for side in (self.width, self.height))
-        return tag("rect", joined(inside), attributes=paint, x=self.x + inset, y=self.y + inset, width=wide, height=high)
-
-    def written(self, text: str, down: float) -> Markup:
-        return label(fitted(text, SMALL, self.width - 4) or "…", self.x + (self.width - self.gap) / 2, self.y + down, anchor="middle")
 
 
 def _cell(cell: Cell, box: Box, share: float, roomy: bool) -> Markup:
