@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine
+from tpucc.isa.program import Division
+from tpucc.runtime.comparison.compare import compare
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS
 from tpucc.runtime.comparison.layer_rows import layer_rows
 from tpucc.runtime.comparison.layers import LayerDifference, largest_row
 from tpucc.runtime.comparison.pairs import Pair
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.viz.comparison.page import comparison_page
@@ -111,8 +115,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "less room": (
         *("05_digits_cnn", {"overrides": {"unified_buffer_rows": 15_500}}, {}),
         (
-            "The batch of A is split into 4 parts of at most 50 until conv2, that of B is computed in two halves of at most 100 that take",
-            "take turns. 39,012 fewer are spent waiting for the host (waits for the host -37,343, outputs leave",
+            "The batch of A is computed in 4 parts of at most 50 until conv2, that of B in two halves of at most 100 that take turns.",
+            "39,012 fewer are spent waiting for the host (waits for the host -37,343, outputs leave",
             "-1,669): with 3,328,256 bytes across the link in both, 32,893 cycles of that instead of 717 are hidden behind other work.",
             "with 36,400 cycles of that unit's work in both, 13,415 cycles of that instead of 27,468 are hidden behind other work.",
         ),
@@ -166,6 +170,16 @@ def test_the_cause_is_that_of_the_numbers(name: str) -> None:
     assert {layer.names[::-1]: layer.cycles.difference for layer in back.layers} == {
         layer.names: -layer.cycles.difference for layer in found.layers
     }
+
+
+def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say() -> None:
+    exe = tpucc.compile(folder() / "04_digits_mlp.tpu")
+    parts = {"in 4 parts of at most 50": Division(4, 50), "in 3 parts of at most 80 until fc2": Division(3, 80, until="fc2")}
+    for words, division in parts.items():
+        notes = ("the batch is split into 7 parts of at most 9: it says so",)
+        other = Runtime(replace(exe.runtime.program, division=division, notes=notes))
+        assert f"The batch of A is computed in one piece, that of B {words}." in compare(exe.runtime, other).cause
+        assert "The batch" not in compare(other, other).cause
 
 
 def test_layers_belong_together_by_what_they_compute() -> None:

@@ -16,7 +16,7 @@ from tpucc.cli.main import main
 from tpucc.isa import container
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.program import Program
+from tpucc.isa.program import Division, Program
 from tpucc.isa.verify import verify
 
 SOURCE = """
@@ -44,6 +44,19 @@ def test_both_forms_come_back_equal(target: str) -> None:
 def test_random_networks_come_back_equal(seed: int) -> None:
     p = tpucc.compile_source(DenseNetwork(seed).source()).program.value
     assert encode(assemble(disassemble(p), "p.asm")) == encode(decode(encode(p), "p")) == encode(p)
+
+
+@pytest.mark.parametrize(
+    ("division", "line"),
+    [
+        (Division(3, 1), ".division parts=3 items=1 order=in-turn"),
+        (Division(2, 2, "alternating", "matmul"), ".division parts=2 items=2 order=alternating until=matmul"),
+    ],
+)
+def test_a_division_of_the_batch_comes_back_equal(division: Division, line: str) -> None:
+    p = replace(program(), division=division)
+    assert line in disassemble(p).split("\n")
+    assert assemble(disassemble(p), "p.asm").division == decode(encode(p), "p").division == division
 
 
 def survives(data: bytes) -> bool:
@@ -133,6 +146,7 @@ def test_damaged_listings_get_a_place() -> None:
         ("matrix_multiply ub=0 acc=0 rows=1, swich", "swich"),
         ("synchronize engine=martix wait=host", "no engine is named martix"),
         ("read_weights tile=-1", "tile"),
+        (".division parts=2 items=2 order=both", "both isn't an order of parts"),
     ],
 )
 def test_wrong_lines_are_explained(line: str, words: str) -> None:

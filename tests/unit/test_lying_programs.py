@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.support.command_line import run
 from tpucc.isa.container import encode
-from tpucc.isa.program import Program
+from tpucc.isa.program import Division, Program
 from tpucc.runtime.runtime import load_program
 
 SOURCE = """
@@ -67,6 +67,10 @@ REFUSED: dict[str, tuple[str, Edit]] = {
     "products without weights": ("V0102", layer(weights=(0, 0))),
     "more products than anything has": ("V0102", layer(macs=2**60)),
     "groups that don't divide the weights": ("V0102", layer(group=(1000, 1))),
+    "a division that ends at no layer": ("V0102", lambda p: replace(p, division=Division(2, 2, until="nowhere"))),
+    "a division into one part": ("V0102", lambda p: replace(p, division=Division(1, 4))),
+    "a division into parts without items": ("V0102", lambda p: replace(p, division=Division(2, 0))),
+    "a division in no order": ("V0102", lambda p: replace(p, division=Division(2, 2, "any"))),
     "weights larger than any memory": ("V0102", layer(weights=(2**31, 2**31))),
     "an input that fills the memory": ("E0640", prologue(r"\nx = input", "\nbig = input : f32[2147483647]\nx = input")),
 }

@@ -164,3 +164,19 @@ def test_a_box_outside_that_stands_among_the_others_comes_before_them() -> None:
     boxes = (box("a", outside=True), box("b"), box("c"), box("d", outside=True), box("e"), box("f", outside=True))
     found = collapse(picture(*boxes, edges=tuple(Edge(first, first + 1) for first in range(5))), 2)
     assert found.members == ((0,), (3,), (1,), (2, 4), (5,))
+
+
+def test_what_a_layer_gives_stands_after_it_even_if_it_is_given_before_the_layer_ends() -> None:
+    """A layer, box 0 and 2, whose first rows leave in box 1, as in a program; box 3 reads the others."""
+    edges = (Edge(0, 1), Edge(0, 2), Edge(2, 3))
+    found = collapse(picture(box("a", cluster=0), box("w"), box("a", cluster=0), box("b"), edges=edges, clusters=(Cluster("layer"),)), 3)
+    assert found.members == ((0, 2), (1,), (3,))
+    assert [(edge.tail, edge.head) for edge in found.diagram.edges] == [(0, 1), (0, 2)]
+    assert found.diagram.ranks == (0, 1, 1)
+
+
+def test_layers_that_read_values_of_each_other_stay_in_their_order() -> None:
+    clusters = (Cluster("one"), Cluster("two"))
+    boxes = [box(str(index), cluster=index % 2) for index in range(4)]
+    found = collapse(picture(*boxes, box("x"), edges=(Edge(0, 1), Edge(1, 2), Edge(2, 3), Edge(3, 4)), clusters=clusters), 3)
+    assert found.members == ((0, 2), (1, 3), (4,))

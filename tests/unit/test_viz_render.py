@@ -10,7 +10,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -143,6 +143,35 @@ def test_straight_chains_are_straight(chain: str, name: str, lines: int) -> None
         assert max(rect.middle[0] for rect in rects) - min(rect.middle[0] for rect in rects) < 2
     for before, rect in pairwise(rects):
         assert rect in begins or (rect.left > before.right and abs(rect.middle[1] - before.middle[1]) < 2)
+
+
+@pytest.mark.parametrize(
+    ("edges", "ranks", "aside"),
+    [
+        (((0, 1), (0, 2), (2, 1)), (0, 1, 1), 2),  # between two boxes of one rank, to the left
+        (((2, 1), (0, 1), (0, 2)), (0, 1, 1), 0),
+        (((0, 1), (1, 2), (2, 0)), (0, 1, 2), 2),  # backwards
+        (((0, 1), (1, 2), (2, 2)), (0, 1, 2), 2),  # from a box to itself
+    ],
+)
+def test_an_edge_that_does_not_run_forwards_goes_from_side_to_side(
+    edges: tuple[tuple[int, int], ...], ranks: tuple[int, ...], aside: int
+) -> None:
+    """No diagram has one if its boxes are in order; where one has, there is a picture all the same."""
+    boxes = tuple(Box(name, Kind.VECTOR) for name in "abc")
+    diagram = Diagram("graph", "operator", "", "", boxes, tuple(Edge(*ends, ("i8[4]",)) for ends in edges))
+    layout = layered(diagram)
+    assert diagram.ranks == ranks
+    assert not any(rect.meets(other) for rect, other in combinations(layout.boxes, 2))
+    for route, (tail, head) in zip(layout.routes, edges, strict=True):
+        (x0, y0), (x1, y1) = route.points[0], route.points[-1]
+        one, other = layout.boxes[tail], layout.boxes[head]
+        if route.edge == aside:
+            assert (y0, y1, route.label) == (one.middle[1], other.middle[1], None)
+            assert (x0 in (one.left, one.right), x1 in (other.left, other.right)) == (True, True)
+        else:
+            assert (y0, y1) == (one.bottom, other.top)
+            assert route.label is not None
 
 
 def test_the_same_bytes_every_time(chain: str) -> None:

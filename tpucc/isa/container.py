@@ -30,7 +30,7 @@ from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, misfit
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.isa.formats import encoding_of, format_of
 from tpucc.isa.instructions import Flag
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
+from tpucc.isa.program import Division, HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -92,7 +92,7 @@ class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The description of a program's arrays. A number of written tiles stands there only when there are some."""
+    """The description of a program's arrays. Written tiles and a division stand there only when there are some."""
 
     name: str
     source: str
@@ -105,6 +105,7 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     notes: tuple[str, ...]
     cores: int
     written_tiles: int = 0
+    division: Division | None = None
 
 
 def encode(program: Program) -> bytes:

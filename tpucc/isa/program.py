@@ -141,6 +141,23 @@ class HostWork:
     elements: int
 
 
+ORDERS = ("in-turn", "alternating")
+"""One part after the other, or two parts step by step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a batch is divided: into `parts` parts of at most `items` items, which are computed in one of the `ORDERS`.
+
+    From the layer `until` on all items are computed together; without one the last layer is computed part by part, too.
+    """
+
+    parts: int
+    items: int
+    order: str = ORDERS[0]
+    until: str = ""
+
+
 StepPorts = tuple[tuple[Port, ...], tuple[Port, ...]]
 """The output ports that a host step reads, and the input ports that it fills."""
 
@@ -149,11 +166,12 @@ StepPorts = tuple[tuple[Port, ...], tuple[Port, ...]]
 class Program:
     """Instructions, constants and the description of their surroundings.
 
-    `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in
-    text form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the
-    model's outputs. Between them stand the `host_steps`, one for each `interrupt_host` but the last: the input ports that they fill are
-    none of the prologue's. `residents` is the memory map (see `Resident`). Each of the `cores` runs the program, host's part included,
-    on its part of the batch; the model's inputs and outputs are those of all cores, one after the other along their first axis.
+    `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in text
+    form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the model's
+    outputs. Between them stand the `host_steps`, one for each `interrupt_host` but the last: the input ports that they fill are none of
+    the prologue's. `residents` is the memory map (see `Resident`). `division` is there where the batch isn't in one piece. Each of the
+    `cores` runs the program, host's part included, on its part of the batch; the model's inputs and outputs are those of all cores, one
+    after the other along their first axis.
     """
 
     name: str
@@ -181,6 +199,7 @@ class Program:
     notes: tuple[str, ...] = field(default=())
     host_steps: tuple[HostWork, ...] = ()
     cores: int = 1
+    division: Division | None = None
 
     @property
     def format(self) -> DeviceFormat:

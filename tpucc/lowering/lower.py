@@ -13,6 +13,7 @@ from dataclasses import replace
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Records
+from tpucc.isa.program import Division
 from tpucc.lowering.count import is_countable, require_countable
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
@@ -37,13 +38,14 @@ JOINED_SHARES = (0.75, 0.25)
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
     """The instructions of a plan under one split, on the buffers of `layout`; `groups` are the rows of the accumulator groups. `notes` say
-    how and why it is split."""
+    how and why it is split, `division` how."""
 
     split: Split
     layout: Layout
     instructions: Records
     groups: tuple[int, ...]
     notes: tuple[str, ...]
+    division: Division | None
 
     def live_sum(self) -> int:
         """Rows of the unified buffer that no placement can do without."""
@@ -129,7 +131,16 @@ def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
             last = part == len(split.sizes) - 1 or layout.is_split(step.result)
             items = plan.sharding.part(step, split.sizes[part], split.first(part), layout.joined)
             emit_step(items, part, layout, emitter, complete=last)
-    return Draft(split, layout, emitter.instructions(), tuple(emitter.groups), notes)
+    return Draft(split, layout, emitter.instructions(), tuple(emitter.groups), notes, division_of(plan, split))
+
+
+def division_of(plan: Plan, split: Split) -> Division | None:
+    """What the program keeps of a split; nothing of a batch in one piece."""
+    if len(split.sizes) == 1:
+        return None
+    together = plan.steps[len(plan.steps) if split.parted is None else split.parted :]
+    order = "in-turn" if split.lead is None else "alternating"
+    return Division(len(split.sizes), max(split.sizes), order, together[0].name if together else "")
 
 
 def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, Step]]:
@@ -254,4 +265,5 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         inputs=layout.inputs,
         outputs=layout.outputs,
         notes=draft.notes,
+        division=draft.division,
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
-from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, bare_program
+from tpucc.isa.program import Division, HostBuffer, LayerInfo, Port, Program, bare_program
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 from tpucc.values import dataclass
@@ -75,6 +75,7 @@ class TileProgram:
     outputs: tuple[Port, ...]
     written_tiles: int = 0
     notes: tuple[str, ...] = field(default=())
+    division: Division | None = None
 
     def __len__(self) -> int:
         return len(self.instructions)

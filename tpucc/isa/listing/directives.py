@@ -26,7 +26,7 @@ from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lin
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
 from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE, SIZES, SPANS, WORD, Codec, Entry, read, shown, taken
 from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
-from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
+from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
@@ -40,6 +40,12 @@ _FILLS = 8
 def _kind(word: Word) -> str:
     if word.text not in KINDS:
         word.fail("E0716", f"{printable(word.text)} isn't a kind of host buffer", f"the kinds are {listed(KINDS)}")
+    return word.text
+
+
+def _order(word: Word) -> str:
+    if word.text not in ORDERS:
+        word.fail("E0716", f"{printable(word.text)} isn't an order of parts", f"the orders are {listed(ORDERS)}")
     return word.text
 
 
@@ -67,6 +73,12 @@ _LAYER = (
     Entry("origin.made_by", QUOTED, "made_by", default="", brief=True),
     Entry("choice", QUOTED, default="", brief=True),
     Entry("group", SIZES, default=(0, 0), brief=True),
+)
+_DIVISION = (
+    Entry("parts", COUNT),
+    Entry("items", COUNT),
+    Entry("order", Codec(str, _order), default=ORDERS[0]),
+    Entry("until", NAME, default="", brief=True),
 )
 _HOST = (_TITLE, Entry("kind", Codec(str, _kind), what="a kind"), Entry("start", COUNT, default=None), Entry("rows", COUNT))
 _PORT = (
@@ -178,10 +190,16 @@ def _note(arguments: Arguments, parts: Parts) -> None:
     parts.notes += read((Entry("note", QUOTED, what="a text in quotes"),), arguments)
 
 
+def _division(arguments: Arguments, parts: Parts) -> None:
+    parts.said["division"] = Division(*read(_DIVISION, arguments))
+
+
 def _head_lines(program: Program) -> Iterator[str]:
     yield shown("program", (_TITLE,), program)
     yield f".target {_target_text(program.target)}"
     yield from (shown(name, (entry,), program) for name, entry in _PLAIN.items() if getattr(program, entry.field) != entry.default)
+    if program.division is not None:
+        yield shown("division", _DIVISION, program.division)
     yield from (f".note {quote(note)}" for note in program.notes)
 
 
@@ -433,6 +451,7 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "cores": _plain,
         "lower_bound": _plain,
         "written_tiles": _plain,
+        "division": _division,
         "note": _note,
         "layer": _layer,
         "fills": _fills,

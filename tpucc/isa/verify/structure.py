@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import KINDS, Program, array_types
+from tpucc.isa.program import KINDS, ORDERS, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation, twice
 
 MEMORY_ROWS = 2**22
@@ -28,7 +28,12 @@ RULES = (
         "arrays",
         "Instructions, layers of instructions, tiles, parameter blocks and constants have the types and shapes of the format.",
     ),
-    Rule("V0102", "layers", "Every instruction belongs to a layer, every layer has an origin, and its tiles are tiles of the program."),
+    Rule(
+        "V0102",
+        "layers",
+        "Every instruction belongs to a layer, every layer has an origin, and its tiles are tiles of the program; a division of the batch "
+        "ends at a layer.",
+    ),
     Rule("V0103", "host buffers", "Host buffers have different names, a known kind and rows of their own; constants have their data."),
     Rule("V0104", "memory map", "Stays in the unified buffer lie inside it and inside the program, and belong to a layer."),
     Rule("V0105", "memories", "Tiles and parameter blocks fit the weight memory, and all memories are of a size that can be simulated."),
@@ -44,6 +49,7 @@ def check(context: Context) -> Iterator[Violation]:
         yield from arrays
         return
     yield from _layers(program)
+    yield from _division(program)
     yield from _host(program)
     yield from _residents(program)
     yield from _memories(program)
@@ -86,6 +92,17 @@ def _layers(program: Program) -> Iterator[Violation]:
                     "V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be", about=about
                 )
                 break
+
+
+def _division(program: Program) -> Iterator[Violation]:
+    found = program.division
+    if found is None:
+        return
+    if found.order not in ORDERS or not (1 < found.parts <= HOST_ROWS and 0 < found.items <= HOST_ROWS):
+        message = f"the batch is divided into {found.parts:,} parts of at most {found.items:,}, {printable(found.order)}, which can't be"
+        yield Violation("V0102", message, about=("division", ""))
+    if found.until and found.until not in {layer.name for layer in program.layers}:
+        yield Violation("V0102", f"the batch is divided until {printable(found.until)}, which is no layer", about=("division", ""))
 
 
 def _divides(group: tuple[int, int], weights: tuple[int, int]) -> bool:

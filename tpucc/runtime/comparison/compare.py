@@ -7,14 +7,14 @@ for the same (`GROUPS`), each with the numbers of both programs that explain it:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
-from tpucc.diagnostics import counted, listed
+from tpucc.diagnostics import counted, listed, printable
 from tpucc.isa.instructions import SPECS, Engine, Opcode
+from tpucc.isa.program import Division
 from tpucc.numerics import AnyArray
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
@@ -28,9 +28,6 @@ from tpucc.values import dataclass
 
 APART = 1.05
 """If b takes so many times a's cycles, or more, of how many times it is for a batch alone, a stream of batches is told apart from it."""
-
-DIVIDED = re.compile(r"the batch (is [^,:]+)")
-"""The compiler's note of how it divides a batch, without its reasons."""
 
 OF_BLOCKS = {
     "biases": ["bias"],
@@ -180,6 +177,15 @@ def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
 
 def _divided(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
     """Where a batch is divided in different ways: how on each side."""
-    a, b = (next((found[1] for note in side.program.notes if (found := DIVIDED.match(note))), "is in one piece") for side in sides)
+    a, b = (side.program.division for side in sides)
     if a != b:
-        yield f"The batch of {said[0]} {a}, that of {said[1]} {b}."
+        yield f"The batch of {said[0]} is computed {_in_parts(a)}, that of {said[1]} {_in_parts(b)}."
+
+
+def _in_parts(division: Division | None) -> str:
+    """`in 4 parts of at most 50 until conv2`, `in two halves of at most 100 that take turns`."""
+    if division is None:
+        return "in one piece"
+    alternate = division.order == "alternating"
+    parts = f"in {'two halves' if alternate else f'{division.parts:,} parts'} of at most {division.items:,}"
+    return f"{parts}{' that take turns' if alternate else ''}{f' until {printable(division.until)}' if division.until else ''}"

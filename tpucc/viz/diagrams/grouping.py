@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import field
+from heapq import heappop, heappush
 from itertools import groupby, takewhile
 
 import numpy as np
@@ -61,7 +62,10 @@ class Way:
 
 
 def layers_of(diagram: Diagram, inner: Group) -> Way:
-    """Each layer's boxes as one group, every other box as its own; ordered by their last boxes."""
+    """Each layer's boxes as one group, every other box as its own; ordered by their last boxes, and none before one whose values it reads.
+
+    A layer of a program goes on after the first of its rows have gone to the host.
+    """
     members: dict[int, Group] = defaultdict(list)
     found: dict[int, Group] = {}
     for index in inner:
@@ -71,7 +75,32 @@ def layers_of(diagram: Diagram, inner: Group) -> Way:
         else:
             found[index] = [index]
     found.update((group[-1], group) for group in members.values())
-    return Way([found[last] for last in sorted(found)])
+    return Way(_forwards(diagram, [found[last] for last in sorted(found)]))
+
+
+def _forwards(diagram: Diagram, groups: list[Group]) -> list[Group]:
+    """The groups in their order, but each after those whose values it reads. Of groups that read each other the first one comes first."""
+    home = {index: place for place, group in enumerate(groups) for index in group}
+    ends = ((home.get(edge.tail), home.get(edge.head)) for edge in diagram.edges)
+    reads = {(tail, head) for tail, head in ends if tail is not None and head is not None and tail != head}
+    if all(tail < head for tail, head in reads):
+        return groups
+    readers: dict[int, list[int]] = defaultdict(list)
+    for tail, head in sorted(reads):
+        readers[tail].append(head)
+    missing, left = Counter(head for _, head in reads), dict.fromkeys(range(len(groups)))
+    ready = [place for place in left if not missing[place]]
+    found: list[Group] = []
+    while left:
+        place = heappop(ready) if ready else next(iter(left))
+        if place in left:
+            del left[place]
+            found.append(groups[place])
+            for reader in readers[place]:
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heappush(ready, reader)
+    return found
 
 
 def frames_of(diagram: Diagram, group: Group) -> set[int]:

@@ -116,7 +116,7 @@ class _Layered:
         self.diagram = diagram
         self.levels: list[list[_Item]] = [[] for _ in range(2 * max(diagram.ranks) + 1)]
         self.items = {index: self._item(index) for index in diagram.main_boxes}
-        self.ways = [self._way(edge) if edge.tail in self.items else [] for edge in diagram.edges]
+        self.ways = [self._way(edge) if self._passes_levels(edge) else [] for edge in diagram.edges]
 
     def turned(self, pair: Point) -> Point:
         return (pair[1], pair[0]) if self.diagram.horizontal else pair
@@ -131,10 +131,14 @@ class _Layered:
         self.levels[2 * self.diagram.ranks[box]].append(item)
         return item
 
+    def _passes_levels(self, edge: Edge) -> bool:
+        """Whether it runs forwards between boxes on levels; that of a small box, and one within a rank or backwards, doesn't."""
+        return edge.tail in self.items and self.diagram.ranks[edge.tail] < self.diagram.ranks[edge.head]
+
     def _way(self, edge: Edge) -> list[_Item]:
         """The items that an edge connects: its tail, a place on each level between, the last with the label, and its head."""
         between = range(2 * self.diagram.ranks[edge.tail] + 1, 2 * self.diagram.ranks[edge.head])
-        passed = [_Item(0, 0, 0) for _ in between[1:]] + [_Item(0, *self.turned(edge.size)) for _ in between[:1]]
+        passed = [_Item(0, 0, 0) for _ in between[1:]] + [_Item(0, *self.turned(edge.size))]
         for level, item in zip(between, passed, strict=True):
             self.levels[level].append(item)
         way = [self.items[edge.tail], *passed, self.items[edge.head]]
@@ -180,12 +184,17 @@ class _Layered:
         routes = [self._route(number, rects, bands) for number in range(len(diagram.edges))]
         return Layout(tuple(rects), tuple(routes), _frames(diagram, rects, routes))
 
+    def _aside(self, number: int, tail: Rect, head: Rect) -> Route:
+        """Straight from the side of a box to the side of the other that faces it. Between them there is no room for a label."""
+        ends = (tail.right, head.left) if tail.middle[0] <= head.middle[0] else (tail.left, head.right)
+        return Route(number, straight([self.turned((end, box.middle[1])) for end, box in zip(ends, (tail, head), strict=True)]))
+
     def _route(self, number: int, rects: Sequence[Rect], bands: Sequence[Point]) -> Route:
         """From box to box; straight through each level that it passes, past what stands there."""
         edge, way = self.diagram.edges[number], self.ways[number]
         tail, head = (Rect(*self.turned((r.left, r.top)), *self.turned((r.right, r.bottom))) for r in (rects[edge.tail], rects[edge.head]))
         if not way:
-            return Route(number, straight([self.turned((tail.right, tail.middle[1])), self.turned((head.left, head.middle[1]))]))
+            return self._aside(number, tail, head)
         passed = list(zip(way, bands[2 * self.diagram.ranks[edge.tail] :], strict=False))
         places = [(item.at, place) for item, band in passed for place in band]
         points = [(way[0].at, tail.bottom), *places[1:-1], (way[-1].at, head.top)]
