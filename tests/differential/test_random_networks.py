@@ -61,7 +61,7 @@ MACHINES = {
     "tpu_v1": Machine(load_target("tpu_v1"), ORDINARY, 1.0, 5),
     "middle": Machine(middle(load_target("tiny")), MIDDLE, 0.9, 1),
     "tiny": Machine(load_target("tiny"), BLACKBOARD, 0.9, 1),
-    "tiny in bands": Machine(load_target("tiny"), PICTURES, 0.65, 1),
+    "tiny in bands": Machine(load_target("tiny"), PICTURES, 0.6, 1),
 }
 
 

@@ -242,7 +242,7 @@ def test_integers_are_those_of_a_machine_with_room(first: int) -> None:
         if bands is not None:
             assert_equal_integers(compiled(text, with_rows(100_000)), bands, seed)
             compared += 1
-    assert compared >= 4
+    assert compared >= 3
 
 
 def assert_equal_integers(whole: Compilation, bands: Compilation, seed: int) -> None:

@@ -5,7 +5,8 @@ one tile for each position of the kernel and each column block, and every tile i
 needs one row of weights for each position, which crosses the host link, and takes as many cycles for the rows of the image as the matrix
 unit does. It has the result then; sums of the matrix unit must still leave the array and pass the activation unit. So it is the faster one
 where a tile is used for fewer rows than could be multiplied while the tile is fetched, and where the weights cross the link in less time
-than the last sums take to leave.
+than the last sums take to leave. But one of its instructions works on an image, on the rows of weights and on the result, which must all be
+in the unified buffer; the sums of the matrix unit wait in the accumulators.
 
 The estimate is of the layer alone. It leaves out what happens at the same time: fetches and transfers during earlier layers, and the other
 half of a batch that is computed in halves.
@@ -18,8 +19,9 @@ from math import prod
 
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, is_lane_by_lane
+from tpucc.layers.kinds import Conv, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
+from tpucc.lowering.tensors import stored, widest
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
@@ -45,7 +47,7 @@ class Depthwise(Pass):
         for node in rewriter:
             if (layer := _suitable(graph, node)) is not None:
                 matrix, vector = _costs(graph, node, context)
-                if self.unit == "vector" or (self.unit == "cheaper" and vector < matrix):
+                if self.unit == "vector" or (self.unit == "cheaper" and vector < matrix and _has_room(graph, node, layer, context)):
                     node = replace(node, attributes=replace(layer, unit="vector"))
                     gains.append((node.name, matrix, vector))
             rewriter.put(node)
@@ -72,6 +74,21 @@ def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
     moved = target.host_cycles(blocks * positions * context.cores)
     leaving = target.pipeline_cycles + min(rows, target.accumulator_rows // 2)
     return blocks * positions * max(rows, target.tile_fetch_cycles) + leaving, blocks * positions * rows + moved
+
+
+def _has_room(graph: Graph, node: Node, layer: Conv, context: Context) -> bool:
+    """Whether one image with the widest border that a reader wants, its result with the same, and the rows of weights are in the unified
+    buffer together. A batch is divided into single images where more don't fit."""
+    image, weights = (graph[name] for name in node.operands[:2])
+    rows = sum(_rows_of_an_image(graph, value) for value in (image, node)) + prod(weights.type.shape[:2])
+    return rows <= context.target.unified_buffer_rows
+
+
+def _rows_of_an_image(graph: Graph, value: Node) -> int:
+    """Rows of one column block, with the border of the reader that wants most of it at each side."""
+    readers = [user.attributes for user in graph.users[value.name] if user.operands[0] == value.name]
+    sides = widest([reader.sides for reader in readers if isinstance(reader, Conv | Pool)])
+    return prod(stored((1, *value.type.shape[1:]), sides))
 
 
 def _note(gains: list[tuple[str, int, int]], unit: str) -> str:
