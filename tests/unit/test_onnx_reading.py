@@ -218,6 +218,14 @@ MASKS: dict[str, tuple[str, list[Any], str]] = {
     "booleans counted": ("BOOL", [node("Not", ["m"], ["b"]), node("Cast", ["b"], ["i"], to=7), node("Cast", ["i"], ["h"], to=1)], "0"),
     "numbers": ("INT64", [node("Mul", ["m", "m"], ["i"]), node("ReduceSum", ["i"], ["k"]), node("Cast", ["k"], ["h"], to=1)], ""),
     "a quotient of floats": ("INT32", [node("CastLike", ["m", "x"], ["f"]), node("Div", ["f", "low"], ["h"])], ""),
+    "a known number like a computed one": (
+        "INT32",
+        [
+            *(node("Cast", ["m"], ["f"], to=1), node("CastLike", ["none", "x"], ["z"])),
+            *(node("Add", ["f", "z"], ["g"]), node("Mul", ["g", "low"], ["h"])),
+        ],
+        "",
+    ),
     "small numbers": ("UINT8", [node("Cast", ["m"], ["h"], to=1)], "255"),
     "padding among rows": (
         "INT64",

@@ -59,7 +59,7 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
     if name == splitting.NAME:
         return splitting.split(frame, node, values, hint)
     first = next(iter(values.values()), None)
-    if name in builtins.STATIC and is_operator(name) and poisoned(first):
+    if name in builtins.STATIC and is_operator(name) and first is not None and poisoned(first):
         return POISON  # whether the operator or the function of numbers was meant isn't known
     static = name in builtins.STATIC and not isinstance(first, Tensor)
     if static or not is_operator(name):

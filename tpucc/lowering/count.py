@@ -42,7 +42,7 @@ def is_countable(plan: Plan, split: Split) -> bool:
 def step_counts(plan: Plan, split: Split) -> list[int]:
     """For each step the instructions that it takes, in all parts together.
 
-    Host transfers, changes of the parameter block and interrupts aren't counted. Replaced lowerings count as the built-in one.
+    Host transfers, changes of the parameter block and interrupts aren't counted. Replaced lowerings count as the least that they can take.
     """
     sizes = Counter(split.sizes)
     return [
@@ -81,11 +81,12 @@ def _work(plan: Plan, step: Step, blocks: int) -> int:
 def _product(plan: Plan, step: Step, work: Product) -> int:
     """For each piece of the rows one multiply a tile, and one `activate` a column block.
 
-    A piece has at most the rows that there are accumulators for. Where that tells enough, the rows aren't cut.
+    A piece has at most the rows that there are accumulators for. Where that tells enough, the rows aren't cut, nor where another lowering
+    than the built-in one will cut them.
     """
     each = _tiles(work) + len(work.blocks)
     least = each * -(-step.y.rows // plan.target.accumulator_rows)
-    if least > plan.most:
+    if least > plan.most or work.kind in plan.lowerers:
         return least
     loops = product_nest(step).loops
     return each * sum(part_walk_count(loops, *chunk) for chunks in plan.blocking(step, work).groups for chunk in chunks)

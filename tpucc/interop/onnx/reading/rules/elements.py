@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial, reduce
 
 import numpy as np
@@ -275,10 +276,16 @@ def _cast(c: Call) -> Result:
 
 
 def _cast_like(c: Call) -> Result:
-    """Whole numbers and booleans beside floats are floats from here on."""
+    """Known values become those of the other operand's type. Whole numbers and booleans beside floats are floats from here on."""
     x, like = c.value(0), c.value(1)
-    is_float = like.kind == "float" if isinstance(like, Tensor) else like.array.dtype.kind == "f"
-    return Tensor(x.node, x.axes) if isinstance(x, Tensor) and x.kind in ("whole", "bool") and is_float else x
+    kind = like.kind if isinstance(like, Tensor) else {"f": "float", "b": "bool"}.get(like.array.dtype.kind, "whole")
+    if isinstance(x, Static):
+        return replace(x, array=x.array.astype(_TYPES.get(kind, np.int64)))
+    return Tensor(x.node, x.axes) if x.kind in ("whole", "bool") and kind == "float" else x
+
+
+_TYPES: Mapping[object, type] = {"float": np.float32, "bool": np.bool_}
+"""Of known values beside computed ones of a kind; those of the others are integers."""
 
 
 RULES: Mapping[str, Rule] = {
