@@ -182,7 +182,7 @@ def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say()
         assert "The batch" not in compare(other, other).cause
 
 
-def test_layers_belong_together_by_what_they_compute() -> None:
+def test_layers_belong_together_by_what_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The products of all steps at once are no product of one step; that of a state by its weights is the same in both, by another name."""
     lstm = folder() / "06_digits_lstm.tpu"
     first, second = tpucc.compile(lstm), tpucc.compile(lstm, omit=["batch-products"])
@@ -198,6 +198,9 @@ def test_layers_belong_together_by_what_they_compute() -> None:
     before, _, after = page.partition("<details><summary>each of the 108</summary>")
     assert before.count("<td>+11,412</td>") == 1
     assert "<td>lstm.8 (A: lstm.4)</td>" in after
+    monkeypatch.setattr("tpucc.viz.comparison.page.MOST", 50)
+    page = comparison_page(found, first.runtime, second.runtime)
+    assert "<summary>the 50 with the largest differences, of 108; tpucc compare --json has all</summary>" in page
 
 
 def test_layers_of_another_size_or_source_belong_together_by_their_names(tmp_path: Path) -> None:

@@ -92,7 +92,9 @@ def _layers(found: Comparison) -> Markup:
     changed = [layer for layer in found.layers if layer.cycles.difference]
     if len(rows) < len(changed):
         words = (
-            f"each of the {len(changed):,}" if len(changed) <= MOST else f"the {MOST:,} with the largest differences, of {len(changed):,}"
+            f"each of the {len(changed):,}"
+            if len(changed) <= MOST
+            else f"the {MOST:,} with the largest differences, of {len(changed):,}; tpucc compare --json has all"
         )
         parts.append(tag("details", tag("summary", escaped(words)), _layer_table([LayerRow((layer,)) for layer in changed[:MOST]])))
     return joined(parts)
