@@ -156,6 +156,7 @@ function run(kind) {
   waiting.set(kind, work[kind].request());
   if (kind === "python") show("difference", "");
   if (kind === "python" && $("python-against").value) waiting.set("difference", work.difference.request());
+  if (busy && kind === "model") outdated();
   if (!busy) answerAll();
 }
 
@@ -399,7 +400,7 @@ await keeping;
 status("Python is being loaded; until then the reports are those made when this page was built");
 try {
   await answering.start();
-  status("ready");
+  if (!busy) status("ready");
 } catch (error) {
   status(String(error.message));
 }

@@ -105,6 +105,19 @@ def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page,
     assert page.locator("#python-messages").inner_text() == "", "Python from a link is not run before the button is pressed"
 
 
+def test_an_edit_that_waits_behind_a_loop_has_no_report_yet(page: Page) -> None:
+    """Nor after the loop and what waits behind it are stopped."""
+    page.locator("#tab-python").click()
+    write(page, "python", "while True: pass")
+    page.locator("#run").click()
+    page.locator("#tab-model").click()
+    write(page, "source", "model m")
+    page.locator("#summary").get_by_text("before: ").wait_for()
+    page.locator("#stop:enabled").click()
+    page.locator("#status").get_by_text("stopped").wait_for()
+    assert page.locator("#summary").inner_text().startswith("before: ")
+
+
 def chosen(page: Page, select: str, value: str) -> None:
     page.locator(f"#{select}").select_option(value)
 

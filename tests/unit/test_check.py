@@ -78,17 +78,22 @@ def test_some_of_these_are_refused_and_some_are_not() -> None:
     assert refusal[0] == "E0621"
 
 
-@pytest.mark.parametrize("stages", [tpucc.Stages(), tpucc.Stages(lower_conv=lambda layer: pytest.fail("it isn't lowered"))])
-def test_a_program_of_too_many_instructions(stages: tpucc.Stages) -> None:
-    """Chunks have as many rows on a unit of one row as on a wide one: shorter ones would take 11.9 million instructions."""
+@pytest.mark.parametrize(
+    ("stages", "layer", "lines"),
+    [(tpucc.Stages(), "conv2", [9, 18]), (tpucc.Stages(lower_conv=lambda layer: pytest.fail("it isn't lowered")), "fc1", [14, 19])],
+)
+def test_a_program_of_too_many_instructions(stages: tpucc.Stages, layer: str, lines: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks have as many rows on a unit of one row as on a wide one: shorter ones would take 11.9 million instructions. A lowering of the
+    user's counts as the least that it can take, and isn't called."""
+    monkeypatch.setitem(LOWER, "05_digits_cnn", Limits(instructions=10_000))
     cnn, asked = GOOD[2], Keywords(overrides={"mxu": 1}, stages=stages)
     refused = outcome(check_source, cnn, asked)
     assert refused == outcome(compile_source, cnn, asked)
     ((code, message, labels),) = refused[1]
     assert code == "E0624"
-    assert "conv2 alone takes" in message
+    assert f"{layer} alone takes" in message
     assert int(message.split()[3].replace(",", "")) < 200_000
-    assert [label.span.line for label in labels] == [9, 18]
+    assert [label.span.line for label in labels] == lines
 
 
 @pytest.mark.parametrize(
