@@ -238,6 +238,14 @@ def test_calls_without_an_end_are_an_error_at_their_line(monkeypatch: pytest.Mon
     assert sys.getrecursionlimit() == before
 
 
+def test_what_python_prints_or_raises_without_end_is_cut_as_in_labs() -> None:
+    """Before it is sent: a page that shows 68 MB of text stands still."""
+    answer = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format("print('x' * 40_000, 'y' * 59_998); 1 / 0")})
+    assert answer["printed"] == "x" * 10_000 + "\n… 90,000 more characters are not kept\n"
+    [found] = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format("raise ValueError('x' * 10_007)")})["diagnostics"]
+    assert found["message"] == f"the stage allocate raised ValueError: {'x' * 10_000}\n… 7 more characters are not kept"
+
+
 def test_python_that_can_not_be_read_has_its_column() -> None:
     [found] = ask("judge", source=SMALL, stages={"allocate": "def allocate(lives, rows):\n    return )\n"})["diagnostics"]
     assert (found["line"], found["column"]) == (2, 12)

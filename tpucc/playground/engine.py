@@ -8,7 +8,6 @@ import hashlib
 from contextlib import redirect_stderr
 from dataclasses import asdict
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 
 import msgspec
@@ -18,16 +17,17 @@ from tpucc.isa.container import encode
 from tpucc.labs import puzzle
 from tpucc.playground.making import made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
+from tpucc.plugins.printed import Printed
 from tpucc.runtime.judge import judge
 from tpucc.viz.artifacts import artifacts
 
 
 def answered(request: bytes | str) -> bytes:
     """The answer to a request, both JSON. One that isn't a request is answered with E0529."""
-    printed = StringIO()
+    printed = Printed()
     with redirect_stderr(printed):
         answer = _answer(request)
-    return msgspec.json.encode(asdict(answer) | {"printed": printed.getvalue()})
+    return msgspec.json.encode(asdict(answer) | {"printed": printed.text})
 
 
 def _answer(request: bytes | str) -> Answer:
