@@ -57,7 +57,9 @@ def write(page: Page, editor: str, text: str) -> None:
 
 
 def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
-    """First the report from when the page was built; then an error at its place, and the report of the mended text."""
+    """First the report from when the page was built; then an error at its place, and the report of the mended text. The browser's Back
+    leads to none of them."""
+    steps = page.evaluate("history.length")
     summary, report = page.locator("#summary"), page.frame_locator("#report")
     assert summary.inner_text() == "2,967 cycles, 4.24 µs, weight memory bound (made when this page was built)"
     report.get_by_role("heading", name="hello on tpu_v1").wait_for()
@@ -72,6 +74,7 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     summary.get_by_text(re.compile("^2,967 cycles, 4.24 µs, weight memory bound$")).wait_for()
     page.locator("#target").select_option("tpu_edge")
     report.get_by_role("heading", name="hello on tpu_edge").wait_for()
+    assert page.evaluate("history.length") == steps
 
 
 def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
@@ -212,6 +215,51 @@ def test_what_is_written_survives_a_reload(page: Page, server: Server) -> None:
     assert page.locator("#model-original").is_disabled()
 
 
+def test_what_is_written_over_a_link_is_kept_for_it(page: Page, server: Server) -> None:
+    """Also when the plain page, or another link, is opened in between. The page says whose text it shows, and leads to the others."""
+    source, bar = page.locator("#source .cm-content"), page.locator("#model-whose")
+    link = """async (state) => {
+      const { packed } = await import(new URL("link.js", location.href));
+      return packed(state);
+    }"""
+    one, other = (server.address + page.evaluate(link, {"program": "01_hello", "source": text}) for text in ("one", "other"))
+    write(page, "source", "mine")
+    assert not bar.is_visible()
+    page.goto("about:blank")
+    page.goto(one)
+    source.get_by_text("one", exact=True).wait_for()
+    assert bar.inner_text().startswith("The link's text. ")
+    write(page, "source", "over one")
+    assert bar.inner_text().startswith("What you have written over the link's text. ")
+    page.goto(server.address)
+    source.get_by_text("mine", exact=True).wait_for()
+    page.go_back()
+    source.get_by_text("over one", exact=True).wait_for()
+    page.evaluate("(address) => location.assign(address)", other)
+    source.get_by_text("other", exact=True).wait_for()
+    page.go_back()
+    source.get_by_text("over one", exact=True).wait_for()
+    bar.get_by_role("button", name="The link's text").click()
+    source.get_by_text("one", exact=True).wait_for()
+    page.keyboard.insert_text("locked")
+    source.press("x")
+    assert source.inner_text() == "one"
+    assert page.locator("#model-original").is_disabled()
+    bar.get_by_role("button", name="What you have written").click()
+    source.get_by_text("over one", exact=True).wait_for()
+    bar.get_by_role("button", name="Without the link").click()
+    source.get_by_text("mine", exact=True).wait_for()
+    assert page.url == server.address
+    assert not bar.is_visible()
+    page.go_back()
+    source.get_by_text("over one", exact=True).wait_for()
+    bar.get_by_role("button", name="The link's text").click()
+    bar.get_by_role("button", name="Begin anew with this").click()
+    write(page, "source", "over one again")
+    page.reload()
+    source.get_by_text("over one again", exact=True).wait_for()
+
+
 def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
     """A new tab begins with the one that was written last."""
     other = page.context.new_page()
@@ -233,7 +281,9 @@ def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
 def test_what_was_kept_may_be_anything_and_a_full_browser_is_told_of(page: Page) -> None:
     """Without a report before it, nothing is said to be from before."""
     write(page, "source", "model")
-    page.evaluate("sessionStorage.setItem('tpucc.playground', JSON.stringify({ address: '', choices: { tab: 5 }, texts: [5, ['a', 7]] }))")
+    page.evaluate(
+        "Object.keys(sessionStorage).filter((key) => / at /.test(key)).forEach((key) => sessionStorage.setItem(key, '{ \"tab\": 5 }'))"
+    )
     page.reload()
     page.locator("#model-messages .error").wait_for()
     assert page.locator("#summary").inner_text() == ""
@@ -332,6 +382,8 @@ def fragment(content: bytes) -> str:
 
 CUT = fragment(b'{"source": "' + bytes(range(35, 90)) + b'"}')[:-20]
 DAMAGED = {
+    "#junk": "none of this page",
+    "#pl": "cut short or changed",
     "#play=%%%%": "cut short or changed",
     "#play=": "cut short or changed",
     CUT: "cut short or changed",
@@ -350,15 +402,19 @@ def test_a_damaged_link_is_told_of_and_leaves_the_address(page: Page, server: Se
     }"""
     for hash, words in DAMAGED.items():
         assert words in page.evaluate(refused, hash)
+    notice, source = page.locator("#notice"), page.locator("#source .cm-content")
     page.goto("about:blank")
-    page.goto(f"{server.address}#play=%%%%")
-    page.locator("#notice").get_by_text("The link is damaged: it is cut short or changed.").wait_for()
+    page.goto(f"{server.address}{CUT}")
+    notice.get_by_text("The link can't be read: it is cut short or changed. Instead, what came with the page is shown.").wait_for()
     assert page.url == server.address
+    source.get_by_text("model hello").wait_for()
+    write(page, "source", "mine")
     page.evaluate(LINK, {"source": "of a link"})
-    page.locator("#source").get_by_text("of a link").wait_for()
-    assert not page.locator("#notice").is_visible()
-    page.evaluate("location.hash = '#play=null'")
-    page.locator("#notice").get_by_text("The link is damaged").wait_for()
+    source.get_by_text("of a link").wait_for()
+    assert not notice.is_visible()
+    page.evaluate("location.hash = '#junk'")
+    notice.get_by_text("The link can't be read: it is none of this page. Instead, your draft is shown.").wait_for()
+    assert source.inner_text() == "mine"
 
 
 def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> None:
