@@ -61,6 +61,7 @@ SCRIPTS = (
     "comparing.js",
     "frames.js",
     "offline.js",
+    "queue.js",
     "saying.js",
     "worker.js",
     "playground.css",

@@ -7,9 +7,11 @@ import { Broken, engine, Stopped } from "./engine.js";
 import { show, showPage } from "./frames.js";
 import { BadLink, choosable, packed, texts, unpacked } from "./link.js";
 import { kept } from "./offline.js";
+import { Queue } from "./queue.js";
 import { notice, running, status } from "./saying.js";
 
 const PAUSE = 600; // milliseconds after the last key until a model is compiled
+const LONG = 5000; // milliseconds, at least, until a compile gives way to that of a newer text: Python then begins anew
 const read = async (address) => (await fetch(address)).json();
 
 /** The options of a select: pairs of a value and its words. */
@@ -43,17 +45,16 @@ let linked = { hash: "", texts: new Map(), read: new Set() };
 /** Runs of the program that went well. */
 const past = runs();
 
-/** Requests that wait, by their kind: each is what was written when it was asked for. */
-const waiting = new Map();
-
 /** How often what is shown in a tab has become that of something else: an answer to a request from before isn't shown. */
 const turns = { model: 0, puzzle: 0, python: 0 };
 
 let tab = "model";
-let busy = false;
 let pause = 0;
 
 const answering = engine(config, (words) => ($("loading").textContent = words));
+const keeping = kept(config);
+const patience = () => Math.max(LONG, 2 * answering.startup());
+const requests = new Queue(answering, { before: keeping, busy: (on) => ($("stop").disabled = !on), begun, answered, failed }, patience);
 
 function summary(words, old = false) {
   $("summary").textContent = words;
@@ -69,11 +70,16 @@ function outdated() {
 /** Removes what was said about an earlier text of a tab, and what is still to be answered about it. */
 function forget(kind) {
   turns[kind] += 1;
-  waiting.delete(kind);
+  requests.drop(kind);
+  unsay(kind);
+}
+
+/** Removes what was said about a tab's text. */
+function unsay(kind) {
   written[kind].editor.mark([]);
   $(`${kind}-messages`).replaceChildren();
   if (kind !== "python") return;
-  waiting.delete("difference");
+  requests.drop("difference");
   show("difference", "");
 }
 
@@ -131,7 +137,7 @@ const work = {
       const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, python) : box(found, null)));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
       $("python-messages").replaceChildren(...boxes, ...verdict, ...printed(answer));
-      if (!answer.text) waiting.delete("difference");
+      if (!answer.text) requests.drop("difference");
     },
   },
   difference: {
@@ -156,61 +162,44 @@ function withPython() {
 /** Asks for an answer of a kind, or for several one after the other. Python is run only by the button and by Ctrl-Enter in its editor. */
 function run(kind) {
   if (kind === "model") clearTimeout(pause);
-  waiting.set(kind, work[kind].request());
+  if (kind === "model" && requests.busy) outdated();
   if (kind === "python") show("difference", "");
-  if (kind === "python" && $("python-against").value) waiting.set("difference", work.difference.request());
-  if (busy && kind === "model") outdated();
-  if (!busy) answerAll();
+  ask(kind);
+  if (kind === "python" && $("python-against").value) ask("difference");
 }
 
-/** Answers what waits, until nothing does. */
-async function answerAll() {
-  busy = true;
-  $("stop").disabled = false;
-  await keeping;
-  while (waiting.size) {
-    const [[kind, request]] = waiting;
-    waiting.delete(kind);
-    await answered(kind, request);
-  }
-  busy = false;
-  $("stop").disabled = true;
-}
+const ask = (kind) => requests.ask({ kind, request: work[kind].request(), turn: turns[tabOf(kind)] });
 
 const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";
+const LATE = "The compile of the earlier text took too long, and has been ended. Python begins anew for this one.";
 
-async function answered(kind, request) {
-  const [turn, started] = [turns[tabOf(kind)], performance.now()];
-  const counted = running();
-  try {
-    const found = await answering.ask(request);
-    if (turn === turns[tabOf(kind)]) work[kind].show(found, request);
-    const faults = found.diagnostics.filter((each) => each.severity === "error").length;
-    status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
-  } catch (error) {
-    if (turn === turns[tabOf(kind)]) unanswered(tabOf(kind));
-    failed(tabOf(kind), error);
-  } finally {
-    counted();
-  }
+let counted = () => {};
+
+function begun() {
+  counted = running();
 }
 
-function failed(kind, error) {
-  if (error instanceof Stopped) return status("stopped");
+function answered({ kind, request, turn, since }, answer) {
+  counted();
+  if (turn === turns[tabOf(kind)]) work[kind].show(answer, request);
+  const faults = answer.diagnostics.filter((each) => each.severity === "error").length;
+  status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - since) / 1000).toFixed(1)} s`);
+}
+
+function failed({ kind, turn, late }, error) {
+  counted();
+  if (turn === turns[tabOf(kind)]) unanswered(tabOf(kind));
+  if (late) return status(LATE);
+  if (error instanceof Stopped) return status(requests.has("model") ? "stopped; Python begins anew" : "stopped");
   if (!(error instanceof Broken)) return status(error.message);
-  $(`${kind}-messages`).replaceChildren(make("div", { className: "message error" }, make("p", {}, BROKEN)));
+  $(`${tabOf(kind)}-messages`).replaceChildren(make("div", { className: "message error" }, make("p", {}, BROKEN)));
   return status("Python has broken down, and begins anew");
 }
 
 /** What is said is of an earlier text, and of this one nothing is known. */
 function unanswered(kind) {
-  forget(kind);
+  unsay(kind);
   if (kind === "model") outdated();
-}
-
-function stop() {
-  waiting.clear();
-  answering.stop();
 }
 
 function later() {
@@ -427,19 +416,18 @@ function wire() {
     $(`tab-${name}`).addEventListener("keydown", step);
   }
   $("run").addEventListener("click", () => run(tab));
-  $("stop").addEventListener("click", stop);
+  $("stop").addEventListener("click", () => requests.stop());
   $("link").addEventListener("click", link);
   addEventListener("hashchange", arrive);
 }
 
-const keeping = kept(config);
 wire();
 await arrive();
 await keeping;
 status("Python is being loaded; until then the reports are those made when this page was built");
 try {
   await answering.start();
-  if (!busy) status("ready");
+  if (!requests.busy) status("ready");
 } catch (error) {
   status(String(error.message));
 }

@@ -109,16 +109,75 @@ def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page,
 
 
 def test_an_edit_that_waits_behind_a_loop_has_no_report_yet(page: Page) -> None:
-    """Nor after the loop and what waits behind it are stopped."""
+    """When the loop is stopped, it is compiled. What waits behind the loop by a button is not run."""
+    kinds = asked(page)
     page.locator("#tab-python").click()
     write(page, "python", "while True: pass")
+    page.locator("#run").click()
+    page.locator("#tab-puzzle").click()
     page.locator("#run").click()
     page.locator("#tab-model").click()
     write(page, "source", "model m")
     page.locator("#summary").get_by_text("before: ").wait_for()
+    assert page.locator("#model-messages").inner_text() == ""
     page.locator("#stop:enabled").click()
-    page.locator("#status").get_by_text("stopped").wait_for()
+    page.locator("#model-messages .error").wait_for()
+    page.locator("#stop:disabled").wait_for()
+    assert kinds == ["judge", "compile"]
     assert page.locator("#summary").inner_text().startswith("before: ")
+
+
+QUEUE = """async () => {
+  const { Queue } = await import(new URL("queue.js", location.href));
+  const { Stopped } = await import(new URL("engine.js", location.href));
+  const said = [];
+  let end = null;
+  const answering = {
+    ask: (begin) => new Promise((resolve, reject) => { end = { resolve, reject }; said.push(`asks ${begin()}`); }),
+    stop: () => { said.push("stops"); end.reject(new Stopped()); },
+  };
+  const heard = {
+    before: Promise.resolve(), busy: () => {}, begun: () => {}, answered: ({ request }, found) => said.push(`${request}: ${found}`),
+    failed: ({ request, late }) => said.push(`${request}: ${late ? "late" : "stopped"}`),
+  };
+  const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+  const queue = new Queue(answering, heard, () => 60);
+  const ask = async (kind, request) => { queue.ask({ kind, request, turn: 0 }); await pause(0); };
+  await ask("model", "A");
+  await ask("model", "B");
+  await ask("model", "A");
+  await pause(90);
+  end.resolve("good");
+  await pause(0);
+  await ask("model", "C");
+  await ask("model", "D");
+  await pause(90);
+  await pause(90);
+  await ask("model", "E");
+  await ask("python", "F");
+  await pause(0);
+  queue.stop();
+  await pause(0);
+  await ask("model", "E");
+  queue.stop();
+  await pause(0);
+  await ask("python", "G");
+  await ask("model", "H");
+  await pause(90);
+  end.resolve("good");
+  await pause(0);
+  return said;
+}"""
+
+
+def test_a_newer_text_takes_the_place_of_a_long_compile(page: Page) -> None:
+    """And of nothing else. A text that is stopped isn't compiled again by itself, though it waits, and one that is edited back isn't twice."""
+    assert page.evaluate(QUEUE) == [
+        *("asks A", "A: good"),
+        *("asks C", "stops", "C: late", "asks D", "stops", "D: late", "asks E"),
+        *("stops", "E: stopped", "asks E", "stops", "E: stopped"),
+        *("asks G", "G: good", "asks H"),
+    ]
 
 
 def chosen(page: Page, select: str, value: str) -> None:
@@ -319,7 +378,7 @@ def test_python_that_breaks_down_or_can_not_be_loaded(page: Page) -> None:
       const told = [];
       const own = engine({ engine: "pyodide" }, (words) => told.push(words));
       const said = [];
-      for (let n = 0; n < 3; n += 1) said.push(await own.ask({}).catch((error) => `${error.constructor.name} ${error.message}`));
+      for (let n = 0; n < 3; n += 1) said.push(await own.ask(() => ({})).catch((error) => `${error.constructor.name} ${error.message}`));
       return [told, said, made];
     }""")
     assert found == [
