@@ -1,6 +1,6 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
 import { $, box, make } from "./boxes.js";
-import { fromLink, history as runs, modelOf, offer, otherSide, toLink } from "./comparing.js";
+import { fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
 import { digest, drafts as drafted, visits } from "./drafts.js";
 import { editor, languages } from "./editor.js";
 import { Broken, engine, Stopped } from "./engine.js";
@@ -88,7 +88,7 @@ const sentence = (text) => make("div", { className: "message" }, make("p", {}, t
 const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
 
 /** The model of the first tab as its controls say. */
-const model = () => modelOf(source.text(), `${$("program").value}.tpu`, { target: $("target").value, batch: $("batch").value, level: $("level").value });
+const model = () => modelOf(source.text(), `${$("program").value}.tpu`, optionsOf(""));
 
 /** A model as it was when the page was built has its report from then. */
 function asBuilt() {
@@ -107,7 +107,7 @@ const work = {
     },
     show(answer, { kind, ...request }) {
       const { missing = "" } = otherSide(model(), original("model"), past.before(model()));
-      const own = answer.diagnostics.filter((found) => found.side !== "a");
+      const own = answer.diagnostics.filter((found) => found.side !== "a" && found.file === model().name);
       source.mark(own);
       const boxes = answer.diagnostics.map((found) => box(found, own.includes(found) ? source : null));
       const sentences = [answer.cause, missing].filter(Boolean).map((text) => sentence(text));
@@ -218,6 +218,7 @@ function keep(kind) {
   const text = written[kind].editor.text();
   if (!linked.read.has(item(kind))) drafts.set(slot(item(kind)), text === given(kind) ? null : text);
   $(`${kind}-original`).disabled = text === original(kind) || linked.read.has(item(kind));
+  if (kind === "model") offerBatch(text);
   tell(kind);
   remember();
 }

@@ -171,7 +171,7 @@ QUEUE = """async () => {
 
 
 def test_a_newer_text_takes_the_place_of_a_long_compile(page: Page) -> None:
-    """And of nothing else. A text that is stopped isn't compiled again by itself, though it waits, and one that is edited back isn't twice."""
+    """And of nothing else. A text that is stopped isn't compiled again by itself, and one that is edited back isn't compiled twice."""
     assert page.evaluate(QUEUE) == [
         *("asks A", "A: good"),
         *("asks C", "stops", "C: late", "asks D", "stops", "D: late", "asks E"),
@@ -196,10 +196,12 @@ def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(
     assert re.match(r"[\d,]+ cycles instead of 2,967 \(\+", summary.inner_text())
     chosen(page, "against", "options")
     report.get_by_text("the compile with -O0: 01_hello.tpu --target tpu_v1 -O0").first.wait_for()
-    page.locator("#other-batch").fill("8")
+    write(page, "source", "param batch = 8\n" + hello.replace("[8, ", "[batch, "))
+    page.locator("#other-batch").fill("0")
     page.locator("#other-batch").press("Tab")
-    messages.get_by_text("the compile with -O0 and -D batch=8: ").wait_for()
+    messages.get_by_text("the compile with -O0 and batch 0: batch = 0 doesn't fit").wait_for()
     assert summary.inner_text().startswith("before: ")
+    write(page, "source", hello.replace("[8, ", "[80, "))
     chosen(page, "against", "original")
     assert not page.locator("#other").is_visible()
     messages.get_by_text("cycles more than the original").wait_for()
@@ -496,12 +498,36 @@ def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> 
     assert page.locator("#level").input_value() == "2"
 
 
+def test_the_batch_is_offered_where_the_source_has_one(page: Page) -> None:
+    """What stands in the field counts again when the param is there again. An error of the field is no place in the source."""
+    batch, source = page.locator("#batch"), page.locator("#source .cm-content")
+    assert batch.is_disabled()
+    assert batch.get_attribute("placeholder") == "no param batch"
+    chosen(page, "program", "02_iris")
+    given = source.inner_text()
+    batch.fill("99999999999999999999")
+    batch.press("Tab")
+    page.locator("#model-messages .error").get_by_text("batch: error E0519").wait_for()
+    assert page.locator("#source .cm-lintRange-error").count() == 0
+    batch.fill("4")
+    batch.press("Tab")
+    page.locator("#summary").get_by_text(re.compile("^[^b]")).wait_for()
+    write(page, "source", example("hello").source.read_text("utf-8"))
+    page.frame_locator("#report").get_by_role("heading", name="hello on tpu_v1").wait_for()
+    assert batch.is_disabled()
+    write(page, "source", given.replace("\n\n", "\n"))
+    page.frame_locator("#report").get_by_role("heading", name="iris on tpu_v1").wait_for()
+    assert batch.input_value() == "4"
+    assert batch.is_enabled()
+
+
 def test_an_error_goes_with_what_it_is_about(page: Page) -> None:
     """A good report isn't dimmed, and has no error beside it; after Stop nothing is said about the text."""
     messages, summary, report = (page.locator(place) for place in ("#model-messages .error", "#summary", "#report"))
-    page.locator("#batch").fill("8")
+    chosen(page, "program", "02_iris")
+    page.locator("#batch").fill("0")
     page.locator("#target").focus()
-    messages.get_by_text("E0510").wait_for()
+    messages.get_by_text("batch = 0 doesn't fit").wait_for()
     assert report.evaluate("(frame) => frame.classList.contains('old')")
     page.locator("#batch").fill("")
     page.locator("#target").focus()

@@ -84,6 +84,22 @@ def test_an_error_has_its_place() -> None:
     assert set(answer) == {"diagnostics", "printed"}
 
 
+@pytest.mark.parametrize(
+    ("value", "message", "help"),
+    [
+        ({"batch": "8"}, "the source has no param batch for its field to set", "its params are rows"),
+        ({"rows": "0"}, "rows = 0 doesn't fit: a size must be at least 1, found 0", "a size is a whole number from 1 up: rows = 8"),
+        ({"rows": "8 8"}, "the value is not one: ", "a value is written as in the source: batch = 8"),
+    ],
+)
+def test_an_error_of_a_field_speaks_of_no_command_line(value: dict[str, str], message: str, help: str) -> None:
+    source = "param rows = 4\n" + SMALL.replace("[4, ", "[rows, ")
+    [found] = ask("compile", source=source, params=value)["diagnostics"]
+    assert found["message"].startswith(message)
+    assert found["help"][-1] == help
+    assert found["file"] == ("rows" if "8 8" in value.values() else "model.tpu" if "rows" in value else None)
+
+
 def test_files_lie_beside_the_source() -> None:
     weights = SMALL.replace("weights random(seed=1)", 'weights "mine.npz"')
     assert ask("compile", source=weights)["diagnostics"][0]["message"] == "can't read mine.npz: no such file"

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Error, Source
+from tpucc.diagnostics import Diagnostic, Error, Source
 from tpucc.driver import compile_source
 from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
@@ -27,6 +27,13 @@ from tpucc.stages.stages import stages_of_files
 PASS = "pass.py"
 KEPT = 3
 """Compilations that are kept: a comparison has one side again and again, and the other has often just been compiled."""
+_PARAM = re.compile(r"-D (\w+)=(\S+)")
+_OWN_WORDS = {
+    "for -D to set": "for its field to set",
+    ", -D name='\"relu\"'": "",
+    " --plugin-timeout gives it more seconds": "",
+}
+"""What a page says in the place of words that speak of the command line."""
 _ARCHIVE = re.compile(r'"([\w.-]+\.npz)"', re.ASCII)
 
 Made = tuple[Compilation, Runtime]
@@ -54,8 +61,12 @@ def _compiled(model: Model, folder: Path) -> Made:
     try:
         compilation = compile_source(Source(model.name, model.source), folder, _options(model, folder))
     except Error as error:
-        found = [replace(each, message=_called(each.message.replace(f"{folder}{os.sep}", ""), model)) for each in error.diagnostics]
-        raise type(error)(found, error.source) from None
+        found = [
+            replace(each, message=_called(each.message.replace(f"{folder}{os.sep}", ""), model), help=_help(each))
+            for each in error.diagnostics
+        ]
+        source = error.source and replace(error.source, name=error.source.name.removeprefix("-D "))
+        raise type(error)(found, source) from None
     assert compilation.program is not None
     return compilation, Runtime(compilation.program)
 
@@ -64,7 +75,18 @@ def _called(message: str, model: Model) -> str:
     """A message that calls the visitor's Python so, and not by the name of a file that the visitor hasn't seen."""
     for name in (PASS, *(f"{stage}.py" for stage in model.stages)):
         message = message.replace(f"the file {name}", "your Python").replace(name, "your Python")
-    return message
+    return _of_field(message)
+
+
+def _help(found: Diagnostic) -> tuple[str, ...]:
+    return tuple(_of_field(each) for each in found.help)
+
+
+def _of_field(text: str) -> str:
+    """A text that speaks of the page's field of a param, and not of an option of the command line."""
+    for words, own in _OWN_WORDS.items():
+        text = text.replace(words, own)
+    return _PARAM.sub(r"\1 = \2", text)
 
 
 def _options(model: Model, folder: Path) -> Options:
