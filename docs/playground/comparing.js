@@ -20,7 +20,7 @@ const BATCH = /^param[ \t]+batch\b/m;
 /** The fields of a batch count where the source has a param of this name. @param {string} source */
 export function offerBatch(source) {
   const none = !BATCH.test(source);
-  const words = none ? { placeholder: "no param batch", title: "the source has no param batch: its sizes are numbers" } : { placeholder: "as written", title: "" };
+  const words = none ? { placeholder: "fixed", title: "the source has no param batch, only sizes that are numbers" } : { placeholder: "as written", title: "" };
   for (const name of ["batch", "other-batch"]) Object.assign($(name), { disabled: none, ...words });
 }
 

@@ -53,7 +53,7 @@ let pause = 0;
 
 const answering = engine(config, (words) => ($("loading").textContent = words));
 const keeping = kept(config);
-const patience = () => Math.max(LONG, 2 * answering.startup());
+const patience = () => Math.max(LONG, answering.startup());
 const requests = new Queue(answering, { before: keeping, busy: (on) => ($("stop").disabled = !on), begun, answered, failed }, patience);
 
 function summary(words, old = false) {
@@ -61,10 +61,12 @@ function summary(words, old = false) {
   for (const each of [$("summary"), $("report")]) each.classList.toggle("old", old);
 }
 
+const NONE = "no report yet";
+
 /** The report that is shown is of an earlier text. */
 function outdated() {
   const shown = $("summary").textContent.replace(/^before: /, "");
-  summary(shown && `before: ${shown}`, true);
+  summary(shown && shown !== NONE ? `before: ${shown}` : NONE, true);
 }
 
 /** Removes what was said about an earlier text of a tab, and what is still to be answered about it. */
@@ -161,9 +163,10 @@ function withPython() {
 
 /** Asks for an answer of a kind, or for several one after the other. Python is run only by the button and by Ctrl-Enter in its editor. */
 function run(kind) {
-  if (kind === "model") clearTimeout(pause);
-  if (kind === "model" && requests.busy) outdated();
-  if (kind === "python") show("difference", "");
+  if (kind === "model") {
+    clearTimeout(pause);
+    if (requests.busy) outdated();
+  } else unsay(kind);
   ask(kind);
   if (kind === "python" && $("python-against").value) ask("difference");
 }
@@ -284,6 +287,7 @@ function changed() {
   remember();
   const built = asBuilt();
   if (built) past.add(model());
+  if (!$("summary").textContent) outdated();
   if (!built || $("against").value) return later();
   clearTimeout(pause);
   forget("model");

@@ -82,6 +82,7 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     page.locator("#puzzle").select_option("3")
     page.locator("#listing .cm-content").press("Control+Enter")
     page.locator("#puzzle-messages").get_by_text("puzzle 3: relu of rows: not solved").wait_for()
+    assert page.locator("#listing .cm-line").first.inner_text() == "; puzzle 3: relu of rows"
     page.locator("#tab-python").click()
     page.locator("#run").click()
     page.locator("#python-messages .right").get_by_text("01_hello.tpu: equal").wait_for()
@@ -89,6 +90,10 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     write(page, "python", "def allocate(lives, rows):\n    return 1 / 0\n")
     page.keyboard.press("Control+Enter")
     page.locator("#python .cm-lintRange-error").get_by_text("return 1 / 0").wait_for()
+    write(page, "python", "while True: pass")
+    page.locator("#run").click()
+    page.locator("#python-messages .error").wait_for(state="detached")
+    page.locator("#stop").click()
 
 
 def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page, server: Server, record: Record) -> None:
@@ -347,7 +352,7 @@ def test_what_was_kept_may_be_anything_and_a_full_browser_is_told_of(page: Page)
     )
     page.reload()
     page.locator("#model-messages .error").wait_for()
-    assert page.locator("#summary").inner_text() == ""
+    assert page.locator("#summary").inner_text() == "no report yet"
     assert not page.locator("#notice").is_visible()
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }; }")
     page.locator("#source .cm-content").press("x")
@@ -502,7 +507,7 @@ def test_the_batch_is_offered_where_the_source_has_one(page: Page) -> None:
     """What stands in the field counts again when the param is there again. An error of the field is no place in the source."""
     batch, source = page.locator("#batch"), page.locator("#source .cm-content")
     assert batch.is_disabled()
-    assert batch.get_attribute("placeholder") == "no param batch"
+    assert batch.get_attribute("placeholder") == "fixed"
     chosen(page, "program", "02_iris")
     given = source.inner_text()
     batch.fill("99999999999999999999")

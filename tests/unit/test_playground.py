@@ -100,6 +100,13 @@ def test_an_error_of_a_field_speaks_of_no_command_line(value: dict[str, str], me
     assert found["file"] == ("rows" if "8 8" in value.values() else "model.tpu" if "rows" in value else None)
 
 
+def test_a_page_has_no_command_line_and_no_files_of_docs() -> None:
+    [note] = ask("compile", source=example("hello").source.read_text("utf-8"))["notes"]
+    assert note.endswith('name examples in the source (calibration "FILE.npz")')
+    [found] = ask("judge", source=SMALL, passes="x = 1")["diagnostics"]
+    assert found["help"][0].endswith("; Original shows one")
+
+
 def test_files_lie_beside_the_source() -> None:
     weights = SMALL.replace("weights random(seed=1)", 'weights "mine.npz"')
     assert ask("compile", source=weights)["diagnostics"][0]["message"] == "can't read mine.npz: no such file"

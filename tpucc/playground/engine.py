@@ -15,7 +15,7 @@ import msgspec
 from tpucc.diagnostics import Diagnostic, UsageError, as_error, as_plain, counted, misfit, plain_diagnostic, printable
 from tpucc.isa.container import encode
 from tpucc.labs import puzzle
-from tpucc.playground.making import made
+from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
 from tpucc.plugins.printed import Printed
 from tpucc.runtime.judge import judge
@@ -52,7 +52,7 @@ def compiled(model: Model) -> Compiled:
             summary=runtime.summary,
             explanation=runtime.stats["explanation"],
             stats=runtime.stats,
-            notes=compilation.notes,
+            notes=[for_page(note) for note in compilation.notes],
             report=report,
             program=program,
             digest=hashlib.sha256(program).hexdigest(),

@@ -32,8 +32,10 @@ _OWN_WORDS = {
     "for -D to set": "for its field to set",
     ", -D name='\"relu\"'": "",
     " --plugin-timeout gives it more seconds": "",
+    " or with --calibrate": "",
+    "docs/python.md shows one": "Original shows one",
 }
-"""What a page says in the place of words that speak of the command line."""
+"""What a page says in the place of words that speak of the command line, or of files that it hasn't."""
 _ARCHIVE = re.compile(r'"([\w.-]+\.npz)"', re.ASCII)
 
 Made = tuple[Compilation, Runtime]
@@ -75,15 +77,15 @@ def _called(message: str, model: Model) -> str:
     """A message that calls the visitor's Python so, and not by the name of a file that the visitor hasn't seen."""
     for name in (PASS, *(f"{stage}.py" for stage in model.stages)):
         message = message.replace(f"the file {name}", "your Python").replace(name, "your Python")
-    return _of_field(message)
+    return for_page(message)
 
 
 def _help(found: Diagnostic) -> tuple[str, ...]:
-    return tuple(_of_field(each) for each in found.help)
+    return tuple(for_page(each) for each in found.help)
 
 
-def _of_field(text: str) -> str:
-    """A text that speaks of the page's field of a param, and not of an option of the command line."""
+def for_page(text: str) -> str:
+    """A text of the compiler in the words of the page, which has fields and no command line."""
     for words, own in _OWN_WORDS.items():
         text = text.replace(words, own)
     return _PARAM.sub(r"\1 = \2", text)
