@@ -573,8 +573,9 @@ def test_what_is_written_is_there_again_and_so_is_the_original(page: Page, kind:
 
 
 def test_it_can_be_read_at_both_widths(page: Page) -> None:
-    page.locator("#against").select_option("options")
+    page.evaluate(LINK, {"source": example("hello").source.read_text("utf-8") + "# of a link\n", "against": "options"})
     page.frame_locator("#report").get_by_text("the compile with -O0").first.wait_for()
+    page.locator("#model-whose").get_by_text("The link's text").wait_for()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
