@@ -61,6 +61,7 @@ SCRIPTS = (
     "comparing.js",
     "frames.js",
     "offline.js",
+    "queue.js",
     "saying.js",
     "worker.js",
     "playground.css",
@@ -290,7 +291,10 @@ def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
         "words": language(),
         "programs": [_program(example, folder, reports) for example in programs.examples().values()],
         "targets": sorted(targets, key=lambda name: name != "tpu_v1"),
-        "puzzles": [{"name": each.number, "title": each.title, "task": str(each), "text": each.begun} for each in puzzles(Term(""))],
+        "puzzles": [
+            {"name": each.number, "title": each.title, "task": str(each), "text": f"; {each.title}\n\n{each.text}"}
+            for each in puzzles(Term(""))
+        ],
         "examples": [
             {"name": "a pass", "stage": "", "text": (HERE / "examples" / "pass.py").read_text("utf-8")},
             {"name": "the stage allocate", "stage": "allocate", "text": (HERE.parent / "stages/first_fit.py").read_text("utf-8")},

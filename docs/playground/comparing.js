@@ -15,11 +15,26 @@ export function modelOf(source, name, { target, batch, level }) {
   return { source, name, target, level: Number(level), params: batch ? { batch } : {} };
 }
 
-/** The options of a model that `now` hasn't, as at a terminal. */
+const BATCH = /^param[ \t]+batch\b/m;
+
+/** The fields of a batch count where the source has a param of this name. @param {string} source */
+export function offerBatch(source) {
+  const none = !BATCH.test(source);
+  const words = none ? { placeholder: "fixed", title: "the source has no param batch, only sizes that are numbers" } : { placeholder: "as written", title: "" };
+  for (const name of ["batch", "other-batch"]) Object.assign($(name), { disabled: none, ...words });
+}
+
+/** The options that are chosen in the controls of a side. @param {"" | "other-"} side */
+export function optionsOf(side) {
+  const batch = $(`${side}batch`);
+  return { target: $(`${side}target`).value, batch: batch.disabled ? "" : batch.value, level: $(`${side}level`).value };
+}
+
+/** The options of a model that `now` hasn't, as the controls name them. */
 function differing(now, model) {
-  const batch = model.params.batch ? `-D batch=${model.params.batch}` : "the batch as written";
+  const batch = model.params.batch ? `batch ${model.params.batch}` : "the batch as written";
   const words = [
-    now.target !== model.target && `--target ${model.target}`,
+    now.target !== model.target && `target ${model.target}`,
     now.level !== model.level && `-O${model.level}`,
     now.params.batch !== model.params.batch && batch,
   ].filter(Boolean);
@@ -56,8 +71,7 @@ export function otherSide(now, original, before) {
   if (asked === "original") return { said: "the original", model: { ...now, source: original } };
   if (asked === "before") return before ? { said: "the run before", model: before } : { missing: NONE };
   if (asked !== "options") return {};
-  const options = { target: $("other-target").value, batch: $("other-batch").value, level: $("other-level").value };
-  const model = modelOf(now.source, now.name, options);
+  const model = modelOf(now.source, now.name, optionsOf("other-"));
   return { said: differing(now, model), model };
 }
 

@@ -12,7 +12,7 @@ function guarded(work) {
 }
 
 /**
- * Texts in place of originals, by what they are of. Each tab keeps its own over a reload; a new tab begins with what was written last in
+ * Texts in place of originals, or of a link's texts, by what they are of. Each tab keeps its own over a reload; a new tab begins with what was written last in
  * any. What the browser doesn't keep lasts as long as the page.
  *
  * @param {() => void} refused is called once, when the browser doesn't keep a draft
@@ -54,20 +54,25 @@ export function drafts(refused) {
   return { get, set };
 }
 
-const pair = (each) => Array.isArray(each) && each.length === 2 && each.every((word) => typeof word === "string");
-const isVisit = (found) => found?.choices !== null && typeof found?.choices === "object" && Array.isArray(found.texts) && found.texts.every(pair);
+/** A short name of an address: 53 bits that depend on all of it, so that a long address isn't stored again and again. @param {string} address */
+export function digest(address) {
+  let [one, other] = [0xdeadbeef, 0x41c6ce57];
+  for (let place = 0; place < address.length; place += 1) {
+    one = Math.imul(one ^ address.charCodeAt(place), 2654435761);
+    other = Math.imul(other ^ address.charCodeAt(place), 1597334677);
+  }
+  one = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(other ^ (other >>> 13), 3266489909);
+  other = Math.imul(other ^ (other >>> 16), 2246822507) ^ Math.imul(one ^ (one >>> 13), 3266489909);
+  return (4294967296 * (2097151 & other) + (one >>> 0)).toString(36);
+}
 
-/**
- * This tab of the browser at an address: what is chosen, and what has been written in place of a link's texts.
- *
- * @typedef {{choices: object, texts: [string, string][]}} Visit
- */
+/** What is chosen in this tab of the browser, at each address. */
 export const visits = {
-  /** @param {string} address @returns {Visit | null} */
+  /** @param {string} address @returns {object | null} */
   get: (address) => {
-    const found = guarded(() => JSON.parse(sessionStorage.getItem(PLACE)));
-    return found?.address === address && isVisit(found) ? found : null;
+    const found = guarded(() => JSON.parse(sessionStorage.getItem(`${PLACE} at ${digest(address)}`)));
+    return typeof found === "object" ? found : null;
   },
-  /** @param {string} address @param {Visit} visit */
-  set: (address, visit) => guarded(() => sessionStorage.setItem(PLACE, JSON.stringify({ address, ...visit }))),
+  /** @param {string} address @param {object} choices */
+  set: (address, choices) => guarded(() => sessionStorage.setItem(`${PLACE} at ${digest(address)}`, JSON.stringify(choices))),
 };

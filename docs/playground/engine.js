@@ -1,8 +1,9 @@
 /** Who answers: Python in a worker of this browser, or the local server that this page comes from. Requests and answers are JSON. */
 
 /**
- * @typedef {{ask: (request: object) => Promise<object>, stop: () => unknown, start: () => Promise<void>}} Engine
- * `ask` fails with a `Stopped` when `stop` comes before the answer, and with a `Broken` when Python breaks down.
+ * @typedef {{ask: (begin: () => object) => Promise<object>, stop: () => unknown, start: () => Promise<void>, startup: () => number}} Engine
+ * `ask` has `begin` give the request when Python is there. It fails with a `Stopped` when `stop` comes before the answer, and with a `Broken`
+ * when Python breaks down. `startup` is how many milliseconds Python has taken to be there.
  */
 export class Stopped extends Error {}
 
@@ -18,15 +19,21 @@ export function engine(config, told) {
 /** Python itself has broken down at a request; another begins. */
 export class Broken extends Error {}
 
-/** Ends when Python is there in a worker; what it then says is heard by `told`, `answer` and `broken`. */
+/** How many milliseconds Python has taken to be there in a worker, once it is; what it then says is heard by `told`, `answer` and `broken`. */
 function loading(worker, config, { told, answer, broken }) {
   return new Promise((resolve, reject) => {
+    const begun = performance.now();
     let loaded = false;
-    const failed = (words) => (loaded ? broken() : reject(new Error(words)));
+    function failed(words) {
+      if (loaded) return broken();
+      told(`Python isn't loaded: ${words}`);
+      return reject(new Error(`Python can't be loaded: ${words}; reload the page to try again`));
+    }
     worker.addEventListener("error", (event) => failed(event.message ?? "worker.js"));
     worker.addEventListener("message", ({ data }) => {
       if (data.loading) told(data.loading);
-      if (data.ready) resolve((loaded = true));
+      loaded ||= data.ready === true;
+      if (data.ready) resolve(performance.now() - begun);
       if ("failed" in data) failed(data.failed);
       if (data.answer) answer(data.answer);
     });
@@ -38,7 +45,7 @@ function loading(worker, config, { told, answer, broken }) {
 function inWorker(config, told) {
   let worker = null;
   let ready = null;
-  let waiting = null;
+  let [waiting, startup] = [null, 0];
 
   const heard = {
     told,
@@ -54,11 +61,10 @@ function inWorker(config, told) {
   function begin() {
     const own = new Worker("worker.js", { type: "module" });
     worker = own;
-    ready = loading(own, config, heard).catch((error) => {
+    ready = loading(own, config, heard).then((taken) => (startup = taken), (error) => {
       own.terminate();
-      told(`Python isn't loaded: ${error.message}`);
       ready = null;
-      throw new Error(`Python can't be loaded: ${error.message}; reload the page to try again`);
+      throw error;
     });
     ready.catch(() => {}); // who asks hears of it
     return ready;
@@ -66,10 +72,11 @@ function inWorker(config, told) {
 
   const start = () => ready ?? begin();
 
-  function ask(request) {
+  function ask(given) {
     const answer = new Promise((resolve, reject) => {
-      waiting = { resolve, reject };
-      start().then(() => worker.postMessage({ request: JSON.stringify(request) }), reject);
+      const own = { resolve, reject };
+      waiting = own;
+      start().then(() => waiting === own && worker.postMessage({ request: JSON.stringify(given()) })).catch(reject);
     });
     return answer.finally(() => (waiting = null));
   }
@@ -80,19 +87,21 @@ function inWorker(config, told) {
     begin();
   }
 
-  return { start, ask, stop };
+  return { start, ask, stop, startup: () => startup };
 }
 
 /** The server of `python -m tpucc.playground`. */
 function local() {
   let asked = null;
+  let stopping = null;
   const post = (place, body, signal) => fetch(place, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
 
-  async function ask(request) {
+  async function ask(given) {
     asked = new AbortController();
     const { signal } = asked;
     try {
-      const answer = await post("engine", JSON.stringify(request), signal);
+      await stopping; // it would end this, too
+      const answer = await post("engine", JSON.stringify(given()), signal);
       if (!answer.ok) throw new Error(await answer.text());
       return await answer.json();
     } catch (error) {
@@ -101,10 +110,10 @@ function local() {
     }
   }
 
-  async function stop() {
+  function stop() {
     asked?.abort();
-    await post("stop", "{}");
+    stopping = post("stop", "{}").catch(() => {}); // who asks next hears of a server that is gone
   }
 
-  return { start: async () => {}, ask, stop };
+  return { start: async () => {}, ask, stop, startup: () => 0 };
 }

@@ -4,11 +4,12 @@ import { $ } from "./boxes.js";
 /** The addresses of pages that are no files, by their frames. */
 const drawn = new Map();
 
-/** @param {string} frame @param {string} address an empty one shows nothing */
+/** In the place of what is shown, so that the browser's Back doesn't lead to it: it leads out of this page, as the visitor expects.
+ * @param {string} frame @param {string} address an empty one shows nothing */
 export function show(frame, address) {
   if (drawn.has(frame)) URL.revokeObjectURL(drawn.get(frame));
   drawn.delete(frame);
-  $(frame).src = address;
+  $(frame).contentWindow.location.replace(address || "about:blank");
   $(frame).hidden = address === "";
 }
 

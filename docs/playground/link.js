@@ -4,10 +4,10 @@ const WORD = "#play=";
 const MOST = 1 << 20; // characters of an address
 const LARGEST = 1 << 24; // octets of what it holds
 
-/** A link that can't be made, or can't be read; its message continues `the link is `. */
+/** A link that can't be made, or can't be read; its message says why. */
 export class BadLink extends Error {}
 
-const TOO_LARGE = "too large";
+const TOO_LARGE = "it is too large";
 
 /** The octets of a stream. Fails where there are more than `LARGEST`: what is packed may be a thousandth of what comes out.
  * @param {ReadableStream} stream */
@@ -40,22 +40,25 @@ export async function packed(state) {
 
 /** What an address has packed. @param {string} hash */
 async function inflated(hash) {
+  if (!hash.startsWith(WORD) && !WORD.startsWith(hash)) throw new BadLink("it is none of this page");
   const text = atob(hash.slice(WORD.length).replaceAll("-", "+").replaceAll("_", "/"));
   const octets = Uint8Array.from(text, (character) => character.charCodeAt(0));
   const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await collected(stream)));
 }
 
-/** The state that an address holds; null when it holds none. Fails with a `BadLink` where it is damaged. @param {string} hash */
+const CUT = "it is cut short or changed";
+
+/** The state that an address holds; null when it has no fragment. Fails with a `BadLink` where it is damaged. @param {string} hash */
 export async function unpacked(hash) {
-  if (!hash.startsWith(WORD)) return null;
-  if (hash.length > MOST) throw new BadLink(`damaged: it is ${TOO_LARGE}`);
+  if (hash === "") return null;
+  if (hash.length > MOST) throw new BadLink(TOO_LARGE);
   const state = await inflated(hash).catch((error) => {
-    throw new BadLink(`damaged: it is ${error instanceof BadLink ? error.message : "cut short or changed"}`);
+    throw error instanceof BadLink ? error : new BadLink(CUT);
   });
-  if (state === null || typeof state !== "object" || Array.isArray(state)) throw new BadLink("damaged: it holds nothing that was written");
+  if (state === null || typeof state !== "object" || Array.isArray(state)) throw new BadLink("it holds nothing that was written");
   for (const [name, value] of Object.entries(state)) {
-    if (typeof value !== "string" || !value.isWellFormed()) throw new BadLink(`damaged: its ${name.slice(0, 40)} is no text`);
+    if (typeof value !== "string" || !value.isWellFormed()) throw new BadLink(`its ${name.slice(0, 40)} is no text`);
   }
   return state;
 }

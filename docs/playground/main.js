@@ -1,15 +1,17 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
 import { $, box, make } from "./boxes.js";
-import { fromLink, history as runs, modelOf, offer, otherSide, toLink } from "./comparing.js";
-import { drafts as drafted, visits } from "./drafts.js";
+import { fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
+import { digest, drafts as drafted, visits } from "./drafts.js";
 import { editor, languages } from "./editor.js";
 import { Broken, engine, Stopped } from "./engine.js";
 import { show, showPage } from "./frames.js";
 import { BadLink, choosable, packed, texts, unpacked } from "./link.js";
 import { kept } from "./offline.js";
+import { Queue } from "./queue.js";
 import { notice, running, status } from "./saying.js";
 
 const PAUSE = 600; // milliseconds after the last key until a model is compiled
+const LONG = 5000; // milliseconds, at least, until a compile gives way to that of a newer text: Python then begins anew
 const read = async (address) => (await fetch(address)).json();
 
 /** The options of a select: pairs of a value and its words. */
@@ -34,43 +36,52 @@ const item = (kind) => `${kind} ${chosen(kind).name}`;
 /** What the visitor has written in place of an original, by its item: it is there again when the item is chosen again. */
 const drafts = drafted(() => notice("The browser keeps no drafts: it has no room for them, or must not. What you write is lost with this page; a link holds it."));
 
-/** The texts of the link in the address, by their items, as the visitor has changed them: they stand before the drafts, and change none. */
-let linked = new Map();
+/**
+ * The link that is shown: its fragment, empty for none; its texts by their items, which stand before the originals and have drafts of their
+ * own; and the items whose text is shown though there is a draft of it.
+ */
+let linked = { hash: "", texts: new Map(), read: new Set() };
 
 /** Runs of the program that went well. */
 const past = runs();
-
-/** Requests that wait, by their kind: each is what was written when it was asked for. */
-const waiting = new Map();
 
 /** How often what is shown in a tab has become that of something else: an answer to a request from before isn't shown. */
 const turns = { model: 0, puzzle: 0, python: 0 };
 
 let tab = "model";
-let busy = false;
 let pause = 0;
 
 const answering = engine(config, (words) => ($("loading").textContent = words));
+const keeping = kept(config);
+const patience = () => Math.max(LONG, answering.startup());
+const requests = new Queue(answering, { before: keeping, busy: (on) => ($("stop").disabled = !on), begun, answered, failed }, patience);
 
 function summary(words, old = false) {
   $("summary").textContent = words;
   for (const each of [$("summary"), $("report")]) each.classList.toggle("old", old);
 }
 
+const NONE = "no report yet";
+
 /** The report that is shown is of an earlier text. */
 function outdated() {
   const shown = $("summary").textContent.replace(/^before: /, "");
-  summary(shown && `before: ${shown}`, true);
+  summary(shown && shown !== NONE ? `before: ${shown}` : NONE, true);
 }
 
 /** Removes what was said about an earlier text of a tab, and what is still to be answered about it. */
 function forget(kind) {
   turns[kind] += 1;
-  waiting.delete(kind);
+  requests.drop(kind);
+  unsay(kind);
+}
+
+/** Removes what was said about a tab's text. */
+function unsay(kind) {
   written[kind].editor.mark([]);
   $(`${kind}-messages`).replaceChildren();
   if (kind !== "python") return;
-  waiting.delete("difference");
+  requests.drop("difference");
   show("difference", "");
 }
 
@@ -79,7 +90,7 @@ const sentence = (text) => make("div", { className: "message" }, make("p", {}, t
 const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
 
 /** The model of the first tab as its controls say. */
-const model = () => modelOf(source.text(), `${$("program").value}.tpu`, { target: $("target").value, batch: $("batch").value, level: $("level").value });
+const model = () => modelOf(source.text(), `${$("program").value}.tpu`, optionsOf(""));
 
 /** A model as it was when the page was built has its report from then. */
 function asBuilt() {
@@ -98,7 +109,7 @@ const work = {
     },
     show(answer, { kind, ...request }) {
       const { missing = "" } = otherSide(model(), original("model"), past.before(model()));
-      const own = answer.diagnostics.filter((found) => found.side !== "a");
+      const own = answer.diagnostics.filter((found) => found.side !== "a" && found.file === model().name);
       source.mark(own);
       const boxes = answer.diagnostics.map((found) => box(found, own.includes(found) ? source : null));
       const sentences = [answer.cause, missing].filter(Boolean).map((text) => sentence(text));
@@ -128,7 +139,7 @@ const work = {
       const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, python) : box(found, null)));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
       $("python-messages").replaceChildren(...boxes, ...verdict, ...printed(answer));
-      if (!answer.text) waiting.delete("difference");
+      if (!answer.text) requests.drop("difference");
     },
   },
   difference: {
@@ -152,62 +163,46 @@ function withPython() {
 
 /** Asks for an answer of a kind, or for several one after the other. Python is run only by the button and by Ctrl-Enter in its editor. */
 function run(kind) {
-  if (kind === "model") clearTimeout(pause);
-  waiting.set(kind, work[kind].request());
-  if (kind === "python") show("difference", "");
-  if (kind === "python" && $("python-against").value) waiting.set("difference", work.difference.request());
-  if (busy && kind === "model") outdated();
-  if (!busy) answerAll();
+  if (kind === "model") {
+    clearTimeout(pause);
+    if (requests.busy) outdated();
+  } else unsay(kind);
+  ask(kind);
+  if (kind === "python" && $("python-against").value) ask("difference");
 }
 
-/** Answers what waits, until nothing does. */
-async function answerAll() {
-  busy = true;
-  $("stop").disabled = false;
-  await keeping;
-  while (waiting.size) {
-    const [[kind, request]] = waiting;
-    waiting.delete(kind);
-    await answered(kind, request);
-  }
-  busy = false;
-  $("stop").disabled = true;
-}
+const ask = (kind) => requests.ask({ kind, request: work[kind].request(), turn: turns[tabOf(kind)] });
 
 const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";
+const LATE = "The compile of the earlier text took too long, and has been ended. Python begins anew for this one.";
 
-async function answered(kind, request) {
-  const [turn, started] = [turns[tabOf(kind)], performance.now()];
-  const counted = running();
-  try {
-    const found = await answering.ask(request);
-    if (turn === turns[tabOf(kind)]) work[kind].show(found, request);
-    const faults = found.diagnostics.filter((each) => each.severity === "error").length;
-    status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - started) / 1000).toFixed(1)} s`);
-  } catch (error) {
-    if (turn === turns[tabOf(kind)]) unanswered(tabOf(kind));
-    failed(tabOf(kind), error);
-  } finally {
-    counted();
-  }
+let counted = () => {};
+
+function begun() {
+  counted = running();
 }
 
-function failed(kind, error) {
-  if (error instanceof Stopped) return status("stopped");
+function answered({ kind, request, turn, since }, answer) {
+  counted();
+  if (turn === turns[tabOf(kind)]) work[kind].show(answer, request);
+  const faults = answer.diagnostics.filter((each) => each.severity === "error").length;
+  status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - since) / 1000).toFixed(1)} s`);
+}
+
+function failed({ kind, turn, late }, error) {
+  counted();
+  if (turn === turns[tabOf(kind)]) unanswered(tabOf(kind));
+  if (late) return status(LATE);
+  if (error instanceof Stopped) return status(requests.has("model") ? "stopped; Python begins anew" : "stopped");
   if (!(error instanceof Broken)) return status(error.message);
-  $(`${kind}-messages`).replaceChildren(make("div", { className: "message error" }, make("p", {}, BROKEN)));
+  $(`${tabOf(kind)}-messages`).replaceChildren(make("div", { className: "message error" }, make("p", {}, BROKEN)));
   return status("Python has broken down, and begins anew");
 }
 
 /** What is said is of an earlier text, and of this one nothing is known. */
 function unanswered(kind) {
-  forget(kind);
+  unsay(kind);
   if (kind === "model") outdated();
-}
-
-function stop() {
-  waiting.clear();
-  answering.stop();
 }
 
 function later() {
@@ -215,21 +210,55 @@ function later() {
   pause = setTimeout(() => run("model"), PAUSE);
 }
 
+/** What the draft of an item is kept as: a link's text has its own. */
+const slot = (name) => (linked.texts.has(name) ? `${digest(linked.hash)} ${name}` : name);
+
+/** What the draft of an item is in place of. */
+const given = (kind) => linked.texts.get(item(kind)) ?? original(kind);
+
 /** Keeps what the visitor has written, for when the item is chosen again, and for when the page is loaded again. */
 function keep(kind) {
-  const [name, text] = [item(kind), written[kind].editor.text()];
-  if (linked.has(name)) linked.set(name, text);
-  else drafts.set(name, text === original(kind) ? null : text);
-  $(`${kind}-original`).disabled = text === original(kind);
+  const text = written[kind].editor.text();
+  if (!linked.read.has(item(kind))) drafts.set(slot(item(kind)), text === given(kind) ? null : text);
+  $(`${kind}-original`).disabled = text === original(kind) || linked.read.has(item(kind));
+  if (kind === "model") offerBatch(text);
+  tell(kind);
   remember();
 }
 
-/** What is chosen, and the texts of a link as they are now, for when this tab is loaded again. */
-const remember = () => visits.set(location.hash, { choices: choices(), texts: [...linked] });
+/** What is chosen, for when this tab is at the same address again. */
+const remember = () => visits.set(location.hash, choices());
+
+/** Says whose text is shown where a link is, with the ways to the others. */
+function tell(kind) {
+  const [name, bar] = [item(kind), $(`${kind}-whose`)];
+  const [draft, reads] = [drafts.get(slot(name)) !== null, linked.read.has(name)];
+  bar.hidden = !linked.texts.has(name) || (!draft && linked.texts.get(name) === (drafts.get(name) ?? original(kind)));
+  const way = (words, title, go) => make("button", { type: "button", title, onclick: go }, words);
+  const without = way("Without the link", "your own text in place of this one, or else the one that came with the page", leave);
+  if (reads) {
+    const back = way("What you have written", "your draft", () => open(kind, chosen(kind).name));
+    const anew = way("Begin anew with this", "throws away what you have written over it", () => rewrite(kind, given(kind)));
+    bar.replaceChildren("The link's text, to be read: what you have written over it is kept. ", back, " ", anew, " ", without);
+  } else if (draft) {
+    const linkText = way("The link's text", "what you have written is kept", () => rewrite(kind, given(kind), true));
+    bar.replaceChildren("What you have written over the link's text. ", linkText, " ", without);
+  } else bar.replaceChildren("The link's text. ", without);
+}
+
+/** The address of this page with a link's fragment, or without any. */
+const addressWith = (hash) => location.pathname + location.search + hash;
+
+/** Shows the same items without the link, as another step of the browser's history. */
+function leave() {
+  const now = choices();
+  history.pushState(null, "", addressWith(""));
+  restore({}, now);
+}
 
 /** What is shown is that of the text, as soon as it is there. */
 function edited(kind) {
-  if (linked.size === 0 && location.hash) history.replaceState(null, "", location.pathname + location.search); // it no longer holds what is written
+  if (location.hash !== linked.hash) history.replaceState(null, "", addressWith(linked.hash)); // it no longer holds what is written
   keep(kind);
   if (kind === "model") later();
 }
@@ -239,12 +268,14 @@ function open(kind, name) {
   const { select, from } = written[kind];
   select.value = named(from, name).name;
   if (kind === "model") past.clear();
-  rewrite(kind, linked.get(item(kind)) ?? drafts.get(item(kind)) ?? original(kind));
+  rewrite(kind, drafts.get(slot(item(kind))) ?? given(kind));
   if (kind === "puzzle") $("task").textContent = chosen(kind).task;
 }
 
-function rewrite(kind, text) {
-  written[kind].editor.write(text);
+/** @param {string} kind @param {string} text @param {boolean} locked it is shown only, and what is written is kept as it is */
+function rewrite(kind, text, locked = false) {
+  linked.read[locked ? "add" : "delete"](item(kind));
+  written[kind].editor.write(text, locked);
   keep(kind);
   forget(kind);
   if (kind === "model") changed();
@@ -256,6 +287,7 @@ function changed() {
   remember();
   const built = asBuilt();
   if (built) past.add(model());
+  if (!$("summary").textContent) outdated();
   if (!built || $("against").value) return later();
   clearTimeout(pause);
   forget("model");
@@ -319,29 +351,29 @@ function set(values) {
 }
 
 /** The texts of a link, by the items that it says they are of. */
-function ofLink(given) {
+function ofLink(held) {
   const found = new Map();
   for (const [kind, name] of Object.entries(TEXTS)) {
     const { select, from } = written[kind];
-    const { [select.id]: wanted, [name]: text } = texts(given, [select.id, name]);
+    const { [select.id]: wanted, [name]: text } = texts(held, [select.id, name]);
     if (text !== undefined) found.set(`${kind} ${named(from, wanted).name}`, text);
   }
   return found;
 }
 
 /**
- * Shows what a link has, and what this tab had when it was last at the same address. Python in a link waits for the button: it is someone
- * else's program.
+ * Shows what a link has, with what the visitor has written over it, or else what is kept without one. Python in a link waits for the
+ * button: it is someone else's program.
  *
- * @param {object} given what the link has; nothing where there is none
- * @param {{choices: object, texts: [string, string][]} | null} visit
+ * @param {object} held what the link in the address has; nothing where there is none
+ * @param {object | null} chosenLast what was chosen when this tab was last at this address
  */
-function restore(given, visit) {
-  const wanted = texts({ ...given, ...visit?.choices }, Object.keys(choices()));
-  linked = new Map([...ofLink(given), ...(visit?.texts ?? [])]);
+function restore(held, chosenLast) {
+  const wanted = texts({ ...held, ...chosenLast }, Object.keys(choices()));
+  linked = { hash: location.hash, texts: ofLink(held), read: new Set() };
   set({ batch: "", ...wanted });
   for (const [kind, { select }] of Object.entries(written)) open(kind, wanted[select.id]);
-  const before = fromLink(given, model());
+  const before = fromLink(held, model());
   if (before) past.add(before);
   choose(wanted.tab);
 }
@@ -351,23 +383,27 @@ async function link() {
     history.replaceState(null, "", await packed(state()));
   } catch (error) {
     if (!(error instanceof BadLink)) throw error;
-    return status(`what is written is ${error.message} for a link`);
+    return status("what is written is too large for a link");
   }
   remember();
   await navigator.clipboard?.writeText(location.href).catch(() => {});
   return status("the address holds all that is written");
 }
 
-/** What the address's link has; null for none. A damaged one leaves the address, and is told of. */
-async function ofAddress() {
-  notice("");
+/** Shows what the address says. A link that can't be read leaves the address, and is told of. */
+async function arrive() {
+  const { hash } = location;
   try {
-    return await unpacked(location.hash);
+    const found = await unpacked(hash);
+    if (hash !== location.hash) return; // the address has become another one
+    notice("");
+    restore(found ?? {}, visits.get(hash));
   } catch (error) {
     if (!(error instanceof BadLink)) throw error;
-    history.replaceState(null, "", location.pathname + location.search);
-    notice(`The link is ${error.message}. What is shown isn't of it.`);
-    return null;
+    history.replaceState(null, "", addressWith(""));
+    restore({}, visits.get(""));
+    const instead = written[tab].editor.text() === original(tab) ? "what came with the page" : "your draft";
+    notice(`The link can't be read: ${error.message}. Instead, ${instead} is shown.`);
   }
 }
 
@@ -385,22 +421,18 @@ function wire() {
     $(`tab-${name}`).addEventListener("keydown", step);
   }
   $("run").addEventListener("click", () => run(tab));
-  $("stop").addEventListener("click", stop);
+  $("stop").addEventListener("click", () => requests.stop());
   $("link").addEventListener("click", link);
-  addEventListener("hashchange", async () => {
-    const given = await ofAddress();
-    if (given) restore(given, null);
-  });
+  addEventListener("hashchange", arrive);
 }
 
-const keeping = kept(config);
 wire();
-restore((await ofAddress()) ?? {}, visits.get(location.hash));
+await arrive();
 await keeping;
 status("Python is being loaded; until then the reports are those made when this page was built");
 try {
   await answering.start();
-  if (!busy) status("ready");
+  if (!requests.busy) status("ready");
 } catch (error) {
   status(String(error.message));
 }

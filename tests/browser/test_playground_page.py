@@ -57,7 +57,9 @@ def write(page: Page, editor: str, text: str) -> None:
 
 
 def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
-    """First the report from when the page was built; then an error at its place, and the report of the mended text."""
+    """First the report from when the page was built; then an error at its place, and the report of the mended text. The browser's Back
+    leads to none of them."""
+    steps = page.evaluate("history.length")
     summary, report = page.locator("#summary"), page.frame_locator("#report")
     assert summary.inner_text() == "2,967 cycles, 4.24 µs, weight memory bound (made when this page was built)"
     report.get_by_role("heading", name="hello on tpu_v1").wait_for()
@@ -72,6 +74,7 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     summary.get_by_text(re.compile("^2,967 cycles, 4.24 µs, weight memory bound$")).wait_for()
     page.locator("#target").select_option("tpu_edge")
     report.get_by_role("heading", name="hello on tpu_edge").wait_for()
+    assert page.evaluate("history.length") == steps
 
 
 def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
@@ -79,6 +82,7 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     page.locator("#puzzle").select_option("3")
     page.locator("#listing .cm-content").press("Control+Enter")
     page.locator("#puzzle-messages").get_by_text("puzzle 3: relu of rows: not solved").wait_for()
+    assert page.locator("#listing .cm-line").first.inner_text() == "; puzzle 3: relu of rows"
     page.locator("#tab-python").click()
     page.locator("#run").click()
     page.locator("#python-messages .right").get_by_text("01_hello.tpu: equal").wait_for()
@@ -86,6 +90,10 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     write(page, "python", "def allocate(lives, rows):\n    return 1 / 0\n")
     page.keyboard.press("Control+Enter")
     page.locator("#python .cm-lintRange-error").get_by_text("return 1 / 0").wait_for()
+    write(page, "python", "while True: pass")
+    page.locator("#run").click()
+    page.locator("#python-messages .error").wait_for(state="detached")
+    page.locator("#stop").click()
 
 
 def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page, server: Server, record: Record) -> None:
@@ -106,16 +114,75 @@ def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page,
 
 
 def test_an_edit_that_waits_behind_a_loop_has_no_report_yet(page: Page) -> None:
-    """Nor after the loop and what waits behind it are stopped."""
+    """When the loop is stopped, it is compiled. What waits behind the loop by a button is not run."""
+    kinds = asked(page)
     page.locator("#tab-python").click()
     write(page, "python", "while True: pass")
+    page.locator("#run").click()
+    page.locator("#tab-puzzle").click()
     page.locator("#run").click()
     page.locator("#tab-model").click()
     write(page, "source", "model m")
     page.locator("#summary").get_by_text("before: ").wait_for()
+    assert page.locator("#model-messages").inner_text() == ""
     page.locator("#stop:enabled").click()
-    page.locator("#status").get_by_text("stopped").wait_for()
+    page.locator("#model-messages .error").wait_for()
+    page.locator("#stop:disabled").wait_for()
+    assert kinds == ["judge", "compile"]
     assert page.locator("#summary").inner_text().startswith("before: ")
+
+
+QUEUE = """async () => {
+  const { Queue } = await import(new URL("queue.js", location.href));
+  const { Stopped } = await import(new URL("engine.js", location.href));
+  const said = [];
+  let end = null;
+  const answering = {
+    ask: (begin) => new Promise((resolve, reject) => { end = { resolve, reject }; said.push(`asks ${begin()}`); }),
+    stop: () => { said.push("stops"); end.reject(new Stopped()); },
+  };
+  const heard = {
+    before: Promise.resolve(), busy: () => {}, begun: () => {}, answered: ({ request }, found) => said.push(`${request}: ${found}`),
+    failed: ({ request, late }) => said.push(`${request}: ${late ? "late" : "stopped"}`),
+  };
+  const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+  const queue = new Queue(answering, heard, () => 60);
+  const ask = async (kind, request) => { queue.ask({ kind, request, turn: 0 }); await pause(0); };
+  await ask("model", "A");
+  await ask("model", "B");
+  await ask("model", "A");
+  await pause(90);
+  end.resolve("good");
+  await pause(0);
+  await ask("model", "C");
+  await ask("model", "D");
+  await pause(90);
+  await pause(90);
+  await ask("model", "E");
+  await ask("python", "F");
+  await pause(0);
+  queue.stop();
+  await pause(0);
+  await ask("model", "E");
+  queue.stop();
+  await pause(0);
+  await ask("python", "G");
+  await ask("model", "H");
+  await pause(90);
+  end.resolve("good");
+  await pause(0);
+  return said;
+}"""
+
+
+def test_a_newer_text_takes_the_place_of_a_long_compile(page: Page) -> None:
+    """And of nothing else. A text that is stopped isn't compiled again by itself, and one that is edited back isn't compiled twice."""
+    assert page.evaluate(QUEUE) == [
+        *("asks A", "A: good"),
+        *("asks C", "stops", "C: late", "asks D", "stops", "D: late", "asks E"),
+        *("stops", "E: stopped", "asks E", "stops", "E: stopped"),
+        *("asks G", "G: good", "asks H"),
+    ]
 
 
 def chosen(page: Page, select: str, value: str) -> None:
@@ -134,10 +201,12 @@ def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(
     assert re.match(r"[\d,]+ cycles instead of 2,967 \(\+", summary.inner_text())
     chosen(page, "against", "options")
     report.get_by_text("the compile with -O0: 01_hello.tpu --target tpu_v1 -O0").first.wait_for()
-    page.locator("#other-batch").fill("8")
+    write(page, "source", "param batch = 8\n" + hello.replace("[8, ", "[batch, "))
+    page.locator("#other-batch").fill("0")
     page.locator("#other-batch").press("Tab")
-    messages.get_by_text("the compile with -O0 and -D batch=8: ").wait_for()
+    messages.get_by_text("the compile with -O0 and batch 0: batch = 0 doesn't fit").wait_for()
     assert summary.inner_text().startswith("before: ")
+    write(page, "source", hello.replace("[8, ", "[80, "))
     chosen(page, "against", "original")
     assert not page.locator("#other").is_visible()
     messages.get_by_text("cycles more than the original").wait_for()
@@ -212,6 +281,51 @@ def test_what_is_written_survives_a_reload(page: Page, server: Server) -> None:
     assert page.locator("#model-original").is_disabled()
 
 
+def test_what_is_written_over_a_link_is_kept_for_it(page: Page, server: Server) -> None:
+    """Also when the plain page, or another link, is opened in between. The page says whose text it shows, and leads to the others."""
+    source, bar = page.locator("#source .cm-content"), page.locator("#model-whose")
+    link = """async (state) => {
+      const { packed } = await import(new URL("link.js", location.href));
+      return packed(state);
+    }"""
+    one, other = (server.address + page.evaluate(link, {"program": "01_hello", "source": text}) for text in ("one", "other"))
+    write(page, "source", "mine")
+    assert not bar.is_visible()
+    page.goto("about:blank")
+    page.goto(one)
+    source.get_by_text("one", exact=True).wait_for()
+    assert bar.inner_text().startswith("The link's text. ")
+    write(page, "source", "over one")
+    assert bar.inner_text().startswith("What you have written over the link's text. ")
+    page.goto(server.address)
+    source.get_by_text("mine", exact=True).wait_for()
+    page.go_back()
+    source.get_by_text("over one", exact=True).wait_for()
+    page.evaluate("(address) => location.assign(address)", other)
+    source.get_by_text("other", exact=True).wait_for()
+    page.go_back()
+    source.get_by_text("over one", exact=True).wait_for()
+    bar.get_by_role("button", name="The link's text").click()
+    source.get_by_text("one", exact=True).wait_for()
+    page.keyboard.insert_text("locked")
+    source.press("x")
+    assert source.inner_text() == "one"
+    assert page.locator("#model-original").is_disabled()
+    bar.get_by_role("button", name="What you have written").click()
+    source.get_by_text("over one", exact=True).wait_for()
+    bar.get_by_role("button", name="Without the link").click()
+    source.get_by_text("mine", exact=True).wait_for()
+    assert page.url == server.address
+    assert not bar.is_visible()
+    page.go_back()
+    source.get_by_text("over one", exact=True).wait_for()
+    bar.get_by_role("button", name="The link's text").click()
+    bar.get_by_role("button", name="Begin anew with this").click()
+    write(page, "source", "over one again")
+    page.reload()
+    source.get_by_text("over one again", exact=True).wait_for()
+
+
 def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
     """A new tab begins with the one that was written last."""
     other = page.context.new_page()
@@ -233,10 +347,12 @@ def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
 def test_what_was_kept_may_be_anything_and_a_full_browser_is_told_of(page: Page) -> None:
     """Without a report before it, nothing is said to be from before."""
     write(page, "source", "model")
-    page.evaluate("sessionStorage.setItem('tpucc.playground', JSON.stringify({ address: '', choices: { tab: 5 }, texts: [5, ['a', 7]] }))")
+    page.evaluate(
+        "Object.keys(sessionStorage).filter((key) => / at /.test(key)).forEach((key) => sessionStorage.setItem(key, '{ \"tab\": 5 }'))"
+    )
     page.reload()
     page.locator("#model-messages .error").wait_for()
-    assert page.locator("#summary").inner_text() == ""
+    assert page.locator("#summary").inner_text() == "no report yet"
     assert not page.locator("#notice").is_visible()
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }; }")
     page.locator("#source .cm-content").press("x")
@@ -269,7 +385,7 @@ def test_python_that_breaks_down_or_can_not_be_loaded(page: Page) -> None:
       const told = [];
       const own = engine({ engine: "pyodide" }, (words) => told.push(words));
       const said = [];
-      for (let n = 0; n < 3; n += 1) said.push(await own.ask({}).catch((error) => `${error.constructor.name} ${error.message}`));
+      for (let n = 0; n < 3; n += 1) said.push(await own.ask(() => ({})).catch((error) => `${error.constructor.name} ${error.message}`));
       return [told, said, made];
     }""")
     assert found == [
@@ -332,6 +448,8 @@ def fragment(content: bytes) -> str:
 
 CUT = fragment(b'{"source": "' + bytes(range(35, 90)) + b'"}')[:-20]
 DAMAGED = {
+    "#junk": "none of this page",
+    "#pl": "cut short or changed",
     "#play=%%%%": "cut short or changed",
     "#play=": "cut short or changed",
     CUT: "cut short or changed",
@@ -350,15 +468,19 @@ def test_a_damaged_link_is_told_of_and_leaves_the_address(page: Page, server: Se
     }"""
     for hash, words in DAMAGED.items():
         assert words in page.evaluate(refused, hash)
+    notice, source = page.locator("#notice"), page.locator("#source .cm-content")
     page.goto("about:blank")
-    page.goto(f"{server.address}#play=%%%%")
-    page.locator("#notice").get_by_text("The link is damaged: it is cut short or changed.").wait_for()
+    page.goto(f"{server.address}{CUT}")
+    notice.get_by_text("The link can't be read: it is cut short or changed. Instead, what came with the page is shown.").wait_for()
     assert page.url == server.address
+    source.get_by_text("model hello").wait_for()
+    write(page, "source", "mine")
     page.evaluate(LINK, {"source": "of a link"})
-    page.locator("#source").get_by_text("of a link").wait_for()
-    assert not page.locator("#notice").is_visible()
-    page.evaluate("location.hash = '#play=null'")
-    page.locator("#notice").get_by_text("The link is damaged").wait_for()
+    source.get_by_text("of a link").wait_for()
+    assert not notice.is_visible()
+    page.evaluate("location.hash = '#junk'")
+    notice.get_by_text("The link can't be read: it is none of this page. Instead, your draft is shown.").wait_for()
+    assert source.inner_text() == "mine"
 
 
 def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> None:
@@ -381,12 +503,36 @@ def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> 
     assert page.locator("#level").input_value() == "2"
 
 
+def test_the_batch_is_offered_where_the_source_has_one(page: Page) -> None:
+    """What stands in the field counts again when the param is there again. An error of the field is no place in the source."""
+    batch, source = page.locator("#batch"), page.locator("#source .cm-content")
+    assert batch.is_disabled()
+    assert batch.get_attribute("placeholder") == "fixed"
+    chosen(page, "program", "02_iris")
+    given = source.inner_text()
+    batch.fill("99999999999999999999")
+    batch.press("Tab")
+    page.locator("#model-messages .error").get_by_text("batch: error E0519").wait_for()
+    assert page.locator("#source .cm-lintRange-error").count() == 0
+    batch.fill("4")
+    batch.press("Tab")
+    page.locator("#summary").get_by_text(re.compile("^[^b]")).wait_for()
+    write(page, "source", example("hello").source.read_text("utf-8"))
+    page.frame_locator("#report").get_by_role("heading", name="hello on tpu_v1").wait_for()
+    assert batch.is_disabled()
+    write(page, "source", given.replace("\n\n", "\n"))
+    page.frame_locator("#report").get_by_role("heading", name="iris on tpu_v1").wait_for()
+    assert batch.input_value() == "4"
+    assert batch.is_enabled()
+
+
 def test_an_error_goes_with_what_it_is_about(page: Page) -> None:
     """A good report isn't dimmed, and has no error beside it; after Stop nothing is said about the text."""
     messages, summary, report = (page.locator(place) for place in ("#model-messages .error", "#summary", "#report"))
-    page.locator("#batch").fill("8")
+    chosen(page, "program", "02_iris")
+    page.locator("#batch").fill("0")
     page.locator("#target").focus()
-    messages.get_by_text("E0510").wait_for()
+    messages.get_by_text("batch = 0 doesn't fit").wait_for()
     assert report.evaluate("(frame) => frame.classList.contains('old')")
     page.locator("#batch").fill("")
     page.locator("#target").focus()
@@ -427,8 +573,9 @@ def test_what_is_written_is_there_again_and_so_is_the_original(page: Page, kind:
 
 
 def test_it_can_be_read_at_both_widths(page: Page) -> None:
-    page.locator("#against").select_option("options")
+    page.evaluate(LINK, {"source": example("hello").source.read_text("utf-8") + "# of a link\n", "against": "options"})
     page.frame_locator("#report").get_by_text("the compile with -O0").first.wait_for()
+    page.locator("#model-whose").get_by_text("The link's text").wait_for()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -84,6 +84,29 @@ def test_an_error_has_its_place() -> None:
     assert set(answer) == {"diagnostics", "printed"}
 
 
+@pytest.mark.parametrize(
+    ("value", "message", "help"),
+    [
+        ({"batch": "8"}, "the source has no param batch for its field to set", "its params are rows"),
+        ({"rows": "0"}, "rows = 0 doesn't fit: a size must be at least 1, found 0", "a size is a whole number from 1 up: rows = 8"),
+        ({"rows": "8 8"}, "the value is not one: ", "a value is written as in the source: batch = 8"),
+    ],
+)
+def test_an_error_of_a_field_speaks_of_no_command_line(value: dict[str, str], message: str, help: str) -> None:
+    source = "param rows = 4\n" + SMALL.replace("[4, ", "[rows, ")
+    [found] = ask("compile", source=source, params=value)["diagnostics"]
+    assert found["message"].startswith(message)
+    assert found["help"][-1] == help
+    assert found["file"] == ("rows" if "8 8" in value.values() else "model.tpu" if "rows" in value else None)
+
+
+def test_a_page_has_no_command_line_and_no_files_of_docs() -> None:
+    [note] = ask("compile", source=example("hello").source.read_text("utf-8"))["notes"]
+    assert note.endswith('name examples in the source (calibration "FILE.npz")')
+    [found] = ask("judge", source=SMALL, passes="x = 1")["diagnostics"]
+    assert found["help"][0].endswith("; Original shows one")
+
+
 def test_files_lie_beside_the_source() -> None:
     weights = SMALL.replace("weights random(seed=1)", 'weights "mine.npz"')
     assert ask("compile", source=weights)["diagnostics"][0]["message"] == "can't read mine.npz: no such file"
@@ -236,6 +259,14 @@ def test_calls_without_an_end_are_an_error_at_their_line(monkeypatch: pytest.Mon
         guest("the pass", nested).call(nested)
     assert len(deepest) <= depth.SHALLOW
     assert sys.getrecursionlimit() == before
+
+
+def test_what_python_prints_or_raises_without_end_is_cut_as_in_labs() -> None:
+    """Before it is sent: a page that shows 68 MB of text stands still."""
+    answer = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format("print('x' * 40_000, 'y' * 59_998); 1 / 0")})
+    assert answer["printed"] == "x" * 10_000 + "\n… 90,000 more characters are not kept\n"
+    [found] = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format("raise ValueError('x' * 10_007)")})["diagnostics"]
+    assert found["message"] == f"the stage allocate raised ValueError: {'x' * 10_000}\n… 7 more characters are not kept"
 
 
 def test_python_that_can_not_be_read_has_its_column() -> None:

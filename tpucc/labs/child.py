@@ -26,6 +26,7 @@ from tpucc.labs.guest import BY_THE_CLOCK, DEEPEST, FRAMES, LOADING, LONGEST, WA
 from tpucc.labs.jails import Cell, Jail
 from tpucc.labs.lab import Failed, Frame, Plain, failing
 from tpucc.labs.messages import decoded
+from tpucc.plugins.printed import KEPT, shortened
 
 START = 60.0
 """Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
@@ -41,8 +42,6 @@ clock, the grader waits `BY_THE_CLOCK` times as long for all of it."""
 ROUNDED = 0.1
 """Seconds to which the rest of the budget is rounded."""
 LOAD = "loading the file"
-PRINTED = 10_000
-"""Characters that are kept of what a submission prints during one test."""
 READS = 16
 """Reads of 64 KiB that find what was printed before an answer: no pipe holds more than 1 MiB, and others may go on printing."""
 LINE = 100
@@ -69,12 +68,11 @@ class Child:
         self.close()
 
     def printed(self) -> str:
-        """What the submission has printed since this was asked: at most `PRINTED` characters, and how many more there were."""
+        """What the submission has printed since this was asked, `shortened`."""
         self._keep()
-        text = self._own(self._printed)
-        more = self._lost + max(0, len(text) - PRINTED)
+        text = shortened(self._own(self._printed), self._lost)
         self._printed, self._lost = "", 0
-        return text[:PRINTED] + (f"\n… {more:,} more characters are not kept\n" if more else "")
+        return text
 
     @property
     def spent(self) -> float:
@@ -363,7 +361,7 @@ class _Process:
         """Reads what the process has printed; False at its end."""
         assert self._process.stderr is not None
         data = os.read(self._process.stderr.fileno(), 65536)
-        kept = data[: max(0, 4 * PRINTED - len(self._text))]
+        kept = data[: max(0, 4 * KEPT - len(self._text))]
         self._text += kept
         self._lost += len(data) - len(kept)
         return bool(data)

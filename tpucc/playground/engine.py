@@ -8,7 +8,6 @@ import hashlib
 from contextlib import redirect_stderr
 from dataclasses import asdict
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 
 import msgspec
@@ -16,18 +15,19 @@ import msgspec
 from tpucc.diagnostics import Diagnostic, UsageError, as_error, as_plain, counted, misfit, plain_diagnostic, printable
 from tpucc.isa.container import encode
 from tpucc.labs import puzzle
-from tpucc.playground.making import made
+from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
+from tpucc.plugins.printed import Printed
 from tpucc.runtime.judge import judge
 from tpucc.viz.artifacts import artifacts
 
 
 def answered(request: bytes | str) -> bytes:
     """The answer to a request, both JSON. One that isn't a request is answered with E0529."""
-    printed = StringIO()
+    printed = Printed()
     with redirect_stderr(printed):
         answer = _answer(request)
-    return msgspec.json.encode(asdict(answer) | {"printed": printed.getvalue()})
+    return msgspec.json.encode(asdict(answer) | {"printed": printed.text})
 
 
 def _answer(request: bytes | str) -> Answer:
@@ -52,7 +52,7 @@ def compiled(model: Model) -> Compiled:
             summary=runtime.summary,
             explanation=runtime.stats["explanation"],
             stats=runtime.stats,
-            notes=compilation.notes,
+            notes=[for_page(note) for note in compilation.notes],
             report=report,
             program=program,
             digest=hashlib.sha256(program).hexdigest(),

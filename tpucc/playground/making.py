@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Error, Source
+from tpucc.diagnostics import Diagnostic, Error, Source
 from tpucc.driver import compile_source
 from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
@@ -27,6 +27,15 @@ from tpucc.stages.stages import stages_of_files
 PASS = "pass.py"
 KEPT = 3
 """Compilations that are kept: a comparison has one side again and again, and the other has often just been compiled."""
+_PARAM = re.compile(r"-D (\w+)=(\S+)")
+_OWN_WORDS = {
+    "for -D to set": "for its field to set",
+    ", -D name='\"relu\"'": "",
+    " --plugin-timeout gives it more seconds": "",
+    " or with --calibrate": "",
+    "docs/python.md shows one": "Original shows one",
+}
+"""What a page says in the place of words that speak of the command line, or of files that it hasn't."""
 _ARCHIVE = re.compile(r'"([\w.-]+\.npz)"', re.ASCII)
 
 Made = tuple[Compilation, Runtime]
@@ -54,8 +63,12 @@ def _compiled(model: Model, folder: Path) -> Made:
     try:
         compilation = compile_source(Source(model.name, model.source), folder, _options(model, folder))
     except Error as error:
-        found = [replace(each, message=_called(each.message.replace(f"{folder}{os.sep}", ""), model)) for each in error.diagnostics]
-        raise type(error)(found, error.source) from None
+        found = [
+            replace(each, message=_called(each.message.replace(f"{folder}{os.sep}", ""), model), help=_help(each))
+            for each in error.diagnostics
+        ]
+        source = error.source and replace(error.source, name=error.source.name.removeprefix("-D "))
+        raise type(error)(found, source) from None
     assert compilation.program is not None
     return compilation, Runtime(compilation.program)
 
@@ -64,7 +77,18 @@ def _called(message: str, model: Model) -> str:
     """A message that calls the visitor's Python so, and not by the name of a file that the visitor hasn't seen."""
     for name in (PASS, *(f"{stage}.py" for stage in model.stages)):
         message = message.replace(f"the file {name}", "your Python").replace(name, "your Python")
-    return message
+    return for_page(message)
+
+
+def _help(found: Diagnostic) -> tuple[str, ...]:
+    return tuple(for_page(each) for each in found.help)
+
+
+def for_page(text: str) -> str:
+    """A text of the compiler in the words of the page, which has fields and no command line."""
+    for words, own in _OWN_WORDS.items():
+        text = text.replace(words, own)
+    return _PARAM.sub(r"\1 = \2", text)
 
 
 def _options(model: Model, folder: Path) -> Options:

@@ -21,6 +21,7 @@ from tpucc import plugins
 from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
 from tpucc.plugins.depth import shallow
 from tpucc.plugins.limits import TimeIsUp, interruptible, limited
+from tpucc.plugins.printed import KEPT, shortened
 from tpucc.values import dataclass
 
 P = ParamSpec("P")
@@ -171,7 +172,8 @@ def _unplaced(found: Diagnostic) -> Diagnostic:
 
 def _text(error: BaseException) -> str:
     try:
-        return str.__str__(str(error))
+        text = str.__str__(str(error))
+        return text if len(text) <= KEPT else shortened(text).rstrip("\n")
     except TimeIsUp:
         raise
     except BaseException as fault:

@@ -92,9 +92,10 @@ export function editor(place, language, label, changed, run) {
   let writing = false;
   const view = new EditorView({ parent: place, state: EditorState.create({ extensions }) });
 
-  function write(text) {
+  /** @param {string} text @param {boolean} locked the visitor can read it, and not change it */
+  function write(text, locked = false) {
     writing = true;
-    view.setState(EditorState.create({ doc: text, extensions }));
+    view.setState(EditorState.create({ doc: text, extensions: [...extensions, EditorState.readOnly.of(locked)] }));
     writing = false;
   }
 
