@@ -25,6 +25,7 @@ from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
+from tpucc.sweeps.differences import differences
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, worded
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
@@ -201,8 +202,11 @@ def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[s
 
 
 OTHERS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "axes": (("--set", "mxu=16"), "its axes are --set mxu 16,32, not --set mxu 16"),
-    "options": (("--set", "mxu=16,32", "-O0"), "its options are none, not -O0"),
+    "a value less": (("--set", "mxu=16"), "another sweep: of the values of --set mxu, only it has 32\n"),
+    "another value": (("--set", "mxu=16,64"), "of the values of --set mxu, only it has 32, and only this one has 64\n"),
+    "the order": (("--set", "mxu=32,16"), "another sweep: its values of --set mxu are in another order\n"),
+    "an axis": (("--set", "mxu=16,32", "-D", "batch=4"), "another sweep: only this one has the axis -D batch\n"),
+    "options": (("--set", "mxu=16,32", "-O0", "--activation-bits", "16"), "only this one has the options -O0 and --activation-bits 16\n"),
     "source": (("--set", "mxu=16,32"), "small.tpu or a file that it names has changed"),
     "version": (("--set", "mxu=16,32"), "it was made by tpucc 0, not"),
     "none": (("--set", "mxu=16,32"), "isn't the points of a sweep"),
@@ -226,6 +230,69 @@ def test_the_points_of_another_sweep_are_refused(change: str, small: Path, capsy
     assert "error E0561: a.points.jsonl" in told
     assert words in told
     assert kept.read_bytes() == before
+
+
+LONG = [str(value) for value in range(16, 256)]
+SWEPT: Mapping[str, Any] = {
+    "tpucc": "1",
+    "models": {"a.tpu": "0", "b.tpu": "0"},
+    "options": ["-O0", "--pass", "p.py", "0"],
+    "axes": {"--set mxu": LONG, "-D batch": ["4", "8"]},
+}
+DIFFERENCES: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "nothing": ({}, ""),
+    "values of long axes": (
+        {"axes": {"--set mxu": [*LONG[:-1], "999", "1000"], "-D batch": ["4", "8"]}},
+        "of the values of --set mxu, only it has 255, and only this one has 999 and 1000",
+    ),
+    "many values": (
+        {"axes": {"--set mxu": LONG[:7], "-D batch": ["4", "8"]}},
+        "of the values of --set mxu, only it has 23, 24, 25, 26, 27 and 228 more",
+    ),
+    "a long value": (
+        {"axes": {"--set mxu": LONG, "-D batch": ["4", "8", "9" * 50 + "8" * 50]}},
+        f"of the values of -D batch, only this one has {'9' * 20}…{'8' * 20}",
+    ),
+    "the order of the axes": ({"axes": {"-D batch": ["4", "8"], "--set mxu": LONG}}, "its axes are in another order"),
+    "the order of the models": ({"models": {"b.tpu": "0", "a.tpu": "0"}}, "its models are in another order"),
+    "a model": ({"models": {"a.tpu": "0"}}, "only it has the model b.tpu"),
+    "a file of a model": ({"models": {"a.tpu": "0", "b.tpu": "1"}}, "b.tpu or a file that it names has changed"),
+    "an option": (
+        {"options": ["--pass", "q.py", "0"]},
+        "only it has the options -O0 and --pass p.py; only this one has the option --pass q.py",
+    ),
+    "a file of an option": ({"options": ["-O0", "--pass", "p.py", "1"]}, "a file that an option names has changed"),
+    "axes": (
+        {"axes": {"--set mxu:rows": ["1:2"], "-D batch": ["4"]}},
+        "only it has the axis --set mxu; only this one has the axis --set mxu:rows; of the values of -D batch, only it has 8",
+    ),
+    "more than a message has room for": (
+        {
+            "tpucc": "2",
+            "axes": {str(place): [] for place in range(9)},
+            "models": {f"{place}.tpu": "0" for place in range(3)},
+            "options": ["0"],
+        },
+        "it was made by tpucc 1, not 2; only it has the models a.tpu and b.tpu; only this one has the models 0.tpu, 1.tpu and 2.tpu; only "
+        "it has the options -O0 and --pass p.py; only it has the axes --set mxu and -D batch; and 1 more difference",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_message_says_what_differs(name: str) -> None:
+    """However long both sides are."""
+    change, words = DIFFERENCES[name]
+    assert differences(SWEPT, {**SWEPT, **change}) == words
+
+
+def test_axes_in_another_order_are_another_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its points have other numbers."""
+    one, other = ("--set", "mxu=16,32"), ("--set", "weight_bandwidth=34e9,68e9")
+    rest = ("-o", "a.csv", "--quiet", "--jobs", "1")
+    assert run("sweep", small, *one, *other, *rest) == 0
+    assert run("sweep", small, *other, *one, *rest) == 2
+    assert "a.points.jsonl has the points of another sweep: its axes are in another order" in capsys.readouterr().err
 
 
 def test_two_commands_cant_write_one_table(small: Path) -> None:
