@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
+import pickle
 import re
+import subprocess
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from html import unescape
 from pathlib import Path
+from threading import Event
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -563,3 +570,117 @@ def test_a_scheduler_that_goes_is_no_fault_of_tpucc(
     assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
     assert "error E0562: the scheduler at tcp://127.0.0.1:9 has gone; what is done is kept" in capsys.readouterr().err
     assert not list(Path().rglob("*.jsonl")), "no point is done, and nothing is in the way of another sweep"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    result: Callable[[], object]
+
+    def release(self) -> None:
+        pass
+
+
+class Dask:
+    """As much of Dask as a sweep needs, in this process: a task is computed when its result is asked for."""
+
+    CancelledError = CancelledError
+    KilledWorker = type("KilledWorker", (Exception,), {})
+    loop = None
+
+    def __init__(
+        self, call: Callable[..., object] = lambda function, data: function(data), connect: Callable[[], None] = lambda: None
+    ) -> None:
+        self._call, self._connect = call, connect
+
+    def Client(self, *_: object, **__: object) -> Dask:
+        self._connect()
+        return self
+
+    def __enter__(self) -> Dask:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def as_completed(self, futures: list[Any], **_: object) -> list[Any]:
+        return futures
+
+    def submit(self, function: Callable[[bytes], object], data: bytes, **_: object) -> Any:
+        return Task(partial(self._call, function, data))
+
+    def nthreads(self) -> Mapping[str, int]:
+        return {}
+
+    def cancel(self, _: object) -> None:
+        pass
+
+
+def on_cluster(monkeypatch: pytest.MonkeyPatch, dask: Dask, patience: float = 0.05) -> int:
+    monkeypatch.setattr(cluster, "_distributed", lambda: dask)
+    monkeypatch.setattr(cluster, "PATIENCE", patience)
+    monkeypatch.setattr(cluster, "_kept", {})
+    return run("sweep", "small.tpu", "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9", "-o", "a.csv", "--quiet")
+
+
+def test_what_dask_says_of_its_troubles_is_not_heard(
+    small: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error is said once, by tpucc. What others log and warn of stays."""
+    dasks, others = logging.getLogger("distributed.client"), logging.getLogger("mine")
+
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        dasks.error("Traceback")
+        others.error("of mine")
+        warnings.warn_explicit("versions differ", UserWarning, "client.py", 1, "distributed.client")
+        with pytest.warns(UserWarning, match="of mine"):
+            warnings.warn("of mine", UserWarning, stacklevel=1)
+        return function(data)
+
+    with warnings.catch_warnings(record=True) as heard:
+        assert on_cluster(monkeypatch, Dask(call)) == 0
+    assert heard == []
+    assert set(caplog.messages) == {"of mine"}
+    dasks.error("later")
+    assert caplog.messages[-1] == "later"
+
+
+def test_a_server_that_is_no_scheduler(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the dashboard is, whose port is the next one: Dask waits for it without an end."""
+    over = Event()
+    assert on_cluster(monkeypatch, Dask(connect=over.wait)) == 2
+    over.set()
+    assert "no scheduler answers at tcp://127.0.0.1:9: what listens there says nothing that a scheduler says" in capsys.readouterr().err
+
+
+def test_a_worker_without_tpucc_is_named(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task is made of what every Python has: one that can't be unpickled would end the worker, and the sweep would wait for another."""
+
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        assert function is pickle.loads
+        program = "import pickle, sys; pickle.loads(sys.stdin.buffer.read())"
+        elsewhere = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=data, capture_output=True, check=False)
+        name, _, words = elsewhere.stderr.decode().splitlines()[-1].partition(": ")
+        assert name == "ModuleNotFoundError"
+        raise ModuleNotFoundError(words)
+
+    assert on_cluster(monkeypatch, Dask(call)) == 2
+    assert "error E0562: a worker can't use tpucc: No module named 'tpucc'" in capsys.readouterr().err
+
+
+def test_a_worker_without_the_files_is_named(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        small.rename("elsewhere.tpu")
+        return function(data)
+
+    assert on_cluster(monkeypatch, Dask(call)) == 2
+    assert "error E0562: a worker can't take part: can't read small.tpu: no such file" in capsys.readouterr().err
+
+
+def test_a_cluster_without_workers_is_told_of(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        sleep(0.1)
+        return function(data)
+
+    assert on_cluster(monkeypatch, Dask(call), 0.01) == 0
+    told = capsys.readouterr().err
+    assert told == "note: the cluster has no workers; the rest waits until there is one, as by `dask worker tcp://127.0.0.1:9`\n"

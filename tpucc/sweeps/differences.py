@@ -62,7 +62,7 @@ def _values(axis: str, there: Sequence[str], here: Sequence[str]) -> Iterator[st
 
 
 def _whole(words: Sequence[str]) -> list[str]:
-    """Options with their values: `--pass a.py`."""
+    """Options with their values, as in `--activation-bits 16`."""
     found = list[str]()
     for word in words:
         if word.startswith("-") or not found:
