@@ -41,7 +41,7 @@ from tpucc.sweeps.rows import Row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster
-from tpucc.viz.charts.sweeps import Mark, front_svg
+from tpucc.viz.charts.sweeps import Hole, Mark, front_svg
 from tpucc.viz.sweeps.page import sweep_page
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
@@ -413,8 +413,25 @@ def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     assert [svg.count("stroke-dasharray") for svg in maps] == [2, 0, 2]
     assert ["Dashed: nothing" in svg for svg in maps] == [True, False, True]
     first = found[0]
-    assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: {first['reason']}</title>" in maps[0]
+    assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, {first['reason']} (and so all 2 points here)</title>" in maps[0]
     assert maps[0].count(f">{first['error']}<") == 2
+
+
+def test_a_hole_in_a_map_has_all_reasons_of_its_points(small: Path) -> None:
+    """Several points fall on one cell where more than two axes vary."""
+    sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}
+    page = unescape(sweep_page(tpucc.sweep(small, overrides=sets, params={"batch": [4, 8, 0]}, jobs=1)))
+    of_cell = page.partition("<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, the weights don't fit")[2].partition("</a>")[0]
+    words, _, shown = of_cell.partition("</title>")
+    other = re.search(r" \(2 of 3 points here\); 1 point: (E\d{4}), [^;]+$", words)
+    assert other
+    assert re.findall(r">([^<>]+)</text>", shown) == ["E0622 × 2", f"{other[1]} × 1"]
+
+
+def test_a_hole_names_a_few_of_many_errors() -> None:
+    assert Hole(0, (("E0622", 3),), "").lines == ["E0622"]
+    assert Hole(0, (("E0622", 3), ("E0531", 1)), "").lines == ["E0622 × 3", "E0531 × 1"]
+    assert Hole(0, (("E0622", 3), ("E0531", 2), ("E0510", 1)), "").lines == ["E0622 × 3", "others × 3"]
 
 
 def test_sizes_are_marked_at_powers_of_two() -> None:
