@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import os
 import pickle
 import re
 import subprocess
@@ -300,6 +301,14 @@ def test_axes_in_another_order_are_another_sweep(small: Path, capsys: pytest.Cap
     assert run("sweep", small, *one, *other, *rest) == 0
     assert run("sweep", small, *other, *one, *rest) == 2
     assert "a.points.jsonl has the points of another sweep: its axes are in another order" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_points_that_are_no_file_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Reading a pipe or a device would never end."""
+    os.mkfifo("a.points.jsonl")
+    assert run("sweep", small, "--set", "mxu=16,32", "-o", "a.csv", "--quiet", "--jobs", "1") == 2
+    assert "error E0504: can't read a.points.jsonl: is a pipe or a device, not a file" in capsys.readouterr().err
 
 
 def test_two_commands_cant_write_one_table(small: Path) -> None:

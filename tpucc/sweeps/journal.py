@@ -18,7 +18,7 @@ from typing import Any, Self
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.files import unreadable, write_file
+from tpucc.files import require_regular, unreadable, write_file
 from tpucc.sweeps.differences import differences
 from tpucc.sweeps.rows import Row, row_of_line
 
@@ -44,6 +44,7 @@ class Journal:
             write_file(path, _line(identity))
         self.path = path
         try:
+            require_regular(path, path.stat().st_mode)
             self._file = path.open("r+b")
         except OSError as error:
             raise unreadable(path, error, "E0504") from None
