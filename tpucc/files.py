@@ -45,9 +45,9 @@ def opened(path: Path) -> Iterator[BufferedReader]:
     for folder in {path.parent, _target(path).parent}:
         with suppress(OSError):
             _move(folder)
-    _require_regular(path, os.stat(path).st_mode)
+    require_regular(path, os.stat(path).st_mode)
     with os.fdopen(os.open(path, _FLAGS), "rb") as stream:
-        _require_regular(path, os.fstat(stream.fileno()).st_mode)  # it may have been replaced just now
+        require_regular(path, os.fstat(stream.fileno()).st_mode)  # it may have been replaced just now
         yield stream
 
 
@@ -176,7 +176,8 @@ def _unwritable(error: OSError | ValueError, folder: Path) -> UsageError:
     return UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}", help=(help,)))
 
 
-def _require_regular(path: Path, mode: int) -> None:
+def require_regular(path: Path, mode: int) -> None:
+    """Raises `OSError` for the mode of a folder, a pipe or a device: reading one may never end."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "is a directory", str(path))
     if not stat.S_ISREG(mode):
@@ -186,7 +187,7 @@ def _require_regular(path: Path, mode: int) -> None:
 def _require_replaceable(path: Path) -> None:
     """Raises `OSError` where something else than a file has a name, links followed: a rename would put a file in the place of a device."""
     try:
-        _require_regular(path, os.stat(path).st_mode)
+        require_regular(path, os.stat(path).st_mode)
     except FileNotFoundError:
         if not _target(path).parent.is_dir():
             raise OSError(errno.ENOENT, "is a link to a file in a folder that is missing", str(path)) from None

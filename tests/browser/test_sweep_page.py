@@ -89,6 +89,34 @@ def test_rows_are_sorted_searched_and_turned(swept: Path, open_page: OpenPage) -
     assert page.locator("#count").inner_text() == "none"
 
 
+FOUND = {
+    "MXU=16": 60,
+    "mxu = 16  BATCH =3": 2,
+    "batch=3 mxu=16": 2,
+    "--set mxu=16 -D batch=3": 2,
+    "mxu 16, batch 3": 2,
+    "memory weight e0622": 60,
+    '"weight memory" mxu=32': 30,
+    "weight_memory_bytes=1,234,567": 60,
+    "weight_memory_bytes=1.234567e6,mxu=16": 30,
+    "weight_mem=100": 60,
+    "error=e0622 16": 31,
+    "100": 60,
+    "mxu=": 0,
+    "= 16": 0,
+    "of no kind": 0,
+    '"': 120,
+    ", ,": 120,
+}
+
+
+def test_points_are_found_however_they_are_asked_for(swept: Path, open_page: OpenPage) -> None:
+    page = open_page(swept)
+    for words, count in FOUND.items():
+        page.fill("#find", words)
+        assert page.locator("#count").inner_text() == (f"1 to {min(count, 100)} of {count}" if count else "none"), words
+
+
 def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept, "point=0")
     for width in (390, 1280, 1920):

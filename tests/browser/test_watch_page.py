@@ -338,6 +338,20 @@ def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched
     record.faults[:] = [fault for fault in record.faults if "404" not in fault]
 
 
+def test_a_deleted_file_that_returns_as_a_folder_is_told_of(desk: Page, watched: Watched, record: Record) -> None:
+    watched.model.unlink()
+    desk.get_by_text("The file has been deleted.").wait_for()
+    watched.model.mkdir()
+    told = desk.get_by_text(f"Can't read {watched.model}: is a directory. What stands here is in no file.")
+    told.wait_for()
+    assert not desk.get_by_text("The file has been deleted.").is_visible()
+    assert not desk.get_by_role("button", name="Save mine").is_visible()
+    watched.model.rmdir()
+    watched.save(SMALL)
+    told.wait_for(state="hidden")
+    record.faults[:] = [fault for fault in record.faults if "404" not in fault and "409" not in fault]
+
+
 def test_the_desk_can_be_read_at_both_widths(desk: Page, watched: Watched) -> None:
     watched.save("\n" * 60 + WRONG)
     desk.locator("#messages .error").wait_for()

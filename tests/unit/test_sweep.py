@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
+import os
+import pickle
 import re
+import subprocess
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from html import unescape
 from pathlib import Path
+from threading import Event
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +33,7 @@ from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
+from tpucc.sweeps.differences import differences
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, worded
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
@@ -33,7 +42,7 @@ from tpucc.sweeps.rows import Row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster
-from tpucc.viz.charts.sweeps import Mark, front_svg
+from tpucc.viz.charts.sweeps import Hole, Mark, front_svg
 from tpucc.viz.sweeps.page import sweep_page
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
@@ -201,8 +210,11 @@ def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[s
 
 
 OTHERS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "axes": (("--set", "mxu=16"), "its axes are --set mxu 16,32, not --set mxu 16"),
-    "options": (("--set", "mxu=16,32", "-O0"), "its options are none, not -O0"),
+    "a value less": (("--set", "mxu=16"), "another sweep: of the values of --set mxu, only it has 32\n"),
+    "another value": (("--set", "mxu=16,64"), "of the values of --set mxu, only it has 32, and only this one has 64\n"),
+    "the order": (("--set", "mxu=32,16"), "another sweep: its values of --set mxu are in another order\n"),
+    "an axis": (("--set", "mxu=16,32", "-D", "batch=4"), "another sweep: only this one has the axis -D batch\n"),
+    "options": (("--set", "mxu=16,32", "-O0", "--activation-bits", "16"), "only this one has the options -O0 and --activation-bits 16\n"),
     "source": (("--set", "mxu=16,32"), "small.tpu or a file that it names has changed"),
     "version": (("--set", "mxu=16,32"), "it was made by tpucc 0, not"),
     "none": (("--set", "mxu=16,32"), "isn't the points of a sweep"),
@@ -226,6 +238,77 @@ def test_the_points_of_another_sweep_are_refused(change: str, small: Path, capsy
     assert "error E0561: a.points.jsonl" in told
     assert words in told
     assert kept.read_bytes() == before
+
+
+LONG = [str(value) for value in range(16, 256)]
+SWEPT: Mapping[str, Any] = {
+    "tpucc": "1",
+    "models": {"a.tpu": "0", "b.tpu": "0"},
+    "options": ["-O0", "--pass", "p.py", "0"],
+    "axes": {"--set mxu": LONG, "-D batch": ["4", "8"]},
+}
+DIFFERENCES: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "nothing": ({}, ""),
+    "values of long axes": (
+        {"axes": {"--set mxu": [*LONG[:-1], "999", "1000"], "-D batch": ["4", "8"]}},
+        "of the values of --set mxu, only it has 255, and only this one has 999 and 1000",
+    ),
+    "many values": (
+        {"axes": {"--set mxu": LONG[:7], "-D batch": ["4", "8"]}},
+        "of the values of --set mxu, only it has 23, 24, 25, 26, 27 and 228 more",
+    ),
+    "a long value": (
+        {"axes": {"--set mxu": LONG, "-D batch": ["4", "8", "9" * 50 + "8" * 50]}},
+        f"of the values of -D batch, only this one has {'9' * 20}…{'8' * 20}",
+    ),
+    "the order of the axes": ({"axes": {"-D batch": ["4", "8"], "--set mxu": LONG}}, "its axes are in another order"),
+    "the order of the models": ({"models": {"b.tpu": "0", "a.tpu": "0"}}, "its models are in another order"),
+    "a model": ({"models": {"a.tpu": "0"}}, "only it has the model b.tpu"),
+    "a file of a model": ({"models": {"a.tpu": "0", "b.tpu": "1"}}, "b.tpu or a file that it names has changed"),
+    "an option": (
+        {"options": ["--pass", "q.py", "0"]},
+        "only it has the options -O0 and --pass p.py; only this one has the option --pass q.py",
+    ),
+    "a file of an option": ({"options": ["-O0", "--pass", "p.py", "1"]}, "a file that an option names has changed"),
+    "axes": (
+        {"axes": {"--set mxu:rows": ["1:2"], "-D batch": ["4"]}},
+        "only it has the axis --set mxu; only this one has the axis --set mxu:rows; of the values of -D batch, only it has 8",
+    ),
+    "more than a message has room for": (
+        {
+            "tpucc": "2",
+            "axes": {str(place): [] for place in range(9)},
+            "models": {f"{place}.tpu": "0" for place in range(3)},
+            "options": ["0"],
+        },
+        "it was made by tpucc 1, not 2; only it has the models a.tpu and b.tpu; only this one has the models 0.tpu, 1.tpu and 2.tpu; only "
+        "it has the options -O0 and --pass p.py; only it has the axes --set mxu and -D batch; and 1 more difference",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_message_says_what_differs(name: str) -> None:
+    """However long both sides are."""
+    change, words = DIFFERENCES[name]
+    assert differences(SWEPT, {**SWEPT, **change}) == words
+
+
+def test_axes_in_another_order_are_another_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its points have other numbers."""
+    one, other = ("--set", "mxu=16,32"), ("--set", "weight_bandwidth=34e9,68e9")
+    rest = ("-o", "a.csv", "--quiet", "--jobs", "1")
+    assert run("sweep", small, *one, *other, *rest) == 0
+    assert run("sweep", small, *other, *one, *rest) == 2
+    assert "a.points.jsonl has the points of another sweep: its axes are in another order" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_points_that_are_no_file_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Reading a pipe or a device would never end."""
+    os.mkfifo("a.points.jsonl")
+    assert run("sweep", small, "--set", "mxu=16,32", "-o", "a.csv", "--quiet", "--jobs", "1") == 2
+    assert "error E0504: can't read a.points.jsonl: is a pipe or a device, not a file" in capsys.readouterr().err
 
 
 def test_two_commands_cant_write_one_table(small: Path) -> None:
@@ -339,8 +422,25 @@ def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     assert [svg.count("stroke-dasharray") for svg in maps] == [2, 0, 2]
     assert ["Dashed: nothing" in svg for svg in maps] == [True, False, True]
     first = found[0]
-    assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: {first['reason']}</title>" in maps[0]
+    assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, {first['reason']} (and so all 2 points here)</title>" in maps[0]
     assert maps[0].count(f">{first['error']}<") == 2
+
+
+def test_a_hole_in_a_map_has_all_reasons_of_its_points(small: Path) -> None:
+    """Several points fall on one cell where more than two axes vary."""
+    sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}
+    page = unescape(sweep_page(tpucc.sweep(small, overrides=sets, params={"batch": [4, 8, 0]}, jobs=1)))
+    of_cell = page.partition("<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, the weights don't fit")[2].partition("</a>")[0]
+    words, _, shown = of_cell.partition("</title>")
+    other = re.search(r" \(2 of 3 points here\); 1 point: (E\d{4}), [^;]+$", words)
+    assert other
+    assert re.findall(r">([^<>]+)</text>", shown) == ["E0622 × 2", f"{other[1]} × 1"]
+
+
+def test_a_hole_names_a_few_of_many_errors() -> None:
+    assert Hole(0, (("E0622", 3),), "").lines == ["E0622"]
+    assert Hole(0, (("E0622", 3), ("E0531", 1)), "").lines == ["E0622 × 3", "E0531 × 1"]
+    assert Hole(0, (("E0622", 3), ("E0531", 2), ("E0510", 1)), "").lines == ["E0622 × 3", "others × 3"]
 
 
 def test_sizes_are_marked_at_powers_of_two() -> None:
@@ -496,3 +596,117 @@ def test_a_scheduler_that_goes_is_no_fault_of_tpucc(
     assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
     assert "error E0562: the scheduler at tcp://127.0.0.1:9 has gone; what is done is kept" in capsys.readouterr().err
     assert not list(Path().rglob("*.jsonl")), "no point is done, and nothing is in the way of another sweep"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    result: Callable[[], object]
+
+    def release(self) -> None:
+        pass
+
+
+class Dask:
+    """As much of Dask as a sweep needs, in this process: a task is computed when its result is asked for."""
+
+    CancelledError = CancelledError
+    KilledWorker = type("KilledWorker", (Exception,), {})
+    loop = None
+
+    def __init__(
+        self, call: Callable[..., object] = lambda function, data: function(data), connect: Callable[[], None] = lambda: None
+    ) -> None:
+        self._call, self._connect = call, connect
+
+    def Client(self, *_: object, **__: object) -> Dask:
+        self._connect()
+        return self
+
+    def __enter__(self) -> Dask:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def as_completed(self, futures: list[Any], **_: object) -> list[Any]:
+        return futures
+
+    def submit(self, function: Callable[[bytes], object], data: bytes, **_: object) -> Any:
+        return Task(partial(self._call, function, data))
+
+    def nthreads(self) -> Mapping[str, int]:
+        return {}
+
+    def cancel(self, _: object) -> None:
+        pass
+
+
+def on_cluster(monkeypatch: pytest.MonkeyPatch, dask: Dask, patience: float = 0.05) -> int:
+    monkeypatch.setattr(cluster, "_distributed", lambda: dask)
+    monkeypatch.setattr(cluster, "PATIENCE", patience)
+    monkeypatch.setattr(cluster, "_kept", {})
+    return run("sweep", "small.tpu", "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9", "-o", "a.csv", "--quiet")
+
+
+def test_what_dask_says_of_its_troubles_is_not_heard(
+    small: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error is said once, by tpucc. What others log and warn of stays."""
+    dasks, others = logging.getLogger("distributed.client"), logging.getLogger("mine")
+
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        dasks.error("Traceback")
+        others.error("of mine")
+        warnings.warn_explicit("versions differ", UserWarning, "client.py", 1, "distributed.client")
+        with pytest.warns(UserWarning, match="of mine"):
+            warnings.warn("of mine", UserWarning, stacklevel=1)
+        return function(data)
+
+    with warnings.catch_warnings(record=True) as heard:
+        assert on_cluster(monkeypatch, Dask(call)) == 0
+    assert heard == []
+    assert set(caplog.messages) == {"of mine"}
+    dasks.error("later")
+    assert caplog.messages[-1] == "later"
+
+
+def test_a_server_that_is_no_scheduler(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the dashboard is, whose port is the next one: Dask waits for it without an end."""
+    over = Event()
+    assert on_cluster(monkeypatch, Dask(connect=over.wait)) == 2
+    over.set()
+    assert "no scheduler answers at tcp://127.0.0.1:9: what listens there says nothing that a scheduler says" in capsys.readouterr().err
+
+
+def test_a_worker_without_tpucc_is_named(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task is made of what every Python has: one that can't be unpickled would end the worker, and the sweep would wait for another."""
+
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        assert function is pickle.loads
+        program = "import pickle, sys; pickle.loads(sys.stdin.buffer.read())"
+        elsewhere = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=data, capture_output=True, check=False)
+        name, _, words = elsewhere.stderr.decode().splitlines()[-1].partition(": ")
+        assert name == "ModuleNotFoundError"
+        raise ModuleNotFoundError(words)
+
+    assert on_cluster(monkeypatch, Dask(call)) == 2
+    assert "error E0562: a worker can't use tpucc: No module named 'tpucc'" in capsys.readouterr().err
+
+
+def test_a_worker_without_the_files_is_named(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        small.rename("elsewhere.tpu")
+        return function(data)
+
+    assert on_cluster(monkeypatch, Dask(call)) == 2
+    assert "error E0562: a worker can't take part: can't read small.tpu: no such file" in capsys.readouterr().err
+
+
+def test_a_cluster_without_workers_is_told_of(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(function: Callable[[bytes], object], data: bytes) -> object:
+        sleep(0.1)
+        return function(data)
+
+    assert on_cluster(monkeypatch, Dask(call), 0.01) == 0
+    told = capsys.readouterr().err
+    assert told == "note: the cluster has no workers; the rest waits until there is one, as by `dask worker tcp://127.0.0.1:9`\n"

@@ -6,6 +6,9 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +57,34 @@ def test_a_scheduler_that_does_not_answer(small: Path, capsys: pytest.CaptureFix
     monkeypatch.setattr("tpucc.tasks.cluster.PATIENCE", 1)
     assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
     assert "error E0562: no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", address) == 2
+    assert f"error E0562: no scheduler answers at {address}: what listens there says nothing" in capsys.readouterr().err
+
+
+NO_TPUCC = """
+import sys
+from importlib.abc import MetaPathFinder
+class Without(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "tpucc":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+sys.meta_path.insert(0, Without())
+from distributed.cli.dask_worker import main
+main()
+"""
+
+
+def test_a_worker_without_tpucc_is_refused_and_lives_on(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """And nothing of what Dask logs is heard, as of a worker that is gone."""
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster:
+        address = cluster.scheduler_address
+        words = [sys.executable, "-c", NO_TPUCC, address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as worker:
+            try:
+                assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", address) == 2
+                assert worker.poll() is None
+            finally:
+                worker.kill()
+    assert capfd.readouterr().err.splitlines()[0] == "error E0562: a worker can't use tpucc: No module named 'tpucc'"

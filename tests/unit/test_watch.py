@@ -84,7 +84,8 @@ def test_coming_and_going_are_changes(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert look([tmp_path / "pipe", tmp_path], {}) == {tmp_path / "pipe": ABSENT, tmp_path: ABSENT}
+    found = look([tmp_path / "pipe", tmp_path, tmp_path / "none"], {})
+    assert [mark.digest for mark in found.values()] == [b"is a pipe or a device, not a file", b"is a directory", ABSENT.digest]
 
 
 def test_the_archives_that_a_source_names(model: Path) -> None:
@@ -147,6 +148,26 @@ def test_the_last_good_report_stays_while_the_source_is_wrong(model: Path) -> No
     assert b"E0201" in front
     assert b'href="/report.html"' in board.view.contents[MESSAGES].body
     assert (board.view.state.errors, board.view.state.compiling) == (1, False)
+
+
+@pytest.mark.parametrize(
+    "kind", ["folder", pytest.param("pipe", marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here"))]
+)
+def test_a_deleted_source_that_returns_as_something_else_is_told_of(model: Path, kind: str) -> None:
+    """Nothing waits for who would write into a pipe."""
+    session, heard = turns(model)
+    session.turn()
+    model.unlink()
+    assert session.turn()
+    (os.mkfifo if kind == "pipe" else os.mkdir)(model)
+    assert [session.turn(), session.turn()] == [True, False]
+    words = {"pipe": "is a pipe or a device, not a file", "folder": "is a directory"}
+    assert isinstance(heard[-1], Failed)
+    assert heard[-1].error.diagnostics[0].message == f"can't read {model}: {words[kind]}"
+    Path.rmdir(model) if kind == "folder" else model.unlink()
+    model.write_text(SMALL)
+    assert session.turn()
+    assert isinstance(heard[-1], Built)
 
 
 # What a compilation comes to

@@ -283,7 +283,7 @@ def _class(
                 click.echo(_row(row))
             progress.done(row.name)
 
-        rows = graders(lab, folder, term, seed, into, told=told, begun=progress.begun)
+        rows = graders(lab, folder, term, seed, into, told=told, begun=progress.begun, noted=progress.note)
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from tpucc.cli.messages import say
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import printable
 from tpucc.driver import FRONT_STAGES, stage_order
@@ -74,6 +75,11 @@ class Progress:
                 if self._bar is not None:
                     self._bar.start()
 
+    def note(self, words: str) -> None:
+        """Says something that stays."""
+        with self.aside():
+            say(f"note: {words}")
+
     def close(self) -> None:
         """Takes the display away for good."""
         self._timer.cancel()
@@ -120,7 +126,7 @@ class ClassProgress:
         self._running: dict[str, float] = {}
         self._lock, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
-        self.aside = self._progress.aside
+        self.aside, self.note = self._progress.aside, self._progress.note
 
     def __enter__(self) -> Self:
         self._progress.__enter__()

@@ -118,7 +118,7 @@ def _given(given: dict[str, Any]) -> dict[str, Any]:
 def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, progress: Progress) -> Points:
     """Computes what is missing; after Ctrl-C it says what is done."""
     try:
-        return run(plan, journal, jobs, scheduler, partial(_tell, progress, plan.count))
+        return run(plan, journal, jobs, scheduler, partial(_tell, progress, plan.count), progress.note)
     except KeyboardInterrupt:
         progress.close()
         done = plan.count - len(journal.missing)

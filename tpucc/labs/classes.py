@@ -21,7 +21,7 @@ from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.remains import Left
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
-from tpucc.tasks.work import computed
+from tpucc.tasks.work import Noted, computed
 from tpucc.values import dataclass
 
 SEED = "TPUCC_SEED"
@@ -78,12 +78,14 @@ def grade_all(
     scheduler: str | None = None,
     told: Callable[[Row], None] = lambda _: None,
     begun: Callable[[str], None] = lambda _: None,
+    noted: Noted = lambda _: None,
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
     run goes on: only what is new, changed, or was graded by another seed is graded.
 
     `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
-    `begun` hears the name of each submission that is given to a worker, in any thread; a cluster gets all at once.
+    `begun` hears the name of each submission that is given to a worker, in any thread; a cluster gets all at once. `noted` hears when
+    a cluster has no workers.
     Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,7 +112,7 @@ def grade_all(
                 done(number, kept)
     missing = [[number] for number in range(len(paths)) if number not in rows]
     work = Grading(lab.number, term, seed, jail)
-    with closing(computed(work, missing, given, min(jobs, len(missing)), scheduler)) as found:
+    with closing(computed(work, missing, given, min(jobs, len(missing)), scheduler, noted)) as found:
         for number, results in found:
             path = paths[number]
             if "left" in results:

@@ -17,15 +17,13 @@ from typing import Any, Self
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.files import unreadable, write_file
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.files import require_regular, unreadable, write_file
+from tpucc.sweeps.differences import differences
 from tpucc.sweeps.rows import Row, row_of_line
 
 with suppress(ImportError):  # not on Windows, where nothing keeps two commands apart
     import fcntl
-
-SHOWN = 80
-"""Characters of a difference in a message."""
 
 
 class _Identity(msgspec.Struct):
@@ -46,6 +44,7 @@ class Journal:
             write_file(path, _line(identity))
         self.path = path
         try:
+            require_regular(path, path.stat().st_mode)
             self._file = path.open("r+b")
         except OSError as error:
             raise unreadable(path, error, "E0504") from None
@@ -106,10 +105,8 @@ class Journal:
             found = msgspec.to_builtins(msgspec.json.decode(self._file.readline(), type=_Identity))
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise _refused(self.path, "isn't the points of a sweep") from None
-        differing = [key for key in identity if found[key] != identity[key]]
-        if differing:
-            key = differing[0]
-            raise _refused(self.path, f"has the points of another sweep: {_difference(key, found[key], identity[key])}")
+        if differing := differences(found, identity):
+            raise _refused(self.path, f"has the points of another sweep: {differing}")
 
     def _read_places(self) -> None:
         """Where each line begins. The file ends after the last whole line then."""
@@ -130,25 +127,6 @@ def journal_of(table: Path) -> Path:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-
-
-def _difference(key: str, there: Any, here: Any) -> str:
-    words = {"tpucc": "it was made by tpucc", "models": "its models are", "options": "its options are", "axes": "its axes are"}[key]
-    if key == "models" and list(there) == list(here):
-        changed = next(name for name in here if there[name] != here[name])
-        return f"{printable(changed)} or a file that it names has changed"
-    if key == "options" and there[:-1] == here[:-1]:
-        return "a file that an option names has changed"
-    return f"{words} {_shown(there)}, not {_shown(here)}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        value = ", ".join(f"{name} {','.join(values)}" if isinstance(values, list) else name for name, values in value.items()) or "none"
-    elif isinstance(value, list):
-        value = " ".join(value[:-1]) or "none"
-    text = printable(str(value))
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _refused(path: Path, why: str) -> UsageError:

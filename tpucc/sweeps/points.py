@@ -12,7 +12,7 @@ from tpucc.sweeps.journal import Journal
 from tpucc.sweeps.measuring import Measuring
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.rows import whole
-from tpucc.tasks.work import computed
+from tpucc.tasks.work import Noted, computed
 
 LONGEST = 32
 """Points that a process gets at a time, at most."""
@@ -52,16 +52,17 @@ def run(
     jobs: int | None = None,
     scheduler: str | None = None,
     told: Callable[[int], None] = lambda _: None,
+    noted: Noted = lambda _: None,
 ) -> Points:
     """Computes what is missing: in `jobs` processes, in this one when that is 1, or on a Dask cluster. `told` gets the count of points that
-    are done, after each."""
+    are done, after each; `noted` hears when a cluster has no workers."""
     missing = plan.order(journal.missing)
     done = plan.count - len(missing)
     told(done)
     jobs = jobs or max(1, min(os.cpu_count() or 1, len(missing) // WORTHWHILE))
     chunks = list(_chunks(missing, jobs if scheduler is None else WORKERS))
     work = Measuring(plan, None if scheduler is None else plan.identity)
-    with closing(computed(work, chunks, lambda point: point, jobs, scheduler)) as found:
+    with closing(computed(work, chunks, lambda point: point, jobs, scheduler, noted)) as found:
         for point, row in found:
             journal.add(point, row)
             done += 1

@@ -11,6 +11,9 @@ Result = TypeVar("Result", covariant=True)
 Given = Callable[[int], Any]
 """What a worker gets of a task: mostly its number; the whole of it where a worker can't read it for itself."""
 
+Noted = Callable[[str], None]
+"""Gets a sentence about how the work goes, in any thread."""
+
 
 class Work(Protocol[Result]):
     """What many tasks have in common. It is pickled for workers, and so are what they get of each task and what they return."""
@@ -24,10 +27,16 @@ class Work(Protocol[Result]):
 
 
 def computed(
-    work: Work[Result], chunks: Sequence[Sequence[int]], given: Given, jobs: int, scheduler: str | None = None
+    work: Work[Result],
+    chunks: Sequence[Sequence[int]],
+    given: Given,
+    jobs: int,
+    scheduler: str | None = None,
+    noted: Noted = lambda _: None,
 ) -> Generator[tuple[int, Result], None, None]:
     """The numbers of all tasks with their results, as they are done: each once, whatever ends. The work is done in `jobs` processes, in
-    this one when that is 1, or on the Dask cluster of a scheduler. A worker gets a chunk at a time.
+    this one when that is 1, or on the Dask cluster of a scheduler. A worker gets a chunk at a time. `noted`
+    hears when a cluster has no workers.
 
     Raises `UsageError` E0562 for a cluster that can't be used.
     """
@@ -36,7 +45,7 @@ def computed(
     if scheduler is not None:
         from tpucc.tasks.cluster import computed_on_cluster  # needs an extra
 
-        yield from computed_on_cluster(work, chunks, given, scheduler)
+        yield from computed_on_cluster(work, chunks, given, scheduler, noted)
     elif jobs > 1:
         from tpucc.tasks.processes import computed_by_processes
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Event
 
+from tpucc.diagnostics import reason
 from tpucc.driver import front_end
 from tpucc.files import inside, opened
 from tpucc.interop.sources import read_source
@@ -103,7 +104,7 @@ def look(paths: Iterable[Path], before: Mapping[Path, Mark]) -> dict[Path, Mark]
 
 
 def differ(one: Mapping[Path, Mark], other: Mapping[Path, Mark]) -> bool:
-    """Whether a file has come, gone, or has other bytes. A new time of change alone doesn't count."""
+    """Whether a file has come, gone, become something that can't be read, or has other bytes. A new time of change alone doesn't count."""
     return {path: mark.digest for path, mark in one.items()} != {path: mark.digest for path, mark in other.items()}
 
 
@@ -117,7 +118,8 @@ def named_files(path: Path, options: Options) -> Iterator[Path]:
 
 
 def _mark(path: Path, before: Mark) -> Mark:
-    """The mark of one file. Only regular files are opened: reading a pipe may never end."""
+    """The mark of one file. Only regular files are opened: reading a pipe may never end. What can't be read, as a folder, is another thing
+    than one that isn't there."""
     try:
         info = path.stat()
         stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
@@ -125,5 +127,5 @@ def _mark(path: Path, before: Mark) -> Mark:
             return before
         with opened(path) as stream:
             return Mark(stamp, hashlib.file_digest(stream, "sha256").digest())
-    except OSError:
-        return ABSENT
+    except OSError as error:
+        return ABSENT if isinstance(error, FileNotFoundError) else Mark((0, 0, 0), reason(error).encode())

@@ -67,11 +67,20 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A cell of a heat map whose points can't be compiled: the first of them, the code of its error, and its words."""
+    """A cell of a heat map whose points can't be compiled: the first of them, the codes of their errors with the counts of points, and the
+    words."""
 
     point: int
-    code: str
+    codes: Sequence[tuple[str, int]]
     words: str
+
+    @property
+    def lines(self) -> list[str]:
+        """A code for all; else the first one with its count, and the second, or how many points have others."""
+        (first, count), *others = self.codes
+        rest = [f"{code} × {count:,}" for code, count in others]
+        more = rest if len(rest) < 2 else [f"others × {sum(count for _, count in others):,}"]
+        return [f"{first} × {count:,}", *more] if others else [first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +194,9 @@ def _hole(hole: Hole, box: Box, roomy: bool) -> Markup:
     paint = {**ink_line("rule"), "stroke-dasharray": "3 3", "pointer-events": "all", "data-point": str(hole.point)}
     if not roomy:
         return box.drawn(paint, inset=0.5)
-    return _linked(hole.point, joined([box.drawn(paint, title(hole.words), inset=0.5), box.written(hole.code, 26)]))
+    lines = hole.lines
+    text = [box.written(words, 18 + 16 * place if len(lines) > 1 else 26) for place, words in enumerate(lines)]
+    return _linked(hole.point, joined([box.drawn(paint, title(hole.words), inset=0.5), *text]))
 
 
 def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) -> Markup:

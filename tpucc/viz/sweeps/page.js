@@ -73,21 +73,48 @@
     if (scroll) chosen.scrollIntoView({ block: "nearest" });
   }
 
-  /** Whether a point has every word: a name and its value with a sign between them, or a part of any text. */
+  const names = columns.map((name) => name.toLowerCase().replace(/^-d /, ""));
+  const settings = names.slice(0, columns.indexOf("cycles"));
+  const WORD = /[^\s,="]*=(?:"[^"]*"?|\[[^\]]*\]?|[^\s,]*)|"[^"]*"?|[^\s,]+/g;
+  const numeric = (word) => word !== "" && !Number.isNaN(Number(word));
+
+  /** What is searched for, as words and as names with values: `mxu=256`, `mxu = 256`, `mxu 256` and `--set mxu=256` are one. Blanks and commas
+   * stand between words, quotation marks around those that belong together. */
+  function asked(text) {
+    const plain = text.toLowerCase().replaceAll(/\s*=\s*/g, "=").replaceAll(/(\d),(?=\d{3}(?!\d))/g, "$1");
+    const words = (plain.match(WORD) ?? []).map((word) => word.replaceAll('"', "")).filter((word) => !["", "--set", "-d"].includes(word));
+    return words.flatMap((word, place) => {
+      if (numeric(word) && names.includes(words[place - 1])) return [];
+      return names.includes(word) && numeric(words[place + 1] ?? "") ? [`${word}=${words[place + 1]}`] : [word];
+    });
+  }
+
+  /** The columns of this name, or those that have it in theirs. */
+  function columnsOf(name) {
+    const all = names.map((_, column) => column);
+    const own = all.filter((column) => names[column] === name);
+    return own.length > 0 || name === "" ? own : all.filter((column) => names[column].includes(name));
+  }
+
+  /** Whether a value is a number, however it is written, or has a text. Fractions have the digits that they have here. */
+  function matches(own, value) {
+    if (typeof own === "string") return own.toLowerCase().includes(value);
+    if (own === null || !numeric(value)) return false;
+    return own === Number(value) || (!Number.isInteger(own) && own === Number(Number(value).toPrecision(6)));
+  }
+
+  /** Whether a point has every word, in any order: in its texts, or as a value of a column. */
   function has(point, words) {
     return words.every((word) => {
       const [name, value] = word.split("=");
-      const column = columns.indexOf(name);
-      if (value !== undefined && column >= 0) {
-        const own = valueOf(point, column);
-        return typeof own === "number" ? own === Number(value) : own === value;
-      }
-      return shared.some((place) => String(valueOf(point, place) ?? "").includes(word));
+      const own = value === undefined ? [] : columnsOf(name);
+      if (own.length > 0) return own.some((column) => matches(valueOf(point, column), value));
+      return shared.some((place) => matches(valueOf(point, place), word)) || (numeric(word) && settings.some((_, place) => matches(valueOf(point, place), word)));
     });
   }
 
   function arrange() {
-    const words = find.value.split(",").map((word) => word.trim()).filter(Boolean);
+    const words = asked(find.value);
     order = rows.map((_, point) => point).filter((point) => has(point, words));
     const { column, down } = sorted;
     if (column >= 0) {

@@ -6,6 +6,7 @@ It is a document with `page.css` and `page.js` of its own. The script shows the 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import resources
@@ -32,6 +33,8 @@ WIDEST = 120
 """Values of an axis that a heat map has room for."""
 SHARED = ("model", "bottleneck", "explanation", "error", "reason")
 """Columns with few different texts: each text stands once."""
+REASONS = 4
+"""Of a cell in which nothing can be compiled, beside that of its first point."""
 DIGITS = 6
 """Of numbers in the page; the table's file has all."""
 
@@ -111,18 +114,18 @@ def _values(axis: Axis) -> Iterator[str]:
 
 
 def _cells(found: Points, figures: Figures, first: int, second: int) -> dict[tuple[int, int], Cell | Hole]:
-    """By the places on two axes: the best point there, or the first one where none compiles."""
-    best, failed = dict[tuple[int, int], int](), dict[tuple[int, int], int]()
+    """By the places on two axes: the best point there, or why none compiles."""
+    best, failed = dict[tuple[int, int], int](), dict[tuple[int, int], list[int]]()
     ranks = figures.ranks
     for point in range(len(found)):
         places = found.plan.places(point)
         key = places[first], places[second]
         if np.isnan(ranks[point]):
-            failed.setdefault(key, point)
+            failed.setdefault(key, []).append(point)
         elif key not in best or ranks[point] < ranks[best[key]]:
             best[key] = point
     cells = {key: _best_there(found, figures, point) for key, point in best.items()}
-    holes = {key: _hole(found, figures, point) for key, point in failed.items() if key not in best}
+    holes = {key: _hole(found, figures, points) for key, points in failed.items() if key not in best}
     return dict(sorted((cells | holes).items()))
 
 
@@ -137,9 +140,28 @@ def _best_there(found: Points, figures: Figures, point: int) -> Cell:
     )
 
 
-def _hole(found: Points, figures: Figures, point: int) -> Hole:
-    code = figures.errors[point] or "none"
-    return Hole(point, code, f"{varied(found, point)}: {found[point]['reason'] or 'nothing is measured'}")
+def _hole(found: Points, figures: Figures, points: Sequence[int]) -> Hole:
+    """The errors of points that fall on one cell, as other axes vary, those of most points first."""
+    codes = Counter(figures.errors[point] or "none" for point in points)
+    return Hole(points[0], tuple(codes.most_common()), f"{varied(found, points[0])}: {_reason(found, points[0])}{_others(found, points)}")
+
+
+def _others(found: Points, points: Sequence[int]) -> str:
+    """How many points of a cell have the reason of the first, and those of the others."""
+    reasons = Counter(_reason(found, point) for point in points)
+    if len(reasons) == 1:
+        return f" (and so all {counted(len(points), 'point')} here)" if len(points) > 1 else ""
+    own = reasons.pop(_reason(found, points[0]))
+    named = reasons.most_common(REASONS)
+    words = [f"{counted(count, 'point')}: {reason}" for reason, count in named]
+    if left := reasons.total() - sum(count for _, count in named):
+        words.append(f"{counted(left, 'point')} for other reasons")
+    return f" ({own:,} of {counted(len(points), 'point')} here); {'; '.join(words)}"
+
+
+def _reason(found: Points, point: int) -> str:
+    row = found[point]
+    return f"{row['error']}, {row['reason']}" if row["error"] else "nothing is measured"
 
 
 def _words(found: Points, figures: Figures, point: int) -> str:

@@ -8,7 +8,8 @@ const CLOSED = "this page can't save: open the address that tpucc watch printed 
 const source = editor($("source"), languages.model(JSON.parse($("words").textContent)), "source of the model", edited, save);
 const report = $("report");
 
-/** The file as it was when it was last read or written here, and as it is if the visitor has to choose: without a text it has been deleted. */
+/** The file as it was when it was last read or written here, and as it is if the visitor has to choose: without a text it has been deleted, or
+ * can't be read, and then it has the words why. */
 let kept = { text: "", tag: "" };
 let other = null;
 let saves = true;
@@ -24,9 +25,11 @@ const say = (words) => ($("status").textContent = words);
 function edited() {
   $("save").disabled = !unsaved();
   const gone = other?.text === null;
+  const why = other?.why ?? "The file has been deleted.";
   $("conflict").hidden = other === null;
-  $("differs").textContent = gone ? "The file has been deleted. What stands here is in no file." : "The file has other text now. What you have written here is not saved.";
+  $("differs").textContent = gone ? `${why} What stands here is in no file.` : "The file has other text now. What you have written here is not saved.";
   $("take").hidden = gone;
+  $("over").hidden = other?.why !== undefined;
   $("over").textContent = gone ? "Save mine" : "Save mine over it";
   if (!saves) return say(CLOSED);
   return say(unsaved() ? "not saved: Ctrl-S writes the file" : "");
@@ -45,7 +48,11 @@ async function follow() {
     other = { text: null, tag: answer.headers.get("ETag") };
     return edited();
   }
-  if (!answer.ok) return say(await answer.text());
+  if (!answer.ok) {
+    const words = (await answer.text()).trim();
+    other = { text: null, tag: kept.tag, why: `${words[0].toUpperCase()}${words.slice(1)}.` };
+    return edited();
+  }
   const found = await contents(answer);
   other = found.tag === kept.tag || found.text === source.text() || !unsaved() ? null : found;
   if (other === null && found.tag !== kept.tag) take(found);
