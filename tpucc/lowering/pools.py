@@ -48,8 +48,7 @@ class TilePool:
         mxu, first = self._target.mxu, len(self._tiles) + self.written
         shape = matrices, -(-depth // mxu), -(-width // mxu)
         if first + prod(shape) > self._capacity:
-            why = f"{node.name} needs more than the {self._capacity:,} tiles that it has room for"
-            raise weights_do_not_fit(self._target, why, node.origin)
+            raise self._full(node)
         self.written += prod(shape)
         return first + np.arange(prod(shape)).reshape(shape)
 
@@ -66,12 +65,15 @@ class TilePool:
         index = self._index.setdefault(blake2b(tile.data, digest_size=16).digest(), len(self._tiles))
         if index == len(self._tiles):
             if index >= self._capacity:
-                why = f"{node.name} needs more than the {self._capacity:,} tiles that it has room for"
-                raise weights_do_not_fit(self._target, why, node.origin)
+                raise self._full(node)
             self._tiles.append(tile)
             if not tile.any():
                 self._zero = index
         return index
+
+    def _full(self, node: Node) -> LimitError:
+        why = f"{node.name} needs more tiles than the {self._capacity:,} that it has room for"
+        return weights_do_not_fit(self._target, why, node.origin)
 
 
 class BlockPool:
