@@ -178,13 +178,20 @@ const words = (() => {
   function costOf(chosen) {
     const lit = links.resolve(chosen);
     const [first, ...others] = isHosts(chosen) ? [...lit.layers].sort((a, b) => a - b) : costed(chosen, lit);
-    if (first === undefined) return [];
+    if (first === undefined) return hostCost(links.hostPart(chosen));
     if (isHosts(chosen)) return [`It is the host's, for ${others.length ? "layers" : "layer"} ${[first, ...others].map((id) => layers[id].name).join(", ")}.`];
     if (!others.length) return [`Layer ${layers[first].name}. ${ofLayer(first)[0]}`];
     const sum = [first, ...others].reduce((whole, id) => whole + layers[id].cycles, 0);
     const count = number(others.length + 1);
     const whose = model.box_layers[chosen.diagram] ? `Its ${count} layers` : `The ${count} layers that come from it, alone or with others,`;
     return [`${whose} take ${cycles(sum)}, ${share(sum)} of all.`];
+  }
+
+  /** What the host's part of a box costs, of which no layer is: these instructions, each of which has the host's lane for a time. */
+  function hostCost(own) {
+    if (!own.length) return [];
+    const sum = own.reduce((whole, id) => whole + code.end[id] - code.start[id], 0);
+    return [`It is the host's: ${counted(own.length, "instruction")}, for which its lane is busy for ${cycles(sum)}.`];
   }
 
   /** What a box says of itself, or what it stands for. */
