@@ -94,7 +94,7 @@ const model = (() => {
     const parts = forms.map((text) => text.split("#"));
     const starts = new Float64Array(of.length + 1);
     of.forEach((number, index) => (starts[index + 1] = starts[index] + parts[number].length - 1));
-    return (index) => parts[of[index]].map((part, place) => (place ? values[starts[index] + place - 1].toLocaleString("en-GB") : "") + part).join("");
+    return (index) => parts[of[index]].map((part, place) => (place ? dom.number(values[starts[index] + place - 1]) : "") + part).join("");
   }
 
   /** For each picture, and each of its boxes, what `read` makes of its entry. */

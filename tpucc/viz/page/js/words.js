@@ -2,7 +2,7 @@
 const words = (() => {
   const { code, layers, buffers, fetches, fetchOf, machine } = model;
 
-  const number = (value) => Math.round(value).toLocaleString("en-GB");
+  const { number } = dom;
   const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
   /** With so many decimals; of two that are equally near the even one, as `tpucc.diagnostics.percent` writes it. */
   function rounded(value, decimals) {
@@ -21,7 +21,8 @@ const words = (() => {
 
   const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
   const unitOf = (seconds) => UNITS.find(([, factor]) => seconds * factor >= 1) ?? UNITS.at(-1);
-  const decimal = (value, maximumFractionDigits) => value.toLocaleString("en-GB", { maximumFractionDigits });
+  const FORMATS = Array.from({ length: 13 }, (_, most) => new Intl.NumberFormat("en-GB", { maximumFractionDigits: most }));
+  const decimal = (value, most) => FORMATS[most].format(value);
 
   /** A time at the target's clock: three significant digits in the unit that suits it, as `tpucc.sim.durations` writes it. */
   function time(cycles) {
