@@ -183,8 +183,8 @@ class Executable:
     @property
     def program(self) -> Shown:
         """The machine program."""
-        program = self.runtime.program
-        return self._shown(program, "machine program", lambda data: disassemble(program, data), lambda: pictures.program_svg(program))
+        runtime, program = self.runtime, self.runtime.program
+        return self._shown(program, "machine program", lambda data: disassemble(program, data), lambda: pictures.program_svg(runtime))
 
     @property
     def timeline(self) -> Shown:

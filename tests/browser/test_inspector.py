@@ -263,3 +263,40 @@ def test_a_box_of_the_host_has_no_cycles_of_the_device(open_page: OpenPage, tmp_
         sentences = told(page, f"view=layers&box=layers.{box}")
         assert not any("It takes" in sentence or "array active" in sentence for sentence in sentences)
     assert any(told(page, f"view=layers&box=layers.{box}")[2] == "It is the host's, for layer conv1." for box in model["hosts"])
+
+
+STEPPED = """param batch = 40
+weights random(seed=1)
+
+def block(x, name):
+    weight w: f32[32, 32] = "{name}.w"
+    return softmax(relu(x @ w))
+
+model steps(x: f32[batch, 32] in [-1.0, 1.0]) -> f32[batch, 32]:
+    x = block(x, "a")
+    x = block(x, "b")
+    weight w: f32[32, 32] = "c.w"
+    return x @ w
+"""
+
+
+def test_a_box_of_the_host_in_the_dataflow_has_its_instructions_and_its_line(open_page: OpenPage, tmp_path: Path) -> None:
+    """The host's steps, and the transfers: what the panel lists and counts of them is what the program has."""
+    page = open_page(report_of_text(STEPPED, tmp_path / "stepped", "stepped.tpu"))
+    runtime = tpucc.compile_source(STEPPED).runtime
+    records, times = runtime.program.instructions, runtime.timeline
+    boxes = page.locator("#view-program .box").evaluate_all("(boxes) => boxes.map((box) => [box.id, box.textContent])")
+    hosts = [(name, text) for name, text in boxes if "host" in text]
+    assert sum("host step" in text for _, text in hosts) == 2
+    for name, text in hosts:
+        sentences = told(page, f"view=program&box=program.{name.split('-b')[1]}")
+        (own,) = {int(number.replace(",", "")) for number in re.findall(rf"instruction {NUMBER}", text)}
+        lit = page.evaluate("window.tpucc.lit()")
+        assert (lit["instructions"], lit["layers"]) == ([own], [])
+        length = int(times.end[own] - times.start[own])
+        assert f"It is the host's: 1 instruction, for which its lane is busy for {length:,} cycles" in " ".join(sentences)
+        if records["opcode"][own] == Opcode.INTERRUPT_HOST:
+            assert "softmax" in text
+            assert 6 in lit["lines"], "the line of the softmax"
+        assert lit["lines"]
+        assert page.locator(f"#{name}.lit").count() == 1

@@ -282,6 +282,31 @@ def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenP
         )
 
 
+COVERED = """() => {
+  const box = (node) => { const range = document.createRange(); range.selectNodeContents(node); return range.getBoundingClientRect(); };
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const tokens = [...document.querySelectorAll(".token")].map((token) => [token.textContent, token.getBoundingClientRect()]);
+  const titles = [...document.querySelectorAll(".part h3")].map((title) => [title.textContent, box(title)]);
+  const others = (at) => [...titles, ...tokens.slice(at + 1)];
+  return tokens.flatMap(([text, token], at) => others(at).filter(([, other]) => meet(token, other)).map(([other]) => [text, other]));
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
+    """At forty events of the program: transfers, products, and the pools, whose rows go down and up beside each other."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    page.set_viewport_size({"width": width, "height": height})
+    slider = page.locator(".steps input")
+    last, moved = int(slider.get_attribute("max") or 0), 0
+    for event in range(1, last, last // 40):
+        slider.evaluate("(slider, event) => { slider.value = event; slider.dispatchEvent(new Event('input')); }", event)
+        settle(page)
+        moved += page.locator(".token").count()
+        assert page.evaluate(COVERED) == [], event
+    assert moved > 40
+
+
 def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
     settle(page)

@@ -164,6 +164,29 @@ def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(
     assert page.locator("#peak .term", has_text="colours").count() == 1, "what the colours of buffers mean is explained"
 
 
+@pytest.mark.parametrize(("wide", "high"), [(390, 164), (1122, 60)])
+def test_a_small_map_of_the_buffer_has_the_names_of_its_lines_above_it(wide: int, high: int, open_page: OpenPage) -> None:
+    """Few pixels wide or high, it draws the lines without names, which would cover buffers; the words above show how each is drawn."""
+    canvas = f"<canvas id='buffer' style='display: block; width: {wide}px; height: {high}px'></canvas>"
+    page = with_scripts(
+        open_page,
+        *("words", "tips", "axis", "buffer"),
+        body=f"{canvas}<p id='rows'></p><p id='peak'></p>",
+        stubs=VIEW,
+        buffers=[],
+        machine={"peak_rows": 10, "lower_bound_rows": 4, "buffer_rows": 96},
+    )
+    page.evaluate(DRAWN)
+    page.evaluate("buffer.start(); buffer.paint()")
+    drawn = page.evaluate("window.drawn")
+    assert drawn.count("line") >= 2
+    assert not any("peak" in text or "bound" in text for text in drawn)
+    words = (
+        "[...document.querySelectorAll('#peak .limit')].map((line) => [line.className, line.nextSibling.textContent.trim().slice(0, 11)])"
+    )
+    assert page.evaluate(words) == [["limit", "peak 10 row"], ["limit dashed", "lower bound"]]
+
+
 FILLS = MODEL["layers"][0]["fills"]
 
 

@@ -21,7 +21,8 @@ ALONE = "<!doctype html><title>t</title>"
 
 def said(open_page: OpenPage, expression: str, cycles: list[float]) -> list[str]:
     """What `words` makes of cycles at `CLOCK`."""
-    source = resources.files("tpucc.viz.page").joinpath("js", "words.js").read_text("utf-8")
+    folder = resources.files("tpucc.viz.page").joinpath("js")
+    source = "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("dom", "words"))
     script = f"(cycles) => {{ const model = {{ machine: {{ clock_hz: {CLOCK} }} }};\n{source}\nreturn {expression}; }}"
     found: list[str] = open_page(ALONE).evaluate(script, cycles)
     return found

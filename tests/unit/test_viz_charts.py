@@ -404,6 +404,20 @@ def test_names_of_limits_stand_where_no_buffer_is() -> None:
     assert all(box[1] > right for box in names)
 
 
+def test_a_narrow_map_names_its_limits_above_it() -> None:
+    """It has a fifth more room for buffers, whose names the limits' names don't meet."""
+    program = chain_program("iris", 150, [4, 256, 3])
+    times = steady_times(program)
+    for bound, names in ((225, ["peak 450 rows", "lower bound 225 rows"]), (450, ["peak = lower bound 450 rows"]), (0, ["peak 450 rows"])):
+        svg = memory_svg(replace(program, lower_bound_rows=bound), times.starts, times.ends, times.cycles, wide=NARROW)
+        assert_readable(svg)
+        map_begins = min(float(e.get("y1", "")) for e in ET.fromstring(svg).iter(f"{SVG}line") if e.get("class") == "l-grid")
+        boxes = [box for box in text_boxes(svg) if "peak" in box[0] or "bound" in box[0]]
+        assert [box[0] for box in boxes] == names
+        assert all(box[4] < map_begins for box in boxes)
+        assert len([e for e in ET.fromstring(svg).iter(f"{SVG}line") if "alarm" in e.get("class", "")]) == 2 * len(names)
+
+
 def test_each_point_of_a_crowded_roofline_has_its_name() -> None:
     """Points of one intensity, a few pixels from each other; the model's star among them."""
     target = load_target("tpu_v1")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.machine import Writer
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
@@ -19,6 +21,7 @@ from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.viz.diagrams import dataflow
 from tpucc.viz.diagrams.dataflow import program_diagram
+from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.diagrams.operators import attribute_label, constant_label, edge_label
 from tpucc.viz.palette import Kind
 
@@ -232,3 +235,67 @@ def test_a_constant_is_its_key_or_its_name_and_a_number_itself() -> None:
 def test_a_value_without_a_zero_point_is_a_product() -> None:
     labels = [edge_label(TensorType("i8", (2,), None, Quantisation(0.5, zero)))[1] for zero in (0, 3, -3)]
     assert labels == ["0.5 · q", "0.5 · (q - 3)", "0.5 · (q + 3)"]
+
+
+STEPPED = """weights random(seed=1)
+
+model steps(x: f32[8, 16] in [-1.0, 1.0]) -> f32[8, 3]:
+    weight w: f32[16, 32]
+    weight v: f32[32, 32]
+    weight u: f32[32, 3]
+    h = relu(x @ w)
+    s = softmax(h)
+    g = relu(s @ v)
+    t = softmax(g)
+    return t @ u
+"""
+
+
+def drawn(host_is_known: bool = True) -> tuple[Program, list[Box], dict[tuple[str, str], tuple[str, ...]]]:
+    """The boxes and the arrows of a program whose host computes a `softmax` twice between its products."""
+    runtime = tpucc.compile_source(STEPPED).runtime
+    found = program_diagram(runtime.program, host=runtime.host.all if host_is_known else ())
+    boxes = list(found.boxes)
+    return runtime.program, boxes, {(boxes[edge.tail].title, boxes[edge.head].title): edge.label for edge in found.edges}
+
+
+@pytest.mark.usefixtures("coarse")
+def test_host_steps_stand_between_the_layers_that_they_read_and_feed() -> None:
+    program, boxes, edges = drawn()
+    assert [box.title for box in boxes] == ["host input", "h", "host step 0", "g", "host step 1", program.layers[-1].name, "host output"]
+    assert edges == {(one.title, other.title): ("8 rows",) for one, other in itertools.pairwise(boxes)}
+    assert [box.details for box in boxes if "step" in box.title] == [("softmax", "768 values"), ("softmax", "768 values")]
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_box_of_the_host_has_its_own_instructions_and_lines() -> None:
+    program, boxes, _ = drawn()
+    names = [[Opcode(int(program.instructions["opcode"][at])).mnemonic for at in box.instructions] for box in boxes]
+    step = ["write_host_memory", "interrupt_host", "read_host_memory"]
+    assert names == [["read_host_memory"], [], step, [], step, [], ["write_host_memory"]]
+    assert [box.lines for box in boxes if not box.layers] == [(3,), (8,), (10,), (11,)]
+    assert not any(box.layers for box in boxes if box.instructions)
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_host_step_of_which_only_the_ports_are_known_names_what_it_makes() -> None:
+    _, boxes, edges = drawn(host_is_known=False)
+    assert len(edges) == 6
+    assert [box.details[0] for box in boxes if "step" in box.title] == ["makes s.i8", "makes t.i8"]
+    assert not any(box.lines for box in boxes if box.instructions)
+
+
+def test_host_steps_are_boxes_among_the_instructions_of_a_small_program() -> None:
+    program, boxes, edges = drawn()
+    interrupts = np.flatnonzero(program.instructions["opcode"] == Opcode.INTERRUPT_HOST)[:2].tolist()
+    steps = [box for box in boxes if box.title.startswith("host step")]
+    assert [box.instructions for box in steps] == [(at,) for at in interrupts]
+    assert [box.details[-1] for box in steps] == [f"instruction {at}" for at in interrupts]
+    labels = {edge: label for edge, label in edges.items() if edge[1].startswith("host step") or edge[0].startswith("host step")}
+    assert set(labels) == {
+        (tail, head) for step in ("host step 0", "host step 1") for tail, head in (("write host memory", step), (step, "read host memory"))
+    }
+    assert all(label[0].startswith("host ") for label in labels.values())
+    transfers = [box for box in boxes if box.kind is Kind.HOST and box not in steps]
+    assert [box.lines for box in transfers] == [(3,), (7,), (8,), (9,), (10,), (11,)]
+    assert all(len(box.instructions) == 1 for box in transfers)

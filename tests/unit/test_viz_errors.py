@@ -22,6 +22,7 @@ from tpucc.viz.charts import errors as error_picture
 from tpucc.viz.charts import histograms
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histogram_svg, histograms_svg
+from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.palette import INKS
 
 DRAWN = pytest.mark.parametrize("draw", [error_svg, histograms_svg], ids=["error", "histograms"])
@@ -115,10 +116,10 @@ def test_of_many_layers_the_worst_are_drawn() -> None:
     errors = many(100)
     ranked = [error.name for error in sorted(errors, key=lambda error: error.sqnr)]
     names = [text for text in texts(histograms_svg("net", errors)) if text.startswith("layer")]
-    assert names == ranked[:24]
-    assert any("The 24 worst of 100 layers, the worst first." in text for text in texts(histograms_svg("net", errors)))
+    assert names == ranked[: histograms.MOST]
+    assert any("The 18 worst of 100 layers, the worst first." in text for text in texts(histograms_svg("net", errors)))
     names = [text for text in texts(error_svg("net", errors)) if re.fullmatch(r"layer\d+", text)]
-    assert sorted(names) == sorted(ranked[:60])
+    assert sorted(names) == sorted(ranked[: error_picture.MOST])
     assert names == [error.name for error in errors if error.name in names]
 
 
@@ -222,3 +223,9 @@ def test_headlines_name_the_lowest_ratio_of_own_values_and_what_is_left() -> Non
     )
     silent = replace(last, sqnr=-math.inf)
     assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; first has the lowest")
+
+
+def test_pictures_of_many_layers_are_as_high_as_a_diagram_at_most() -> None:
+    errors = many(104)
+    for svg in (error_svg("digits_lstm", errors), histograms_svg("digits_lstm", errors)):
+        assert float(ET.fromstring(svg).get("height", "")) <= LARGEST[1]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.ir.graph import Graph
-from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
@@ -48,8 +47,14 @@ def layers_svg(layers: Graph, title: str = "") -> str:
     return render(layer_diagram(layers, title)).svg
 
 
-def program_svg(program: Program) -> str:
-    return render(program_diagram(program)).svg
+def program_svg(runtime: Runtime) -> str:
+    return render(program_diagram(runtime.program, host=_host_of(runtime))).svg
+
+
+def _host_of(runtime: Runtime) -> Sequence[Graph]:
+    """The graphs of the host's part, in order; none of a program that was typed without them."""
+    program = runtime.program
+    return runtime.host.all if program.prologue or program.epilogue or program.host_steps else ()
 
 
 def timeline_of(runtime: Runtime) -> str:
@@ -91,7 +96,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     wanted: dict[str, Diagram | None] = {
         "graph": None if graph is None else operator_diagram(graph),
         "layers": None if layers is None else layer_diagram(layers, runtime.program.title),
-        "program": program_diagram(runtime.program, cycles),
+        "program": program_diagram(runtime.program, cycles, _host_of(runtime)) if "program" in kinds else None,
     }
     source = runtime.program.source_text
     there = {kind: replace(diagram, source=source) for kind in kinds if (diagram := wanted.get(kind)) is not None}

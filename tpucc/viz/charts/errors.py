@@ -17,7 +17,7 @@ from tpucc.viz.text import SMALL, fitted, number, shown
 LEFT, RIGHT = 236.0, 280.0
 """Room for the names, and for the numbers behind the bars."""
 ROW, BAR = 20.0, 11.0
-MOST = 60
+MOST = 54
 """Layers that the picture has room for."""
 NAME = 24
 """Characters of a name in a headline."""

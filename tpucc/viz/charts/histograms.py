@@ -19,7 +19,7 @@ MARGIN = 8.0
 CELL = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS
 BARS, TOP, BELOW = 84.0, 24.0, 56.0
 """The heights of the bars, of what stands above them, and of what stands below."""
-MOST = 24
+MOST = 18
 """Layers that the picture has room for."""
 KEY = "histograms"
 READING = (

@@ -8,7 +8,7 @@ from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
-from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis, row_axis
+from tpucc.viz.charts.chart import WIDTH, Legend, Scale, cycle_axis, row_axis
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.rect import Rect
@@ -17,6 +17,8 @@ from tpucc.viz.text import SMALL, fitted, shown, size, text_width
 
 LEFT, RIGHT = 92.0, 108.0
 """Room for the axis, and for the names of the peak and the bound."""
+NARROW = 560.0
+"""A picture narrower than this names the peak and the bound above the map, which has their room."""
 LOW, HIGH, NAMED_ROW = 300.0, 760.0, 17.0
 """The least and the greatest height of the map; within them, most rectangles are high enough for a name."""
 DRAWN = 1500
@@ -29,6 +31,7 @@ BUFFER_COLOURS = {
 }
 """What the colours say of a buffer. The activation unit writes the values of layers with products, too."""
 KEY = "memory"
+KEY_LINE, DASHES = 18.0, "6 4"
 
 
 def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0, rows: int = 0, wide: float = WIDTH) -> str:
@@ -41,15 +44,17 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     drawn = _largest(program, starts, ends)
     kinds = in_order(kind_of(program, resident) for resident in drawn)
     head = heading(_title(program), _subtitle(program, len(drawn)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
-    top, height = EDGE + head.height + 26, HIGH if rows else _height(program)
-    across = Scale(0, max(1, cycles, until), LEFT, wide - RIGHT)
+    key = _key(program, EDGE + head.height + 8, wide - EDGE) if wide < NARROW else Legend(NOTHING, 0.0)
+    top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
+    across = Scale(0, max(1, cycles, until), LEFT, wide - (EDGE if wide < NARROW else RIGHT))
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
     rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
     parts = [
         head.markup,
+        key.markup,
         row_axis(up, LEFT, across.end, "rows"),
         rects,
-        _limits(program, up, across.end),
+        _lines(program, up, across.end) if wide < NARROW else _limits(program, up, across.end),
         cycle_axis(across, top + height, program.target.clock_hz),
     ]
     return picture(KEY, _title(program), wide, top + height + 44, *parts)
@@ -125,11 +130,48 @@ def _limits(program: Program, up: Scale, end: float) -> Markup:
         return _limit((*names, f"{peak:,} rows"), end, up(peak), up(peak), None)
     below = min(max(up(bound), up(peak) + 3 * LINE), up.start - 2 * LINE)
     parts = [_limit(("peak", f"{peak:,} rows"), end, up(peak), up(peak), None)]
-    return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), end, up(bound), below, "6 4")])
+    return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), end, up(bound), below, DASHES)])
+
+
+def _lines(program: Program, up: Scale, end: float) -> Markup:
+    """The lines of the peak and of the bound without names."""
+    return joined(_line(LEFT, end, up(rows), dashes) for _, rows, dashes in _named(program))
+
+
+def _key(program: Program, y: float, right: float) -> Legend:
+    """The names of these lines from `y` on, each beside a piece of its line; one below the other where `right` is too near."""
+    parts, left, bottom = [], EDGE, y
+    for words, rows, dashes in _named(program):
+        text = f"{words} {rows:,} rows"
+        width = KEY_LINE + 6 + text_width(text, SMALL, bold=True)
+        if left > EDGE and left + width > right:
+            left, bottom = EDGE, bottom + LINE + 3
+        parts += [
+            _line(left, left + KEY_LINE, bottom, dashes),
+            label(text, left + KEY_LINE + 6, bottom + 4, SMALL, "alarm", font_weight="bold"),
+        ]
+        left += width + 20
+    return Legend(joined(parts), bottom - y + LINE + 3)
+
+
+def _named(program: Program) -> list[tuple[str, int, str | None]]:
+    """The lines of a map: their names, their rows, and their dashes. The bound is one of them where it is known and below the peak."""
+    peak, bound = program.peak_rows, program.lower_bound_rows
+    if peak == bound or not bound:
+        return [("peak = lower bound" if bound else "peak", peak, None)]
+    return [("peak", peak, None), ("lower bound", bound, DASHES)]
+
+
+def _line(left: float, right: float, y: float, dashes: str | None) -> Markup:
+    return tag("line", attributes=ink_line("alarm"), x1=left, y1=y, x2=right, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
 
 
 def _limit(words: Sequence[str], end: float, y: float, top: float, dashes: str | None) -> Markup:
     """A line at `y` up to `end`; its name in lines of which the first stands at the height of `top`."""
-    stroke = tag("line", attributes=ink_line("alarm"), x1=LEFT, y1=y, x2=end + 4, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
     lines = enumerate(words)
-    return joined([stroke, *(label(text, end + 9, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines)])
+    return joined(
+        [
+            _line(LEFT, end + 4, y, dashes),
+            *(label(text, end + 9, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines),
+        ]
+    )

@@ -171,7 +171,8 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
         common = _common(diagram, members)
         details = (" · ".join([*([common] if common else []), *([] if call.whole else [f"of {name}"]), line]), _summary(titles))
     layers = tuple(dict.fromkeys(layer for box in boxes for layer in box.layers))
-    return Box(head, kind, details, cluster, origins=origins, stands_for=len(boxes), layers=layers)
+    instructions = tuple(sorted({index for box in boxes for index in box.instructions}))
+    return Box(head, kind, details, cluster, origins=origins, stands_for=len(boxes), layers=layers, instructions=instructions)
 
 
 def _common(diagram: Diagram, members: Sequence[int]) -> str:

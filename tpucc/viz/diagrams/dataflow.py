@@ -1,4 +1,4 @@
-"""A machine program's dataflow as a diagram: from the host's rows through multiplies and activations back to the host.
+"""A machine program's dataflow as a diagram: from the host's rows through multiplies, activations and host steps back to the host.
 
 A small program is drawn instruction by instruction, a larger one with a box for each layer. Both come from the same walk over the
 instructions: for every row of every memory it knows who wrote it last.
@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, percent
+from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
 from tpucc.isa.instructions import SPECS, Function, Opcode
-from tpucc.isa.program import Port, Program
+from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.hostwork import HostWork, host_work, port_rows, step_rows
 from tpucc.viz.palette import Kind
 
 SMALL_PROGRAM = 48
@@ -73,26 +75,31 @@ class Flow:
         return last
 
 
-def program_diagram(program: Program, layer_cycles: Sequence[int] = ()) -> Diagram:
-    """The dataflow of a program. `layer_cycles`, one number a layer, adds to each layer's box its share of the time."""
+def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Sequence[Graph] = ()) -> Diagram:
+    """The dataflow of a program. `layer_cycles`, one number a layer, adds to each layer's box its share of the time. `host` are the graphs
+    of the prologue, the host steps and the epilogue, which say where the host's boxes come from."""
     touched = effects(program.instructions)
-    moving = np.flatnonzero(touched.rows > 0)
+    steps = touched.interrupts & (program.instructions["index"] < len(program.host_steps))
+    moving = np.flatnonzero((touched.rows > 0) | steps)
+    work = host_work(program, touched, host)
     small = len(moving) <= SMALL_PROGRAM
-    boxes, edges = _instructions(program, touched, moving) if small else _layers(program, touched, moving, layer_cycles)
+    boxes, edges = _instructions(program, touched, moving, work) if small else _layers(program, touched, moving, layer_cycles, work)
     count = len(program.instructions)
     sizes = counted(count, "instruction"), counted(program.tile_count, "weight tile"), counted(len(program.layers), "layer")
-    title = f"{program.title}: {', '.join(sizes)}"
+    hosts = [counted(len(program.host_steps), "host step")] if program.host_steps else []
+    title = f"{program.title}: {', '.join([*sizes, *hosts])}"
     clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)
     noun, subtitle, frames = ("instruction", FINE, clusters) if small else ("layer", COARSE, ())
-    return Diagram("program", noun, title, subtitle, tuple(boxes), tuple(edges), frames)
+    return Diagram("program", noun, title, subtitle + (STEPS if hosts else ""), tuple(boxes), tuple(edges), frames)
 
 
 FINE = "Instructions in the order of the data; an arrow names the memory rows that one writes and another reads."
 COARSE = "One box a layer; the arrows are rows of the unified buffer that one layer writes and another reads."
+STEPS = " A host step reads and fills rows of host memory."
 
 
-def _accesses(touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:
-    """For each instruction in order what it reads, then what it writes."""
+def _accesses(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:
+    """For each instruction in order what it reads, then what it writes; a host step reads and fills host memory."""
     columns = [touched.acc_start, touched.acc_end, touched.host_start, touched.host_end]
     rows = np.stack([column[moving] for column in columns], axis=1).tolist()
     flags = np.stack([touched.acc_reads, touched.acc_writes, touched.host_reads, touched.host_writes], axis=1)[moving].tolist()
@@ -105,7 +112,16 @@ def _accesses(touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Acces
         found += [Access("host", host, host_end, False)] if host_in else []
         found += [Access("acc", acc, acc_end, True)] if acc_out else []
         found += [Access("host", host, host_end, True)] if host_out else []
+        found += _host_step(program, index) if touched.interrupts[index] else []
         yield index, [access for access in (*found, target) if access.end > access.start]
+
+
+def _host_step(program: Program, index: int) -> list[Access]:
+    """What the host step of an interrupt reads and fills."""
+    reads, writes = step_rows(program, int(program.instructions["index"][index]))
+    parts = [(rows, written) for found, written in ((reads, False), (writes, True)) for rows in found]
+    runs = [(run, written) for rows, written in parts for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(run)]
+    return [Access("host", int(run[0]), int(run[-1]) + 1, written) for run, written in runs]
 
 
 def _walked(walks: Walks, moving: Int64, written: bool) -> Iterator[Access]:
@@ -114,14 +130,19 @@ def _walked(walks: Walks, moving: Int64, written: bool) -> Iterator[Access]:
         yield Access("ub", low, high, written, walks.steps(index) if high > low and not dense else ())
 
 
-def _instructions(program: Program, touched: Effects, moving: Int64) -> tuple[list[Box], list[Edge]]:
+def _instructions(program: Program, touched: Effects, moving: Int64, work: HostWork) -> tuple[list[Box], list[Edge]]:
     flow = Flow()
     place = {index: number for number, index in enumerate(moving.tolist())}
     tiles = resolve(program.instructions, touched).tile
-    for index, accesses in _accesses(touched, moving):
+    for index, accesses in _accesses(program, touched, moving):
         for access in (*accesses, *_written_tile(program, touched, tiles, index)):
             (flow.write if access.written else flow.read)(place[index], access.memory, access.rows)
-    boxes = [_instruction_box(program, touched, index) for index in moving.tolist()]
+    ports = {index: port for port, own in work.transfers.items() for index in own}
+    hosts = touched.host_reads | touched.host_writes | touched.interrupts
+    boxes = [
+        _host_box(program, touched, index, work, ports.get(index)) if hosts[index] else _instruction_box(program, touched, index)
+        for index in moving.tolist()
+    ]
     edges = [Edge(*ends, _rows_label(rows), rows[0][0] != "acc") for ends, rows in flow.edges.items()]
     for index, small in _parameters(program, touched, moving):
         edges.append(Edge(len(boxes), place[index]))
@@ -147,23 +168,33 @@ def _rows_label(passed: Sequence[tuple[str, Int64]]) -> tuple[str, ...]:
 
 
 def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
-    opcode = Opcode(int(program.instructions["opcode"][index]))
-    rows = counted(int(touched.rows[index]), "row")
+    """The box of an instruction of the device; it stands for the whole layer, as all of the layer's boxes do."""
+    details = [counted(int(touched.rows[index]), "row"), f"instruction {index}"]
     layer = int(program.layer_of[index])
     own = program.layers[layer : layer + 1]
     origins, layers = tuple(info.origin for info in own), tuple(info.name for info in own)
-    kind, details = Kind.VECTOR, [rows, f"instruction {index}"]
-    if touched.host_reads[index] or touched.host_writes[index]:
-        kind = Kind.HOST
-        details.insert(0, _buffers(program, int(touched.host_start[index]), int(touched.host_end[index])))
-    elif touched.multiplies[index]:
+    kind, title = Kind.VECTOR, _mnemonic(program, index)
+    if touched.multiplies[index]:
         kind = Kind.MATRIX
         details[0] += ", accumulate" if touched.acc_reads[index] else ""
-    title = opcode.mnemonic.replace("_", " ")
-    if SPECS[opcode].functions:
+    if SPECS[Opcode(int(program.instructions["opcode"][index]))].functions:
         title += f" {Function(int(program.instructions['function'][index])).name.lower()}"
-    cluster = layer if kind is not Kind.HOST and own else -1
-    return Box(title, kind, tuple(details), cluster, origins=origins, signature=title, layers=layers)
+    return Box(title, kind, tuple(details), layer if own else -1, origins=origins, signature=title, layers=layers)
+
+
+def _host_box(program: Program, touched: Effects, index: int, work: HostWork, port: tuple[str, str] | None) -> Box:
+    """The box of one instruction of the host. A transfer of `port`, by its kind and name, comes from where the port comes from."""
+    if touched.interrupts[index]:
+        return work.step_box(int(program.instructions["index"][index]), [index])
+    layer = int(program.layer_of[index])
+    origins = (work.origins(*port) if port else ()) or tuple(info.origin for info in program.layers[layer : layer + 1])
+    moved = _buffers(program, int(touched.host_start[index]), int(touched.host_end[index]))
+    details, title = (moved, counted(int(touched.rows[index]), "row"), f"instruction {index}"), _mnemonic(program, index)
+    return Box(title, Kind.HOST, details, origins=origins, signature=title, instructions=(index,))
+
+
+def _mnemonic(program: Program, index: int) -> str:
+    return Opcode(int(program.instructions["opcode"][index])).mnemonic.replace("_", " ")
 
 
 def _buffers(program: Program, start: int, end: int) -> str:
@@ -189,45 +220,47 @@ def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[t
             yield index, f"parameters {current}"
 
 
-def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int]) -> tuple[list[Box], list[Edge]]:
-    """Boxes for the layers, then for the ports: inputs before all layers, outputs after them."""
+def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostWork) -> tuple[list[Box], list[Edge]]:
+    """Boxes for the layers, then for the host: its inputs before all layers, its steps where they interrupt, its outputs after all."""
     count = len(program.layers)
     instructions = np.bincount(program.layer_of, minlength=count)
     total = sum(cycles)
     times = [f"{counted(own, 'cycle')}, {percent(own, total)}" if own else "" for own in cycles]
     works = _works(program, touched, moving)
     boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
-    boxes += [_port_box("host input", port) for port in program.inputs] + [_port_box("host output", port) for port in program.outputs]
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
-    ends = [-1] * len(program.inputs) + [len(touched)] * len(program.outputs)
-    passed = _rows_between_layers(program, touched, moving)
+    boxes += [work.port_box("input", port) for port in work.inputs]
+    interrupts = moving[touched.interrupts[moving]].tolist()
+    numbers = program.instructions["index"][interrupts].tolist()
+    boxes += [work.step_box(step, work.instructions_of(step, at)) for step, at in zip(numbers, interrupts, strict=True)]
+    boxes += [work.port_box("output", port) for port in work.outputs]
+    ends = [-1] * len(work.inputs) + interrupts + [len(touched)] * len(work.outputs)
+    passed = _rows_between_layers(program, touched, moving, work)
     edges = [Edge(*pair, (counted(rows, "row"),), True) for pair, rows in passed.items()]
     return _in_order(boxes, edges, [*starts.tolist(), *ends])
 
 
-def _port_box(title: str, port: Port) -> Box:
-    return Box(title, Kind.HOST, (port.name, f"{port.format.name}[{', '.join(map(str, port.shape))}]"), signature=title)
-
-
-def _rows_between_layers(program: Program, touched: Effects, moving: Int64) -> dict[tuple[int, int], int]:
+def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work: HostWork) -> dict[tuple[int, int], int]:
     """For each two boxes how many rows one reads of what the other wrote: a row once, and again each time that it is written anew.
 
-    Rows pass between turns: instructions of one layer in a row. Constants (rows of zero points, for borders) belong to no layer, although
-    one brings them for all.
+    Rows pass between turns: instructions of one layer in a row, or a host step. Constants (rows of zero points, for borders) belong to no
+    layer, although one brings them for all.
     """
     flow, turns = Flow(), list[int]()
-    count, inputs = len(program.layers), len(program.inputs)
-    for number, port in enumerate(program.inputs):
+    count, inputs = len(program.layers), len(work.inputs)
+    hosts = count + inputs
+    for number, port in enumerate(work.inputs):
         turns.append(count + number)
-        for rows in _port_rows(program, port):
-            flow.write(number, "host", rows)
+        flow.write(number, "host", port_rows(program, port))
     layers = program.layer_of.tolist()
     seen: set[Access] = set()
     constant = _constant_rows(program)
-    for index, accesses in _accesses(touched, moving):
+    for index, accesses in _accesses(program, touched, moving):
         brought = any(access.memory == "host" and not access.written and constant[access.start] for access in accesses)
         layer = -1 if brought else layers[index]
+        if touched.interrupts[index]:
+            layer, hosts = hosts, hosts + 1
         if len(turns) == inputs or layer != turns[-1]:
             seen.clear()
             turns.append(layer)
@@ -235,16 +268,10 @@ def _rows_between_layers(program: Program, touched: Effects, moving: Int64) -> d
             if access not in seen and access.memory != "acc":
                 seen.add(access)
                 (flow.write if access.written else flow.read)(len(turns) - 1, access.memory, access.rows)
-    for number, port in enumerate(program.outputs):
-        turns.append(count + inputs + number)
-        for rows in _port_rows(program, port):
-            flow.read(len(turns) - 1, "host", rows)
+    for number, port in enumerate(work.outputs):
+        turns.append(hosts + number)
+        flow.read(len(turns) - 1, "host", port_rows(program, port))
     return _counted(flow, turns)
-
-
-def _port_rows(program: Program, port: Port) -> Iterator[Int64]:
-    for buffer in map(program.host.__getitem__, port.blocks):
-        yield np.arange(buffer.start, buffer.start + buffer.rows, dtype=np.int64)
 
 
 def _counted(flow: Flow, turns: Sequence[int]) -> dict[tuple[int, int], int]:
@@ -270,7 +297,7 @@ def _constant_rows(program: Program) -> npt.NDArray[np.bool_]:
 
 def _works(program: Program, touched: Effects, moving: Int64) -> list[str]:
     """For each layer what it computes, equal for layers that compute alike: each instruction's opcode and function, with the rows."""
-    own = moving[~(touched.host_reads | touched.host_writes)[moving]]
+    own = moving[~(touched.host_reads | touched.host_writes | touched.interrupts)[moving]]
     records = program.instructions[own]
     keys = np.stack([program.layer_of[own], records["opcode"], records["function"]], axis=1)
     kinds, which = np.unique(keys, axis=0, return_inverse=True)

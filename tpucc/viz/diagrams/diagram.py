@@ -25,7 +25,8 @@ class Box:
     `beside` is the box (an index) that a small one, for weights, stands beside, or -1. `signature` is equal for boxes that do the same
     to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture. `name` is what lists
     call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to. `layers` are the
-    names of the program's layers that it stands for, where it stands for whole ones. Names in its texts have at most `letters`.
+    names of the program's layers that it stands for, where it stands for whole ones; `instructions` are those that the host's part of it
+    consists of, in the order of the program. Names in its texts have at most `letters`.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Box:
     name: str = ""
     outside: bool = False
     layers: tuple[str, ...] = ()
+    instructions: tuple[int, ...] = ()
     letters: int = MAX_NAME
 
     @property

@@ -69,6 +69,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "box_layers": _box_layers(given),
+        "box_instructions": _box_instructions(given),
         "beside": {name: [box.beside for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),
@@ -173,6 +174,12 @@ def _box_layers(given: PageInput) -> dict[str, list[list[int]]]:
     number = {layer.name: index for index, layer in enumerate(given.program.layers)}
     pictures = [(name, boxes) for name, boxes in _diagrams(given) if not name.startswith("graph")]
     return {name: [[number[layer] for layer in box.layers if layer in number] for box in boxes] for name, boxes in pictures}
+
+
+def _box_instructions(given: PageInput) -> dict[str, dict[int, str]]:
+    """For each picture, and each of its boxes that the host has a part in, the instructions of that part."""
+    parts = ((name, {at: deltas(box.instructions) for at, box in enumerate(boxes) if box.instructions}) for name, boxes in _diagrams(given))
+    return {name: own for name, own in parts if own}
 
 
 def _inside(opening: Opening) -> dict[str, Any]:

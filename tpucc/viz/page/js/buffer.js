@@ -1,6 +1,7 @@
 /** The unified buffer: who has which rows when, over the timeline's time, and over as many of its rows as are shown. */
 const buffer = (() => {
   const [TOP, FOOT, FADED, STEP, FEWEST] = [8, 6, 0.25, 1.3, 4];
+  const ROOMY = { wide: 480, high: 72 }; // from this size on, the lines' names cover little of the map
   const canvas = document.getElementById("buffer");
   const { buffers, machine } = model;
   const highest = Math.max(1, machine.peak_rows, machine.lower_bound_rows);
@@ -40,7 +41,8 @@ const buffer = (() => {
     context.rect(axis.LEFT, TOP - 2, width - axis.LEFT - axis.RIGHT, inside() + 4);
     context.clip();
     for (const index of seen) block(context, buffers[index], index, x, y);
-    const named = limits(context, width, y);
+    const roomy = width - axis.LEFT - axis.RIGHT >= ROOMY.wide && inside() >= ROOMY.high;
+    const named = limits(context, width, y).filter(() => roomy);
     for (const index of seen) label(context, buffers[index], index, x, y, width);
     for (const [text, at] of named) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, at + 13, "end");
     context.restore();
@@ -131,13 +133,18 @@ const buffer = (() => {
     document.getElementById("rows").textContent = [rows, lines].filter(Boolean).join(" · ");
   }
 
-  /** The peak and the lower bound in words. */
+  /** The line of a limit as the map draws it, beside the limit's name. */
+  const drawnAs = (dashed) => dom.make("span", { class: dashed ? "limit dashed" : "limit", "aria-hidden": "true" });
+
+  /** The peak and the lower bound in words, each with its line: a small map doesn't name them. */
   function title() {
     const { peak_rows: peak, lower_bound_rows: bound, buffer_rows: whole } = machine;
     const meanings = model.terms;
     const number = (rows) => `${words.counted(rows, "row")} (${words.percent(rows, whole)})`;
-    const parts = peak === bound ? ["peak = ", "lower bound", ` ${number(peak)}`] : [`peak ${number(peak)}, `, "lower bound", ` ${number(bound)}`];
-    return [tips.word("unified buffer", meanings["unified buffer"]), ": ", parts[0], tips.word(parts[1], meanings[parts[1]]), parts[2], " · ", tips.word("colours", meanings.colours)];
+    const named = tips.word("lower bound", meanings["lower bound"]);
+    const apart = [drawnAs(false), `peak ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
+    const both = peak === bound ? [drawnAs(false), "peak = ", named, ` ${number(peak)}`] : apart;
+    return [tips.word("unified buffer", meanings["unified buffer"]), ": ", ...both, " · ", tips.word("colours", meanings.colours)];
   }
 
   function under(event) {

@@ -133,7 +133,7 @@ const diagrams = (() => {
     places.set(name, made);
     selection.listen((chosen, lit, from) => {
       made.light(chosen, lit);
-      if (lit && from !== name && selection.held()) reveal(name);
+      if (lit && from !== name && selection.held() && insides.root(views.current()) === name) reveal(name);
     });
   }
 

@@ -74,10 +74,20 @@ const links = (() => {
     return own[id]?.length ? own[id] : (own[beside] ?? []);
   }
 
-  /** What a box of these layers stands for: a loop's turns have one origin, and a layer each. */
-  function ofBox(own, chosen) {
-    const [all, lines] = [related(chosen), linesOf(chosen)];
-    return own.length ? { ...ofLayers(new Set(own)), origins: all, lines } : ofOrigins(all, lines);
+  /** The instructions of the host's part of a box: none of one that has no part of the host's. */
+  const hostPart = ({ id, diagram }) => model.box_instructions[diagram]?.[id] ?? [];
+
+  /** What a box stands for: its layers, each turn of a loop apart, and the host's part in it; without either all that its origins have. */
+  function ofBox(chosen) {
+    const [own, host, from] = [ownLayers(chosen), hostPart(chosen), diagrams[chosen.diagram][chosen.id]];
+    const [all, lines] = [related(from), linesOf(from)];
+    if (!own.length && !host.length) return ofOrigins(all, lines);
+    const found = { ...ofLayers(new Set(own)), origins: all, lines };
+    for (const index of host) {
+      found.instructions[index] = 1;
+      for (const buffer of code.buffersOf(index)) found.buffers.add(buffer);
+    }
+    return found;
   }
 
   /** What comes from the calls of the `def` that a line begins. */
@@ -85,7 +95,7 @@ const links = (() => {
 
   const resolvers = {
     line: ({ id }) => ofOrigins(new Set([...indices(origins, (origin) => origin.lines.includes(id)), ...ofDef(id)]), new Set([id])),
-    box: (chosen) => ofBox(ownLayers(chosen), diagrams[chosen.diagram][chosen.id]),
+    box: ofBox,
     origin: ({ id }) => ofOrigins(related([id]), linesOf([id])),
     layer: ({ id }) => ofLayer(id),
     instruction: ({ id }) => ofInstructions(marks((index) => index === id), code.layer[id]),
@@ -111,8 +121,9 @@ const links = (() => {
   /** Whether there is such a thing on this page. */
   const exists = (selection) => Object.hasOwn(known, selection.kind) && Number.isInteger(selection.id) && known[selection.kind](selection);
 
-  /** Whether a box lights up: with its layers if it has some, else with its origins. */
-  function isLit(box, { layers: lit, origins: from }) {
+  /** Whether a box lights up: with its layers if it has some, else with its origins; and with an instruction of the host's part. */
+  function isLit(box, { layers: lit, origins: from, instructions }) {
+    if (hostPart(box).some((index) => instructions[index])) return true;
     const own = lit.size ? ownLayers(box) : [];
     return own.length ? own.some((layer) => lit.has(layer)) : diagrams[box.diagram][box.id].some((origin) => from.has(origin));
   }
@@ -120,5 +131,5 @@ const links = (() => {
   /** What lights up with a selection: sets of lines, origins, layers, fetches and buffers, and a mark for each instruction. */
   const resolve = (selection) => resolvers[selection.kind](selection);
 
-  return { resolve, exists, isLit };
+  return { resolve, exists, isLit, hostPart };
 })();

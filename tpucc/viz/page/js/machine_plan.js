@@ -7,7 +7,8 @@ const machinePlan = (() => {
   const data = model.machine_view;
   const SUMS = new Set(["accumulators"]);
   const GAP = 2;
-  const [BESIDE, BELOW] = [0.66, 0.86]; // where ways leave boxes: titles are on the left, texts above
+  const BELOW = 0.86; // where ways leave boxes sideways: texts are above
+  const [TITLE, SHORT, FULL, EDGE] = [96, 52, 96, 6]; // pixels: a box's title, on the left; what moves, as a number and in all
   const tokens = [];
   const arrows = new Map();
   const told = new Map();
@@ -19,19 +20,44 @@ const machinePlan = (() => {
     element.replaceChildren(...children());
   }
 
-  /** The way from one part to another as [x, y, x, y]: across the gap between them; both ways side by side. */
+  /** The place across of a way up or down between `left` and `right`, beside the title; `aside` is -1 or 1 where there are both. */
+  function across(left, right, aside) {
+    const from = left + TITLE;
+    const room = Math.max(0, right - from);
+    const first = from + Math.max(room / 4, SHORT / 2);
+    if (!aside) return from + room / 2;
+    return aside < 0 ? first : Math.min(right - EDGE, Math.max(right - room / 4, first + SHORT));
+  }
+
+  const isBeside = (a, b) => a.right <= b.left || b.right <= a.left;
+
+  /** A way between parts that stand beside each other; `aside` is -1, 0 or 1. */
+  function sideways(a, b, frame, aside) {
+    const [top, bottom] = [Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)];
+    const y = top + (bottom - top) * BELOW + aside * 14 - frame.top;
+    const [from, to] = a.right <= b.left ? [a.right, b.left] : [a.left, b.right];
+    return { ends: [from - frame.left, y, to - frame.left, y], said: "brief" };
+  }
+
+  /** A way between parts of which one stands below the other. */
+  function upright(a, b, frame, aside) {
+    const [left, right] = [Math.max(a.left, b.left), Math.min(a.right, b.right)];
+    const x = across(left, right, aside) - frame.left;
+    const [from, to] = a.bottom <= b.top ? [a.bottom, b.top] : [a.top, b.bottom];
+    const narrow = aside ? "short" : "brief";
+    const said = right - left - TITLE >= (aside ? 2 : 1) * FULL ? "text" : narrow;
+    return { ends: [x, from - frame.top, x, to - frame.top], said };
+  }
+
+  /**
+   * The way from one part to another: its ends [x, y, x, y], across the gap between them, and which of the words about what moves have room
+   * there. Both ways are side by side.
+   */
   function way(from, to) {
     const [a, b, frame] = [parts[from], parts[to], plan].map((element) => element.getBoundingClientRect());
     const both = data.paths.flat().some(([other, back]) => other === to && back === from);
-    const aside = both ? (from < to ? 14 : -14) : 0;
-    if (a.right <= b.left || b.right <= a.left) {
-      const [top, bottom] = [Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)];
-      const y = top + (bottom - top) * BELOW + aside - frame.top;
-      return [(a.right <= b.left ? a.right : a.left) - frame.left, y, (a.right <= b.left ? b.left : b.right) - frame.left, y];
-    }
-    const [left, right] = [Math.max(a.left, b.left), Math.min(a.right, b.right)];
-    const x = left + (right - left) * BESIDE + aside * 2 - frame.left;
-    return [x, (a.bottom <= b.top ? a.bottom : a.top) - frame.top, x, (a.bottom <= b.top ? b.top : b.bottom) - frame.top];
+    const first = from < to ? 1 : -1;
+    return (isBeside(a, b) ? sideways : upright)(a, b, frame, both ? first : 0);
   }
 
   /** Draws all ways anew: the parts have other places. */
@@ -39,9 +65,10 @@ const machinePlan = (() => {
     const pairs = new Map([["fifo matrix", ["fifo", "matrix"]], ...data.paths.flat().map((pair) => [pair.join(" "), pair])]);
     ways.replaceChildren(dom.svg("defs", {}, dom.svg("marker", { id: "way-end", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, dom.svg("path", { d: "M0 0 8 4 0 8z" }))));
     for (const [key, [from, to]] of pairs) {
-      const [x1, y1, x2, y2] = way(from, to);
+      const { ends, said } = way(from, to);
+      const [x1, y1, x2, y2] = ends;
       const line = dom.svg("line", { x1, y1, x2, y2, "marker-end": "url(#way-end)" });
-      arrows.set(key, { line, ends: [x1, y1, x2, y2] });
+      arrows.set(key, { line, ends, said });
       ways.append(line);
     }
   }
@@ -142,10 +169,11 @@ const machinePlan = (() => {
     while (tokens.length > found.length) tokens.pop().remove();
     tokens.forEach((token, place) => {
       const here = found[place];
-      const [x1, y1, x2, y2] = arrows.get(`${here.from} ${here.to}`).ends;
+      const { ends, said } = arrows.get(`${here.from} ${here.to}`);
+      const [x1, y1, x2, y2] = ends;
       const along = (a, b) => a + Math.sign(a - b) * GAP + (b - a + Math.sign(b - a) * 2 * GAP) * here.share;
       token.style.transform = `translate(${along(x1, x2)}px, ${along(y1, y2)}px) translate(-50%, -50%)`;
-      const text = y1 === y2 ? here.brief : here.text;
+      const text = here[said];
       if (token.textContent !== text) token.textContent = text;
       token.dataset.unit = here.unit;
       token.dataset.way = `${here.from} ${here.to}`;

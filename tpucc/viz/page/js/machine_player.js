@@ -37,8 +37,13 @@ const machinePlayer = (() => {
     const [from, to] = axis.window();
     const line = shown.cursor;
     line.hidden = views.current() !== "machine" || time < from || time > to;
-    line.style.top = `${shown.timeline.parentElement.offsetTop}px`;
     line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
+  }
+
+  /** The line begins where the lanes do: measured when something gets another size, as asking in each frame lays the page out once more. */
+  function follows(line, lanes) {
+    const sized = new ResizeObserver(() => (line.style.top = `${lanes.offsetTop}px`));
+    for (const one of [line.parentElement, lanes]) sized.observe(one);
   }
 
   /** Tells about the instruction that has the focus. */
@@ -177,7 +182,8 @@ const machinePlayer = (() => {
       clock,
     );
     const line = document.getElementById("time").appendChild(dom.make("div", { class: "cursor", "aria-hidden": "true", hidden: "" }));
-    return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursor: line, timeline: document.getElementById("timeline") };
+    follows(line, document.getElementById("units"));
+    return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursor: line };
   }
 
   /** Where what is held elsewhere begins is where the machine goes. */

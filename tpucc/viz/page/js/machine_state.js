@@ -182,7 +182,7 @@ const machineState = (() => {
     return shown;
   }
 
-  /** What moves at a time: {unit, from, to, share of the way, text, brief}. */
+  /** What moves at a time: {unit, from, to, share of the way, text, brief, short}, the last three for places of different widths. */
   function moving(state) {
     const found = [];
     for (const [unit, { does, item, start, end }] of Object.entries(state.units)) {
@@ -198,13 +198,13 @@ const machineState = (() => {
   function label(unit, item, from, share, coming) {
     if (unit === SHIFT || unit === FETCH) {
       const tile = `tile ${words.number(tiles[unit === SHIFT ? item : coming])}`;
-      return { text: tile, brief: tile };
+      return { text: tile, brief: tile, short: tile };
     }
     const row = Math.min(rows[item] - 1, Math.floor(share * rows[item]));
     const step = steps.get(item);
     const values = (step?.reads.find(({ box }) => box === from) ?? step?.writes[0])?.rows[row]?.values;
     const brief = `row ${words.number(row)}`;
-    return { brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(rows[item])}` };
+    return { short: words.number(row), brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(rows[item])}` };
   }
 
   return { at, moving, waited, until, order, starts, events, tiles, corners, stretches, MATRIX };

@@ -94,8 +94,11 @@ const model = (() => {
     const parts = forms.map((text) => text.split("#"));
     const starts = new Float64Array(of.length + 1);
     of.forEach((number, index) => (starts[index + 1] = starts[index] + parts[number].length - 1));
-    return (index) => parts[of[index]].map((part, place) => (place ? values[starts[index] + place - 1].toLocaleString("en-GB") : "") + part).join("");
+    return (index) => parts[of[index]].map((part, place) => (place ? dom.number(values[starts[index] + place - 1]) : "") + part).join("");
   }
+
+  /** For each picture, and each of its boxes, what `read` makes of its entry. */
+  const ofBoxes = (entries, read) => Object.fromEntries(Object.entries(entries).map(([name, boxes]) => [name, Object.fromEntries(Object.entries(boxes).map(([id, entry]) => [id, read(entry)]))]));
 
   const code = columns(data.code);
   const buffers = data.buffers.name ? stays(data.buffers) : [];
@@ -106,5 +109,6 @@ const model = (() => {
   const texts = data.text.split("\n");
   const said = telling(data.sentences);
   const unitOf = (index) => data.units[data.opcodes[code.opcode[index]].unit];
-  return { ...data, code, buffers, waits, fetches, fetchOf, shifts, texts, said, unitOf };
+  const box_instructions = ofBoxes(data.box_instructions, (packed) => [...decode.deltas(packed)]);
+  return { ...data, code, buffers, waits, fetches, fetchOf, shifts, texts, said, unitOf, box_instructions };
 })();

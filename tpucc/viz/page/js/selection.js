@@ -9,7 +9,7 @@ const selection = (() => {
   /** What lights up; `idle` if that is nothing, as with a comment: then the rest doesn't recede. */
   function resolved(wanted) {
     const found = links.resolve(wanted);
-    return { ...found, idle: found.origins.size === 0 && found.layers.size === 0 };
+    return { ...found, idle: found.origins.size === 0 && found.layers.size === 0 && !found.instructions.includes(1) };
   }
 
   const same = (a, b) => a === b || (a && b && ["kind", "id", "place", "diagram"].every((part) => a[part] === b[part]));

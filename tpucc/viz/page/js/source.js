@@ -17,7 +17,7 @@ const source = (() => {
   function light(chosen, lit, from) {
     for (const line of lines) line.classList.toggle("lit", lit?.lines.has(Number(line.dataset.line)) ?? false);
     const first = panel.querySelector(".lit");
-    if (first && from !== "source" && selection.held()) reveal(first);
+    if (first && from !== "source" && selection.held()) requestAnimationFrame(() => reveal(first)); // when all views have changed: one layout
   }
 
   function start() {

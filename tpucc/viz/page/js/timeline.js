@@ -8,6 +8,7 @@ const timeline = (() => {
   const top = band.height + 2;
   const groups = (found) => found.units.map((lane, index) => (index === MATRIX ? [lane, ...found.stalls] : [lane]));
   const own = groups(lanes);
+  const heights = new WeakMap();
   let lit = null;
   let chosenLit = null;
   let view = null;
@@ -85,12 +86,26 @@ const timeline = (() => {
     context.globalAlpha = alpha;
   }
 
-  /** For each column of pixels the share of its cycles in which a unit works, or waits for one cause, as a height. */
-  const heightsOf = (found, count) => Float64Array.from({ length: count }, (_, place) => lane * lanes.share(found, ...column(place, count)));
+  /** For each column of pixels the share of its cycles in which a unit works, or waits for one cause, as a height: kept for the next frame. */
+  function heightsOf(found, count) {
+    const size = [count, lane, ...axis.window()].join(" ");
+    if (heights.get(found)?.size !== size) heights.set(found, { size, values: computed(found, count) });
+    return heights.get(found).values;
+  }
+
+  function computed(found, count) {
+    const values = new Float64Array(count);
+    if (!found.starts.length) return values;
+    const [from, to] = axis.window();
+    const columnOf = (time) => Math.min(count, Math.max(0, ((time - from) / (to - from)) * count));
+    const last = Math.ceil(columnOf(found.ends.at(-1)));
+    for (let place = Math.floor(columnOf(found.starts[0])); place < last; place++) values[place] = lane * lanes.share(found, ...column(place, count));
+    return values;
+  }
 
   /** Columns that stand on what is `below` them, which grows by them. */
-  function columns(context, heights, below, y) {
-    heights.forEach((high, place) => {
+  function columns(context, tall, below, y) {
+    tall.forEach((high, place) => {
       if (high) context.fillRect(axis.LEFT + place, y + lane - below[place] - high, 1, high);
       below[place] += high;
     });

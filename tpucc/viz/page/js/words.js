@@ -2,7 +2,7 @@
 const words = (() => {
   const { code, layers, buffers, fetches, fetchOf, machine } = model;
 
-  const number = (value) => Math.round(value).toLocaleString("en-GB");
+  const { number } = dom;
   const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
   /** With so many decimals; of two that are equally near the even one, as `tpucc.diagnostics.percent` writes it. */
   function rounded(value, decimals) {
@@ -21,7 +21,8 @@ const words = (() => {
 
   const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
   const unitOf = (seconds) => UNITS.find(([, factor]) => seconds * factor >= 1) ?? UNITS.at(-1);
-  const decimal = (value, maximumFractionDigits) => value.toLocaleString("en-GB", { maximumFractionDigits });
+  const FORMATS = Array.from({ length: 13 }, (_, most) => new Intl.NumberFormat("en-GB", { maximumFractionDigits: most }));
+  const decimal = (value, most) => FORMATS[most].format(value);
 
   /** A time at the target's clock: three significant digits in the unit that suits it, as `tpucc.sim.durations` writes it. */
   function time(cycles) {
@@ -178,13 +179,20 @@ const words = (() => {
   function costOf(chosen) {
     const lit = links.resolve(chosen);
     const [first, ...others] = isHosts(chosen) ? [...lit.layers].sort((a, b) => a - b) : costed(chosen, lit);
-    if (first === undefined) return [];
+    if (first === undefined) return hostCost(links.hostPart(chosen));
     if (isHosts(chosen)) return [`It is the host's, for ${others.length ? "layers" : "layer"} ${[first, ...others].map((id) => layers[id].name).join(", ")}.`];
     if (!others.length) return [`Layer ${layers[first].name}. ${ofLayer(first)[0]}`];
     const sum = [first, ...others].reduce((whole, id) => whole + layers[id].cycles, 0);
     const count = number(others.length + 1);
     const whose = model.box_layers[chosen.diagram] ? `Its ${count} layers` : `The ${count} layers that come from it, alone or with others,`;
     return [`${whose} take ${cycles(sum)}, ${share(sum)} of all.`];
+  }
+
+  /** What the host's part of a box costs, of which no layer is: these instructions, each of which has the host's lane for a time. */
+  function hostCost(own) {
+    if (!own.length) return [];
+    const sum = own.reduce((whole, id) => whole + code.end[id] - code.start[id], 0);
+    return [`It is the host's: ${counted(own.length, "instruction")}, for which its lane is busy for ${cycles(sum)}.`];
   }
 
   /** What a box says of itself, or what it stands for. */
