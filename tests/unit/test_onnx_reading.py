@@ -22,9 +22,10 @@ from tpucc.interop.onnx.reading.model import decoded
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.weights import bind_arrays
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
@@ -648,6 +649,70 @@ def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> Non
     session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
+
+
+def rounded(value: str, result: str, scale: str = "hs") -> list[Any]:
+    """QuantizeLinear and DequantizeLinear of a value, as quantisers write them behind every operator."""
+    integers = f"{result}_integers"
+    return [node("QuantizeLinear", [value, scale, "z"], [integers]), node("DequantizeLinear", [integers, scale, "z"], [result])]
+
+
+def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
+    """A convolution's result has two roundings, and those of its reshape, its transpose and its slices are none."""
+    constants = [
+        array(np.float32(0.0213), "xs"),
+        array(np.uint8(120), "z"),
+        array(DRAW.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), "w"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.0911), "hs"),
+        array(DRAW.integers(-127, 128, (4, 5)).astype(np.int8), "fc"),
+        array(np.float32(0.217), "ys"),
+        whole("n", 6, 4, 64),
+        *(whole(name, number) for name, number in (("zero", 0), ("half", 32), ("end", 64), ("axis", 1))),
+    ]
+    nodes = [
+        *rounded("x", "image", "xs"),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["kernel"]),
+        node("Conv", ["image", "kernel"], ["c"], pads=[1] * 4),
+        *rounded("c", "c1"),
+        *rounded("c", "c2"),
+        node("Reshape", ["c1", "n"], ["r"]),
+        *rounded("r", "r1"),
+        node("Transpose", ["r1"], ["t"], perm=[0, 2, 1]),
+        *rounded("t", "t1"),
+        node("Slice", ["t1", "zero", "half", "axis"], ["front"]),
+        node("Slice", ["t1", "half", "end", "axis"], ["back"]),
+        *rounded("front", "front1"),
+        *rounded("back", "back1"),
+        node("DequantizeLinear", ["fc", "ws", "wz"], ["matrix"]),
+        node("MatMul", ["front1", "matrix"], ["g"]),
+        *rounded("g", "y", "ys"),
+        node("MatMul", ["back1", "matrix"], ["k"]),
+        *rounded("k", "k1", "ys"),
+        node("Relu", ["c2"], ["e"]),
+        *rounded("e", "e1"),
+    ]
+    model = model_of(nodes, constants, {"x": (6, 3, 8, 8)}, ("y", "k1", "e1"))
+    onnx.save(model, tmp_path / "q.onnx")
+    assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "y", "k1", "e1"])
+    images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
+    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    wanted = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
+    wanted[2] = wanted[2].transpose(0, 2, 3, 1)
+    for result, expected in zip(tpucc.compile(tmp_path / "q.onnx").run(images).values(), wanted, strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_rounding_of_what_was_rounded_changes_nothing(bits: int) -> None:
+    """For every integer, and scales over all of float32: so the import leaves the second rounding out."""
+    of = INTEGER_FORMATS[f"i{bits}"]
+    integers = np.arange(of.low, of.high + 1)
+    for scale in 10.0 ** DRAW.uniform(-37, 32, 400):
+        zero = int(DRAW.choice([0, of.low, of.high, int(DRAW.integers(of.low, of.high))]))
+        held = dequantise(integers, float(np.float32(scale)), zero)
+        np.testing.assert_array_equal(quantise(held, float(np.float32(scale)), zero, of), integers)
 
 
 def of_integers(*nodes: Any) -> Any:
