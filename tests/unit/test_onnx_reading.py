@@ -651,6 +651,69 @@ def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> Non
     np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
 
 
+def collecting(steps: str, condition: str) -> list[Any]:
+    """A loop that puts a column of x, times its number, into a sequence, and gives the column and the sum so far."""
+    value = onnx.helper.make_tensor_value_info
+    integer, float_ = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
+    inside = [
+        node("Gather", ["x", "i"], ["column"], axis=1),
+        node("Cast", ["i"], ["number"], to=1),
+        node("Mul", ["column", "number"], ["each"]),
+        node("SequenceInsert", ["before", "each"], ["after"]),
+        node("Add", ["so_far", "each"], ["sum"]),
+        node("Less", ["i", "limit"], ["more"]),
+    ]
+    before, after = (onnx.ValueInfoProto(name=name) for name in ("before", "after"))  # without a type, as PyTorch writes them
+    given = [value("i", integer, []), value("go", onnx.TensorProto.BOOL, []), before, value("so_far", float_, [2])]
+    made = [value("more", onnx.TensorProto.BOOL, []), after, value("sum", float_, [2]), value("column", float_, [2])]
+    return [
+        node("SequenceEmpty", [], ["none"]),
+        node(
+            "Loop",
+            [steps, condition, "none", "zeros"],
+            ["list", "total", "columns"],
+            body=onnx.helper.make_graph(inside, "body", given, made),
+        ),
+        node("ConcatFromSequence", ["list"], ["y"], axis=-1, new_axis=1),
+        node("SequenceAt", ["list", "second"], ["one"]),
+        node("SequenceLength", ["list"], ["count"]),
+        node("Cast", ["count"], ["count_"], to=1),
+        node("Mul", ["total", "count_"], ["t"]),
+    ]
+
+
+@pytest.mark.parametrize(("steps", "condition"), [("four", "true"), ("four", ""), ("many", "true"), ("", "true")])
+def test_a_loop_of_known_steps_is_written_out_with_its_sequences(steps: str, condition: str) -> None:
+    """As torch.nn.EmbeddingBag is exported: a `for`, a `for` that ends early, and a `while`."""
+    constants = [
+        array(np.array(4), "four"),
+        array(np.array(100), "many"),
+        array(np.array(3), "limit"),
+        array(np.array(1), "second"),
+        array(np.array(True), "true"),
+        array(np.zeros(2, np.float32), "zeros"),
+    ]
+    made = compared(model_of(collecting(steps, condition), constants, {"x": (2, 5)}, ("y", "one", "t", "columns")))
+    assert "concat" in ops(made)
+
+
+def test_a_loop_without_an_end_or_of_unknown_length_is_refused() -> None:
+    value = onnx.helper.make_tensor_value_info
+    go, on = value("go", onnx.TensorProto.BOOL, []), value("on", onnx.TensorProto.BOOL, [])
+    inside = [node("Identity", ["go"], ["on"]), node("Relu", ["a"], ["b"])]
+    given = [value("i", onnx.TensorProto.INT64, []), go, value("a", onnx.TensorProto.FLOAT, [2, 4])]
+    body = onnx.helper.make_graph(inside, "body", given, [on, value("b", onnx.TensorProto.FLOAT, [2, 4])])
+    loop = node("Loop", ["", "true", "x"], ["y"], body=body, name="/repeat")
+    constants = [array(np.array(True), "true"), array(np.float32(0), "zero")]
+    with pytest.raises(tpucc.Error, match=r"E1007: Loop: the steps of loops have more than 16,384 nodes together \(1 node: /repeat\)"):
+        built(model_of([loop], constants))
+    inside[0] = node("Greater", ["s", "zero"], ["on"])
+    inside.insert(0, node("ReduceSum", ["a"], ["s"], keepdims=0))
+    body = onnx.helper.make_graph(inside, "body", given, [on, value("b", onnx.TensorProto.FLOAT, [2, 4])])
+    with pytest.raises(tpucc.Error, match="E1007: Loop: the network computes how many steps it has"):
+        built(model_of([node("Loop", ["", "true", "x"], ["y"], body=body)], constants))
+
+
 def rounded(value: str, result: str, scale: str = "hs") -> list[Any]:
     """QuantizeLinear and DequantizeLinear of a value, as quantisers write them behind every operator."""
     integers = f"{result}_integers"
