@@ -45,10 +45,11 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "frontend/words.py": ("weight", SYNTAX),
     "interop/decompile/costs.py": ("import slice", SYNTAX),
     "interop/decompile/expressions.py": ("import constant, import slice", SYNTAX),
-    "interop/decompile/functions.py": ("matmul", "a product with a bias is called a dense layer"),
+    "interop/decompile/functions.py": ("import quantize, matmul", "a product with a bias is called a dense layer; what `quantized` takes"),
     "interop/decompile/names.py": ("weight", SYNTAX),
     "interop/decompile/program.py": ("import constant, import slice, import weight", SYNTAX),
     "interop/decompile/repeats.py": ("import constant, import slice", SYNTAX),
+    "interop/decompile/roundings.py": ("dequantize*2, quantize*2", "what `quantized` is made of"),
     "interop/decompile/same.py": ("import constant, import slice, import weight", SYNTAX),
     "interop/onnx/reading/folding.py": ("constant*2, max, min", "ONNX's operators of constants"),
     "interop/onnx/reading/idioms.py": (
@@ -59,7 +60,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/model.py": ("input", OTHER),
     "interop/onnx/reading/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/network.py": (
-        "add*2, constant*2, dequantize, full, input*3, mul*2, quantize*2, reshape*8, transpose, weight*5, zeros",
+        "add*2, constant*2, dequantize, full, input*3, mul*2, quantize, reshape*8, transpose, weight*5, zeros",
         NODES,
     ),
     "interop/onnx/reading/network_of.py": ("weight", NODES),

@@ -90,6 +90,22 @@ model both_ways(x: f32[batch, 12, 5]) -> f32[batch, 12]:
         both = both + [reshape(concat([forwards[t], backwards[t]]), (batch, 1, 12))]
     return mean(concat(both, axis=1), axis=1)
 """
+QUANTISED = """
+weights random(seed=0)
+param batch = 2
+def held(x, scale, zero=0):
+    return dequantize(quantize(x, scale, zero_point=zero))
+def layer(x, filters, key, scale, zero):
+    weight kernel: f32[3, 3, x.shape[3], filters] = "{key}.kernel"
+    weight bias: f32[filters] = "{key}.bias"
+    return held(conv2d(x, held(kernel, scale / 7), padding=1) + bias, scale, zero)
+model quantised(image: f32[batch, 8, 8, 3]) -> f32[batch, 5]:
+    h = layer(held(image, 0.02, 11), 4, "stem", 0.05, -128)
+    for i in range(3):
+        h = held(h + layer(h, 4, "block{i}", 0.03 + i / 64, -128), 0.07 + i / 64, -128)
+    weight w: f32[4, 5] = "fc.w"
+    return held(global_avg_pool(h) @ held(w, 0.0625), 0.25, 3)
+"""
 
 
 STEP = """
@@ -182,6 +198,7 @@ GOLDENS = {
     "attention": lambda: anonymous(program(ROOT / "tests" / "programs" / "attention.tpu")),
     "mobilenet": lambda: anonymous(graph_of(MOBILENET)),
     "both_ways": lambda: anonymous(graph_of(SEQUENCE)),
+    "quantised": lambda: anonymous(graph_of(QUANTISED)),
 }
 
 

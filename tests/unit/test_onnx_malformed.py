@@ -404,6 +404,15 @@ def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> 
         assert f"y (ConvTranspose): output_padding has {more}, and" in text
 
 
+def test_the_node_is_named_that_has_no_text(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Add", ["a", "w\x01"], ["b"], name="/mend/Add")]
+    nodes += [helper.make_node(f"{op}", [before], [after]) for op, before, after in (("Relu", "b", "c"), ("Exp", "c", "y"))]
+    constant = pytest.importorskip("onnx").numpy_helper.from_array(np.arange(4, dtype=np.float32), "w\x01")
+    codes, text, _ = refused(model_of(nodes, [constant]).SerializeToString(), tmp_path)
+    assert codes == ["E1007"]
+    assert "can't be written as text: a string of the language can't have the characters of 'w\\x01' (1 node: /mend/Add)" in text
+
+
 def test_a_result_that_is_no_number_is_refused(tmp_path: Path) -> None:
     damaged = pytest.importorskip("onnx").numpy_helper.from_array(np.float32([np.nan]), "y")
     codes, text, _ = refused(model_of([], [damaged]).SerializeToString(), tmp_path)

@@ -22,9 +22,10 @@ from tpucc.interop.onnx.reading.model import decoded
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.weights import bind_arrays
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
@@ -648,6 +649,133 @@ def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> Non
     session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
+
+
+def collecting(steps: str, condition: str) -> list[Any]:
+    """A loop that puts a column of x, times its number, into a sequence, and gives the column and the sum so far."""
+    value = onnx.helper.make_tensor_value_info
+    integer, float_ = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
+    inside = [
+        node("Gather", ["x", "i"], ["column"], axis=1),
+        node("Cast", ["i"], ["number"], to=1),
+        node("Mul", ["column", "number"], ["each"]),
+        node("SequenceInsert", ["before", "each"], ["after"]),
+        node("Add", ["so_far", "each"], ["sum"]),
+        node("Less", ["i", "limit"], ["more"]),
+    ]
+    before, after = (onnx.ValueInfoProto(name=name) for name in ("before", "after"))  # without a type, as PyTorch writes them
+    given = [value("i", integer, []), value("go", onnx.TensorProto.BOOL, []), before, value("so_far", float_, [2])]
+    made = [value("more", onnx.TensorProto.BOOL, []), after, value("sum", float_, [2]), value("column", float_, [2])]
+    return [
+        node("SequenceEmpty", [], ["none"]),
+        node(
+            "Loop",
+            [steps, condition, "none", "zeros"],
+            ["list", "total", "columns"],
+            body=onnx.helper.make_graph(inside, "body", given, made),
+        ),
+        node("ConcatFromSequence", ["list"], ["y"], axis=-1, new_axis=1),
+        node("SequenceAt", ["list", "second"], ["one"]),
+        node("SequenceLength", ["list"], ["count"]),
+        node("Cast", ["count"], ["count_"], to=1),
+        node("Mul", ["total", "count_"], ["t"]),
+    ]
+
+
+@pytest.mark.parametrize(("steps", "condition"), [("four", "true"), ("four", ""), ("many", "true"), ("", "true")])
+def test_a_loop_of_known_steps_is_written_out_with_its_sequences(steps: str, condition: str) -> None:
+    """As torch.nn.EmbeddingBag is exported: a `for`, a `for` that ends early, and a `while`."""
+    constants = [
+        array(np.array(4), "four"),
+        array(np.array(100), "many"),
+        array(np.array(3), "limit"),
+        array(np.array(1), "second"),
+        array(np.array(True), "true"),
+        array(np.zeros(2, np.float32), "zeros"),
+    ]
+    made = compared(model_of(collecting(steps, condition), constants, {"x": (2, 5)}, ("y", "one", "t", "columns")))
+    assert "concat" in ops(made)
+
+
+def test_a_loop_without_an_end_or_of_unknown_length_is_refused() -> None:
+    value = onnx.helper.make_tensor_value_info
+    go, on = value("go", onnx.TensorProto.BOOL, []), value("on", onnx.TensorProto.BOOL, [])
+    inside = [node("Identity", ["go"], ["on"]), node("Relu", ["a"], ["b"])]
+    given = [value("i", onnx.TensorProto.INT64, []), go, value("a", onnx.TensorProto.FLOAT, [2, 4])]
+    body = onnx.helper.make_graph(inside, "body", given, [on, value("b", onnx.TensorProto.FLOAT, [2, 4])])
+    loop = node("Loop", ["", "true", "x"], ["y"], body=body, name="/repeat")
+    constants = [array(np.array(True), "true"), array(np.float32(0), "zero")]
+    with pytest.raises(tpucc.Error, match=r"E1007: Loop: the steps of loops have more than 16,384 nodes together \(1 node: /repeat\)"):
+        built(model_of([loop], constants))
+    inside[0] = node("Greater", ["s", "zero"], ["on"])
+    inside.insert(0, node("ReduceSum", ["a"], ["s"], keepdims=0))
+    body = onnx.helper.make_graph(inside, "body", given, [on, value("b", onnx.TensorProto.FLOAT, [2, 4])])
+    with pytest.raises(tpucc.Error, match="E1007: Loop: the network computes how many steps it has"):
+        built(model_of([node("Loop", ["", "true", "x"], ["y"], body=body)], constants))
+
+
+def rounded(value: str, result: str, scale: str = "hs") -> list[Any]:
+    """QuantizeLinear and DequantizeLinear of a value, as quantisers write them behind every operator."""
+    integers = f"{result}_integers"
+    return [node("QuantizeLinear", [value, scale, "z"], [integers]), node("DequantizeLinear", [integers, scale, "z"], [result])]
+
+
+def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
+    """A convolution's result has two roundings, and those of its reshape, its transpose and its slices are none."""
+    constants = [
+        array(np.float32(0.0213), "xs"),
+        array(np.uint8(120), "z"),
+        array(DRAW.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), "w"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.0911), "hs"),
+        array(DRAW.integers(-127, 128, (4, 5)).astype(np.int8), "fc"),
+        array(np.float32(0.217), "ys"),
+        whole("n", 6, 4, 64),
+        *(whole(name, number) for name, number in (("zero", 0), ("half", 32), ("end", 64), ("axis", 1))),
+    ]
+    nodes = [
+        *rounded("x", "image", "xs"),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["kernel"]),
+        node("Conv", ["image", "kernel"], ["c"], pads=[1] * 4),
+        *rounded("c", "c1"),
+        *rounded("c", "c2"),
+        node("Reshape", ["c1", "n"], ["r"]),
+        *rounded("r", "r1"),
+        node("Transpose", ["r1"], ["t"], perm=[0, 2, 1]),
+        *rounded("t", "t1"),
+        node("Slice", ["t1", "zero", "half", "axis"], ["front"]),
+        node("Slice", ["t1", "half", "end", "axis"], ["back"]),
+        *rounded("front", "front1"),
+        *rounded("back", "back1"),
+        node("DequantizeLinear", ["fc", "ws", "wz"], ["matrix"]),
+        node("MatMul", ["front1", "matrix"], ["g"]),
+        *rounded("g", "y", "ys"),
+        node("MatMul", ["back1", "matrix"], ["k"]),
+        *rounded("k", "k1", "ys"),
+        node("Relu", ["c2"], ["e"]),
+        *rounded("e", "e1"),
+    ]
+    model = model_of(nodes, constants, {"x": (6, 3, 8, 8)}, ("y", "k1", "e1"))
+    onnx.save(model, tmp_path / "q.onnx")
+    assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "y", "k1", "e1"])
+    images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
+    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    wanted = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
+    wanted[2] = wanted[2].transpose(0, 2, 3, 1)
+    for result, expected in zip(tpucc.compile(tmp_path / "q.onnx").run(images).values(), wanted, strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_rounding_of_what_was_rounded_changes_nothing(bits: int) -> None:
+    """For every integer, and scales over all of float32: so the import leaves the second rounding out."""
+    of = INTEGER_FORMATS[f"i{bits}"]
+    integers = np.arange(of.low, of.high + 1)
+    for scale in 10.0 ** DRAW.uniform(-37, 32, 400):
+        zero = int(DRAW.choice([0, of.low, of.high, int(DRAW.integers(of.low, of.high))]))
+        held = dequantise(integers, float(np.float32(scale)), zero)
+        np.testing.assert_array_equal(quantise(held, float(np.float32(scale)), zero, of), integers)
 
 
 def of_integers(*nodes: Any) -> Any:

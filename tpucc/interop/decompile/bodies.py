@@ -71,7 +71,7 @@ class Writer:
         self.called = {
             result: step.function.body.hints[inner]
             for step in self.body.steps
-            if step.function is not None
+            if step.function is not None and not step.function.rounds
             for result, inner in zip(step.results, step.function.body.results, strict=True)
             if isinstance(inner, Value)
         }
@@ -101,7 +101,7 @@ class Writer:
             for operand in step.operands:
                 if isinstance(operand, Weight):
                     word = word_of(step.op).rpartition("_")[2]
-                    yield operand.keys, last_word(head(operand.keys)[0]) or (word if word not in RESERVED else "name")
+                    yield operand.keys, last_word(head(operand.keys)[0]) or (word if word and word not in RESERVED else "name")
             for parameter, values in self._given(step):
                 if all(isinstance(value, str) for value in values):
                     yield values, parameter.name

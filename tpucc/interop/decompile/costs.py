@@ -22,18 +22,20 @@ RESULT = 30
 
 def step_cost(step: Step) -> int:
     """The characters of a step, the declarations of its weights included."""
+    weights = sum(isinstance(operand, Weight) for operand in step.operands)
     if step.function is not None:
-        return call_cost(step.function)
+        return call_cost(step.function) + WEIGHT * weights
     if isinstance(step.attributes[0], SliceAttributes):
         return INDEX
-    weights = sum(isinstance(operand, Weight) for operand in step.operands)
     given = sum(1 for field in fields(step.attributes[0]) if getattr(step.attributes[0], field.name) != field.default)
     return 8 + 4 * len(step.operands) + 8 * given + WEIGHT * weights
 
 
 def is_heavy(step: Step) -> bool:
     """Whether a step is a layer of its own, or several."""
-    return step.function is not None or isinstance(legalisation_of(step.op), Matrix)
+    if step.function is not None:
+        return not step.function.rounds
+    return isinstance(legalisation_of(step.op), Matrix)
 
 
 def call_cost(function: Function) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 
 from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.costs import weights_of
@@ -17,6 +17,7 @@ from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, f
 from tpucc.ir.attributes import identity
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Arithmetic, Matrix
+from tpucc.ops.quantize import QuantizeAttributes
 
 WORDS = 3
 """Words of a name that says what a function computes."""
@@ -26,9 +27,9 @@ def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]]
     """The texts of functions, each behind those that it calls. `params` are of the model, in the environments of its body."""
     found: dict[Function, Written] = {}
     for function in functions:
-        words = tuple(_computed(function.body, found))
+        words = () if function.rounds else tuple(_computed(function.body, found))
         words = words if 0 < len(words) <= WORDS and all(words) else ()
-        name = fresh(re.sub(r"\W", "_", "_".join(words)) or _called(function), taken | RESERVED)
+        name = fresh("quantized" if function.rounds else re.sub(r"\W", "_", "_".join(words)) or _called(function), taken | RESERVED)
         taken.add(name)
         found[function] = _written(function, name, words, found)
     return found
@@ -44,7 +45,8 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
     scope.taken.update(entries)
     writer = Writer(body, scope, entries, known)
     scope.taken.difference_update(entries)
-    parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
+    defaults = map(_as_quantize_has_it if function.rounds else _with_default, scope.parameters)
+    parameters = sorted(defaults, key=_place)
     formals = [*entries, *(f"{each.name}={each.default}" if each.default else each.name for each in parameters)]
     return Written(name, f"def {name}({', '.join(formals)}):", tuple(writer.lines()), tuple(parameters), words)
 
@@ -66,6 +68,12 @@ def _with_default(parameter: Parameter) -> Parameter:
         return parameter
     value = next(value for value in parameter.values if identity(value) == usual)
     return replace(parameter, default=literal(value))
+
+
+def _as_quantize_has_it(parameter: Parameter) -> Parameter:
+    """The parameter with the default of the attribute of `quantize` that it is."""
+    default = next(each.default for each in fields(QuantizeAttributes) if each.name == parameter.word)
+    return parameter if default is MISSING else replace(parameter, default=literal(default))
 
 
 def _place(parameter: Parameter) -> int:
@@ -103,6 +111,8 @@ def _computed(body: Body, known: Mapping[Function, Written]) -> list[str]:
     makers: dict[Value, Step] = {result: step for step in body.steps for result in step.results}
     words: list[str] = []
     for step in body.steps:
+        if step.function is not None and step.function.rounds:
+            continue
         if step.function is not None:
             words += known[step.function].words or [""]
         elif _is_bias(step, makers):

@@ -86,6 +86,8 @@ class Function:
     """A `def`: the body of several calls."""
 
     body: Body
+    rounds: bool = False
+    """Whether it is `quantized`, which puts values of any shape on a grid and is no layer of its own."""
 
 
 @dataclass(frozen=True, slots=True)

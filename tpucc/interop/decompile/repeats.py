@@ -15,6 +15,7 @@ from itertools import count
 from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
 from tpucc.interop.decompile.expressions import is_slice, reads
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
+from tpucc.interop.decompile.roundings import share_roundings
 from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
@@ -66,6 +67,7 @@ class Candidate:
 def with_functions(body: Body) -> list[Function]:
     """Makes functions of what a body repeats, and changes the body. The functions are in an order in which none calls a later one."""
     values = count(1 + max((value.index for value in body.shapes), default=0))
+    share_roundings(body, values)
     functions: list[Function] = []
     for _ in range(ROUNDS):
         found = _best([body, *(function.body for function in functions)], values)
@@ -171,9 +173,7 @@ class _Growing:
 
 def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Kinds) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
-    called = {step.function for body in bodies for step in body.steps if step.function is not None}
-    calls = {function: call_cost(function) for function in called}
-    costs = {id(body): [calls[step.function] if step.function else step_cost(step) for step in body.steps] for body in bodies}
+    costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
     groups: list[list[_Growing]] = [
         [_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]
     ]
@@ -286,7 +286,7 @@ def _begins_a_layer(function: Function) -> bool:
     """Whether a function's first step is a layer, unless it has none."""
     first = function.body.steps[0]
     has_weights = any(isinstance(operand, Weight) for operand in first.operands)
-    norm = has_weights and not isinstance(legalisation_of(first.op), Arithmetic)
+    norm = has_weights and (first.function is not None or not isinstance(legalisation_of(first.op), Arithmetic))
     return norm or is_heavy(first) or not any(map(is_heavy, function.body.steps))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from tpucc.diagnostics import Error, Source
@@ -21,7 +23,7 @@ from tpucc.interop.decompile.program import Function, Program, Unwritable, progr
 from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
 from tpucc.interop.decompile.statics import Scope
-from tpucc.ir.graph import Graph
+from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
@@ -71,6 +73,20 @@ def source_of(
                 return text
             refused = Unwritable(fault)
     raise refused
+
+
+def first_unwritable(graph: Graph) -> Node | None:
+    """The first node that makes a graph one that the language can't say; None where it is the whole, as by the name of an output."""
+
+    def fails(stop: int) -> bool:
+        part = replace(graph, nodes=graph.nodes[:stop], outputs=(Output("out", graph.nodes[stop - 1].name),))
+        try:
+            return bool(_fault(text_of(part, Style.FLAT), part, {}))
+        except Unwritable:
+            return True
+
+    found = bisect_left(range(1, len(graph.nodes) + 1), True, key=fails)
+    return graph.nodes[found] if found < len(graph.nodes) else None
 
 
 def text_of(

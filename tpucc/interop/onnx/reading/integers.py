@@ -56,7 +56,7 @@ def rows(graph: OnnxGraph, name: str) -> Range | None:
     """The numbers of rows that an input of indices may name, of the tables that it is used with."""
     aliases, sizes = {name}, list[int]()
     for node in graph.nodes:
-        if node.op in ("Cast", "Identity") and aliases.intersection(node.inputs):
+        if (node.op == "Cast" or node.op in VIEWS) and node.inputs[0] in aliases:
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
             sizes += graph.constants[node.inputs[0]].shape[:1]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
 
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
-from tpucc.interop.onnx.reading import names
+from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
@@ -24,7 +25,7 @@ from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
-from tpucc.interop.onnx.reading.values import Grid, Kind, Static, Tensor, Value
+from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
@@ -36,6 +37,8 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
+MAX_STEPS = 2**14
+"""Nodes that the steps of loops have, together."""
 TRANSPARENT = frozenset(
     [
         "Add",
@@ -95,11 +98,14 @@ ON_INTEGERS = VIEWS | frozenset(
 """Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 NEAREST: Mapping[str, str] = {
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
+    "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
     "CumSum": "a product with a triangular matrix of ones is the same sum",
     "GatherElements": "Gather along an axis, by constants, is read",
     "GatherND": "Gather along an axis, by constants, is read",
     "If": "export the branch that is taken: both may not be in one network",
-    "Loop": "write its steps out, as exporters do with Python's loops; instead of nn.EmbeddingBag: nn.Embedding and a mean",
+    "Loop": "write its steps out, as exporters do with Python's loops: a loop is read if constants say how many steps it has",
+    "Sin": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of sines",
+    "SplitToSequence": "Split has its parts as results",
     "MaxUnpool": "Resize or ConvTranspose enlarge an image",
     "NonMaxSuppression": "end the model before it, and select boxes in your own program",
     "NonZero": "tpucc's shapes are static: multiply by a mask instead",
@@ -113,6 +119,10 @@ NEAREST: Mapping[str, str] = {
 }
 """What to do about operators that tpucc doesn't read."""
 _KNOWN = frozenset({*RULES, *FOLDS})
+_STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
+"""Operators that are taken apart while a file is read."""
+Read = Value | Listed | None
+"""What a value is known as; None for one that a rule has failed to make."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +144,10 @@ class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
         self.model, self.graph, self.sizes, self.layout = model, with_layers(counted_from_the_start(model.graph)), sizes, layout
         self.network = Network(name, model.graph.constants)
-        self.values: dict[str, Value | None] = {}
-        """By ONNX's names; None for one that a rule has failed to make."""
+        self.values: dict[str, Read] = {}
+        """By ONNX's names."""
+        self.steps = 0
+        """Nodes of the steps of loops that have been read."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
         self.layouts: dict[str, tuple[int, ...]] = {}
         self.used = frozenset(_read_names(self.graph))
@@ -216,8 +228,8 @@ class _Builder:
     def _read(self, node: OnnxNode) -> None:
         operands = [self.values[name] if name else None for name in node.inputs]
         if any(name and self.values[name] is None for name in node.inputs):
-            results: Iterable[Value | None] = [None] * len(node.outputs)
-            if node.kind not in _KNOWN and node.kind != "If":
+            results: Iterable[Read] = [None] * len(node.outputs)
+            if node.kind not in _KNOWN | _STRUCTURE:
                 self._unread(node, Unsupported("", _nearest(node)))
         else:
             try:
@@ -234,27 +246,69 @@ class _Builder:
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
 
-    def _branch(self, node: OnnxNode, condition: Value) -> Iterable[Value | None]:
+    def _branch(self, node: OnnxNode, condition: Read) -> Iterable[Read]:
         """The branch that a known condition takes, as if it stood in the place of the node."""
         if not isinstance(condition, Static) or condition.array.size != 1:
             raise Unsupported("its condition is computed by the network", NEAREST["If"])
         branch = node.attributes.get("then_branch" if condition.array.reshape(()) else "else_branch")
         if not isinstance(branch, OnnxGraph):
             raise Unsupported("the branch is missing")
-        self.values |= {key: Static(array, key) for key, array in branch.constants.items()}
         self.network.allow(branch.constants.values())
-        for inner in branch.nodes:
-            self._read(inner)
-        return [self.values[value.name] for value in branch.outputs]
+        return self._inside(branch)
 
-    def _results(self, node: OnnxNode, operands: list[Value | None]) -> Iterable[Value | None]:
+    def _inside(self, graph: OnnxGraph) -> list[Read]:
+        """The results of a graph that a node has, as if its nodes stood in the place of the node."""
+        self.values |= {key: Static(array, key) for key, array in graph.constants.items()}
+        for inner in graph.nodes:
+            self._read(inner)
+        return [self.values[value.name] for value in graph.outputs]
+
+    def _loop(self, node: OnnxNode, operands: Sequence[Read]) -> Iterable[Read]:
+        """The steps of a loop, one after the other: how many there are must be known."""
+        body = node.attributes.get("body")
+        if not isinstance(body, OnnxGraph) or len(body.inputs) != len(operands) or len(body.outputs) + 1 < len(operands):
+            raise Unsupported("its body has other operands", CHECKER)
+        self.network.allow(body.constants.values())
+        most = MAX_STEPS if operands[0] is None else int(_known(operands[0]))
+        is_going_on, carried = operands[1] is None or bool(_known(operands[1])), list(operands[2:])
+        collected: list[list[Value]] = [[] for _ in body.outputs[1 + len(carried) :]]
+        for step in range(most):
+            if not is_going_on:
+                break
+            self.steps += max(len(body.nodes), 1)
+            if self.steps > MAX_STEPS:
+                raise Unsupported(f"the steps of loops have more than {MAX_STEPS:,} nodes together", "shorter sequences have fewer steps")
+            given = (Static(np.array(step), body.inputs[0].name), Static(np.array(True), body.inputs[1].name), *carried)
+            self.values |= {value.name: found for value, found in zip(body.inputs, given, strict=True)}
+            condition, *results = self._inside(body)
+            if None in results or condition is None:  # what is wrong is noted already
+                return [None] * len(node.outputs)
+            is_going_on = bool(_known(condition))
+            carried = results[: len(carried)]
+            for values, found in zip(collected, results[len(carried) :], strict=True):
+                values += [found] if isinstance(found, Static | Tensor) else []
+        stacked = [sequences.RULES["ConcatFromSequence"](self.network, _stack(node), [Listed(tuple(values))]) for values in collected]
+        return [*carried, *stacked]
+
+    def _structure(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
+        """The results of an operator that is taken apart here. Raises `Unsupported` where that takes what the network computes."""
+        if node.kind in sequences.RULES:
+            return [sequences.RULES[node.kind](self.network, node, given)]
+        if len(given) < (2 if node.kind == "Loop" else 1):
+            raise Unsupported("an operand is missing", CHECKER)
+        return self._loop(node, given) if node.kind == "Loop" else self._branch(node, given[0])
+
+    def _results(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         network = self.network
         network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
         opset = self.model.opsets.get(node.domain, self.model.opset)
-        if node.kind == "If" and operands and (condition := operands[0]) is not None:
-            return self._branch(node, condition)
+        if node.kind in _STRUCTURE:
+            return self._structure(node, given)
         if node.kind not in _KNOWN:
             raise Unsupported("", _nearest(node))
+        operands = [value for value in given if not isinstance(value, Listed)]
+        if len(operands) < len(given):
+            raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
         require_sound(node, operands, opset)
         if not any(isinstance(value, Tensor) for value in operands):
             known = [value.array if isinstance(value, Static) else None for value in operands]
@@ -279,6 +333,8 @@ class _Builder:
         """A result in the file's order, images with their channels last."""
         found = self.values[value.name]
         assert found is not None
+        if isinstance(found, Listed):
+            raise refused("E1006", f"the output {printable(value.name)} is a sequence", "return its tensors, each as a result of its own")
         name = names.identifier(value.name, "out")
         self.network.name = name
         try:
@@ -304,6 +360,18 @@ class _Builder:
         """Whether the tensor's node has its axes in this order already."""
         moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
         return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+
+
+def _known(value: Read) -> AnyArray:
+    """One number or condition. Raises `Unsupported` where the network computes it."""
+    if not isinstance(value, Static) or value.array.size != 1:
+        raise Unsupported("the network computes how many steps it has", NEAREST["Loop"])
+    return value.array.reshape(())
+
+
+def _stack(node: OnnxNode) -> OnnxNode:
+    """The node that puts together what the steps of a loop give."""
+    return replace(node, op="ConcatFromSequence", attributes={"axis": 0, "new_axis": 1})
 
 
 def _is_integers(value: Value | None) -> bool:

@@ -12,7 +12,7 @@ from tpucc.diagnostics import Error, Source, listed, printable
 from tpucc.interop.archive import npz_bytes
 from tpucc.interop.decompile import Unwritable, source_of
 from tpucc.interop.decompile.literals import escaped
-from tpucc.interop.decompile.text import Sample
+from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
@@ -75,7 +75,9 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
             reason = error
         else:
             return Text(text, made.weights, frozenset(fixed))
-    raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}")
+    node = first_unwritable(made.graph)
+    where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
+    raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}{where}")
 
 
 def _activations(graph: Graph) -> str | None:
