@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import date, time
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
@@ -230,8 +230,9 @@ def number_fields() -> Mapping[str, type[int] | type[float]]:
     return {f.name: f.type for f in msgspec.structs.fields(Target) if f.type in (int, float)}
 
 
+@lru_cache(maxsize=64)
 def parse_target(text: str, name: str) -> Target:
-    """A target from TOML text; `name` stands in messages. Raises `ProgramError`."""
+    """A target from TOML text; `name` stands in messages. Raises `ProgramError`. A process reads the same text once."""
     try:
         fields = tomllib.loads(text)
     except (ValueError, RecursionError, OverflowError) as error:

@@ -66,6 +66,13 @@ def run_here(asked: bytes) -> tuple[bytes, str]:
     return b"".join(lines), ""
 
 
+def run_here_bombs_shortly(asked: bytes) -> tuple[bytes, str]:
+    """`run_here`, in which the processes of a fork bomb, which share the processor, have no more time by the clock than one would need."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "BY_THE_CLOCK", 1 if b"def bomb(" in asked else guest.BY_THE_CLOCK)
+        return run_here(asked)
+
+
 def written_as(mark: str, path: Path) -> str:
     """An exploit whose files in shared folders bear `mark`: tests that run beside each other don't see each other's."""
     return path.read_text("utf-8").replace("tpucc-lab-filler", mark)
@@ -75,6 +82,7 @@ def written_as(mark: str, path: Path) -> str:
 @pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
 def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "CALL", 1.0)
+    monkeypatch.setattr(child, "BY_THE_CLOCK", 1)
     monkeypatch.setattr(child, "PATIENCE", 1)
     mark = f"tpucc-filler-alone-{os.getpid()}"
     assert points(jail, shared, written_as(mark, path)) == 0
@@ -125,7 +133,7 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
         monkeypatch.setattr(child, "PATIENCE", 1)
         monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
         monkeypatch.setattr(lab_command, "isolated", lambda: jail)
-        monkeypatch.setattr(workers, "_run", run_here)
+        monkeypatch.setattr(workers, "_run", run_here_bombs_shortly)
     folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
     for name, source in TEN.items():
@@ -361,7 +369,7 @@ AS_OTHER_USER = """
 import subprocess
 import sys
 from pathlib import Path
-from tpucc.labs import child, find
+from tpucc.labs import child, find, guest
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -374,6 +382,7 @@ with workshop(lab.modules) as shared:
         with cell(shared, {lab.file: Path(path).read_bytes()}, lab.file) as made:
             if not (found := probed(jail, made)).works:
                 sys.exit(f"skip: {found.reason}")
+            child.BY_THE_CLOCK = 1 if path.endswith("bomb.py") else guest.BY_THE_CLOCK
             with Child(jail, made, lab.modules) as submission:
                 print(sum(run(test, submission).score for test in lab.public(AS_WRITTEN)[:2]))
             listed = subprocess.run(["ps", "-eo", "uid,stat,args"], capture_output=True, text=True).stdout.splitlines()

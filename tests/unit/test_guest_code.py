@@ -389,6 +389,18 @@ def test_an_installed_package_brings_its_passes(tmp_path: Path, monkeypatch: pyt
     assert [step.name for step in installed_passes()] == ["mine"]
 
 
+def test_a_package_that_is_installed_meanwhile_brings_its_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders of packages are looked through again when they have changed."""
+    monkeypatch.syspath_prepend(tmp_path)
+    os.utime(tmp_path, ns=(0, 0))
+    assert list(installed_passes()) == []
+    (tmp_path / "later.py").write_text(PASS.replace("HOSTILE", "").replace("BODY", "return graph"))
+    (tmp_path / "later-1.0.dist-info").mkdir()
+    (tmp_path / "later-1.0.dist-info" / "METADATA").write_text("Name: later\nVersion: 1.0\n")
+    (tmp_path / "later-1.0.dist-info" / "entry_points.txt").write_text("[tpucc.passes]\nmine = later:Mine\n")
+    assert [step.name for step in installed_passes()] == ["mine"]
+
+
 def test_from_python_the_traceback_is_the_cause() -> None:
     def broken(lives: object, rows: int) -> np.ndarray:
         raise KeyError("mine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -197,6 +198,22 @@ def test_what_targets_prints_is_the_target(name: str, capsys: pytest.CaptureFixt
     assert parse_target(capsys.readouterr().out, name) == load_target(name)
     assert main(["targets", name, "--set", "clock_hz=123e6"]) == 0
     assert parse_target(capsys.readouterr().out, name).clock_hz == 123e6
+
+
+def test_a_target_is_read_again_when_its_file_has_changed(tmp_path: Path) -> None:
+    """Also where the file has the same length and, by the clock of a coarse file system, the same time."""
+    text, place = (FOLDER / "tiny.toml").read_text("utf-8"), tmp_path / "mine.toml"
+    place.write_text(text)
+    first, times = load_target(str(place)), place.stat()
+    place.write_text(text.replace("mxu = 4", "mxu = 8"))
+    os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert (first.mxu, load_target(str(place)).mxu) == (4, 8)
+
+
+def test_the_text_of_a_target_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_target("tpu_v1")
+    monkeypatch.setattr(tomllib, "loads", None)
+    assert load_target("tpu_v1") is first
 
 
 def test_targets_are_listed_in_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,9 +28,10 @@ from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.sim.accounting import ROWS
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.page import SCRIPTS, script
+from tpucc.viz.page import nesting as nesting_module
 from tpucc.viz.page.columns import deltas, plain
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.nesting import calls_of, nesting
+from tpucc.viz.page.nesting import Source, calls_of, nesting
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import Stage, stages_payload
@@ -365,15 +366,41 @@ def inner(x):
 def test_the_calls_of_a_layer_are_a_chain_from_the_outermost() -> None:
     """The place in `inner` was reached by line 6, that by line 2; the call in line 3 belongs to another part of a fused layer."""
     place, first, second, outer, other = Span(10, 12, 10, 13), Span(6, 9, 6, 17), Span(7, 12, 7, 20), Span(2, 9, 2, 17), Span(3, 12, 3, 27)
-    lines = NESTED.split("\n")
+    source = Source.of(NESTED.split("\n"))
 
     def path(*calls: Span) -> list[tuple[str, int]]:
-        return [(call.name, call.span.line) for call in calls_of(Origin((place,), calls), lines)]
+        return [(call.name, call.span.line) for call in calls_of(Origin((place,), calls), source)]
 
     assert path(first, outer) == [("outer", 2), ("inner", 6)]
     assert path(first, second, outer, other) == [("outer", 2), ("inner", 6)]
     assert path() == path(Span(99, 1, 99, 2)) == []
-    assert calls_of(Origin(), lines) == calls_of(Origin((other,)), lines) == []
+    assert calls_of(Origin(), source) == calls_of(Origin((other,)), source) == []
+
+
+def test_every_line_knows_its_def() -> None:
+    """A `def` begins where it is first; a line that the source hasn't is in its last."""
+    source = Source.of(["def a(x):", "    return x", "# b", "model m(x):", "    return a(x)", "def a(y):"])
+    assert [source.definition(line) for line in range(8)] == ["", "a", "a", "a", "", "", "a", "a"]
+    assert [source.line_of_def(name) for name in ("a", "m", "b")] == [1, 7, 7]
+
+
+class Counted:
+    """The pattern of a `def`'s first line, and how often it is tried."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern, self.tried = pattern, 0
+
+    def match(self, text: str) -> re.Match[str] | None:
+        self.tried += 1
+        return self.pattern.match(text)
+
+
+def test_the_page_looks_through_a_source_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the source pane and for the calls. It looked for the `def` of each line among all those before it: 20,000 comments took 20 s."""
+    count = Counted(nesting_module._DEFINITION)
+    monkeypatch.setattr(nesting_module, "_DEFINITION", count)
+    page_of(tpucc.compile_source(DENSE + "# a comment\n" * 500))
+    assert 500 < count.tried <= 2 * (500 + DENSE.count("\n") + 1)
 
 
 STEPPED = """def step(x, h):
@@ -392,7 +419,7 @@ def test_the_steps_of_a_loop_are_apart_and_other_calls_are_one() -> None:
 
     def steps(places: list[int], call: int, source: str = STEPPED) -> list[tuple[int, int]]:
         origins = [Origin((Span(place, 5, place, 6),), (Span(call, 13 if call == 7 else 12, call, 20),)) for place in places]
-        return [(turn.number, turn.count) for (turn,) in nesting(origins, source.split("\n"))]
+        return [(turn.number, turn.count) for (turn,) in nesting(origins, Source.of(source.split("\n")))]
 
     assert steps([2, 2, 3, 2, 3, 2, 2, 3], 7) == [(1, 3)] * 3 + [(2, 3)] * 2 + [(3, 3)] * 3
     assert steps([2, 3, 2, 3], 8) == steps([2, 2, 2, 2], 7) == steps([3, 2, 3, 3], 7) == [(1, 1)] * 4

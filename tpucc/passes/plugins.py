@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any
@@ -69,10 +70,16 @@ def _names_passes(place: Path) -> bool:
     if not place.is_dir():
         return place.is_file()
     try:
-        files = (place / name / "entry_points.txt" for name in os.listdir(place) if name.lower().endswith("-info"))
-        return any(GROUP.encode() in file.read_bytes() for file in files if file.is_file())
+        return _some_names_passes(place.absolute(), place.stat().st_mtime_ns)
     except OSError:
         return True
+
+
+@lru_cache(maxsize=64)
+def _some_names_passes(place: Path, changed: int) -> bool:
+    """Whether a package in this folder has passes. To install or remove one changes the folder, and so `changed`. Raises `OSError`."""
+    files = (place / name / "entry_points.txt" for name in os.listdir(place) if name.lower().endswith("-info"))
+    return any(GROUP.encode() in file.read_bytes() for file in files if file.is_file())
 
 
 def _is_pass(value: object, module: ModuleType) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from tpucc.diagnostics import counted, listed, percent
 from tpucc.target import Target
@@ -217,9 +218,12 @@ def _grid(axes: _Axes) -> Markup:
     return joined(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Ceilings:
-    """Weight memory's slope up to the ridge, and the matrix unit's flat roof. `named` is the place on the slope where its name stands."""
+    """Weight memory's slope up to the ridge, and the matrix unit's flat roof. `named` is the place on the slope where its name stands.
+
+    What words are kept away from is found once: a dashed ceiling asks for it at each of a hundred places where its words could stand.
+    """
 
     target: Target
     axes: _Axes
@@ -229,11 +233,11 @@ class _Ceilings:
     marks: Sequence[Rect] = ()
     """Where the points are."""
 
-    @property
+    @cached_property
     def corner(self) -> Point:
         return _corner(self.target, self.axes)
 
-    @property
+    @cached_property
     def slope(self) -> float:
         """The angle of the slope on the page, in radians."""
         (x0, y0), (x1, y1) = _foot(self.target, self.axes), self.corner
@@ -243,16 +247,18 @@ class _Ceilings:
     def peak(self) -> str:
         return f"matrix unit: {rate_text(self.target.peak_ops)}"
 
-    def dashed(self) -> Iterator[tuple[str, float, Rect]]:
+    @cached_property
+    def dashed(self) -> list[tuple[str, float, Rect]]:
         """The words of each dashed ceiling, its height, and where the words stand."""
-        if self.model is not None:
-            for name in self.model.dashed(self.target):
-                roof, words = self.model.roofs(self.target)[name], _ceiling_words(self.target, self.model, name)
-                height = self.axes.up(math.log10(roof))
-                texts = [f"{text}: {rate_text(roof)}" for text in words]
-                places = [(text, place) for text in texts for place in self._beside(text_width(text, SMALL), height)]
-                text, place = min(places, key=lambda pair: self._covered(pair[1]))
-                yield text, height, place
+        return [self._dashed(self.model, name) for name in self.model.dashed(self.target)] if self.model is not None else []
+
+    def _dashed(self, model: RooflinePoint, name: str) -> tuple[str, float, Rect]:
+        roof, words = model.roofs(self.target)[name], _ceiling_words(self.target, model, name)
+        height = self.axes.up(math.log10(roof))
+        texts = [f"{text}: {rate_text(roof)}" for text in words]
+        places = [(text, place) for text in texts for place in self._beside(text_width(text, SMALL), height)]
+        text, place = min(places, key=lambda pair: self._covered(pair[1]))
+        return text, height, place
 
     def _beside(self, width: float, height: float) -> Iterator[Rect]:
         """The places above and below a dashed ceiling for words of this width, from the right."""
@@ -261,9 +267,13 @@ class _Ceilings:
 
     def _covered(self, place: Rect) -> int:
         """How much is in the way of words: points and other words most, then the slope, then the line below the ridge."""
-        others = [*self.marks, *self.along(), self._roof(), self._ridge()]
-        outside = place.left < LEFT
-        return 4 * sum(map(place.meets, others)) + 2 * any(map(place.meets, self._slope())) + place.meets(self._under()) + 100 * outside
+        others, outside = sum(map(place.meets, self._others)), place.left < LEFT
+        return 4 * others + 2 * any(map(place.meets, self._slope)) + place.meets(self._under) + 100 * outside
+
+    @cached_property
+    def _others(self) -> list[Rect]:
+        """The points and the words that have their places before those of dashed ceilings."""
+        return [*self.marks, *self.along, self._roof, self._ridge]
 
     @property
     def bandwidth(self) -> str:
@@ -275,7 +285,7 @@ class _Ceilings:
         roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
         foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
         words = label(self.peak, end, corner[1] - 8, SMALL, "ink", "end", **INK_HALO)
-        ridge_name = self._ridge()
+        ridge_name = self._ridge
         under = label(self.ridge, ridge_name.left + 6, self.axes.up.start - 8, SMALL, "soft", "start", **HALO)
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
@@ -287,7 +297,7 @@ class _Ceilings:
                     label(text, place.right, place.top + 12, SMALL, "ink", "end", **INK_HALO),
                 ]
             )
-            for text, height, place in self.dashed()
+            for text, height, place in self.dashed
         ]
         return joined([foot, roof, words, under, along, *dashed])
 
@@ -298,18 +308,21 @@ class _Ceilings:
     def taken(self) -> list[Rect]:
         """Rectangles on which no name may be written: small ones along the slope, the roofs, and the names of all."""
         corner, end = self.corner, self.axes.across.end
-        roofs = [Rect(LEFT, height - 3, end, height + 3) for _, height, _ in self.dashed()]
-        return [*self._slope(), Rect(corner[0], corner[1] - 3, end, corner[1] + 3), self._under(), *roofs, *self.words()]
+        roofs = [Rect(LEFT, height - 3, end, height + 3) for _, height, _ in self.dashed]
+        return [*self._slope, Rect(corner[0], corner[1] - 3, end, corner[1] + 3), self._under, *roofs, *self.words()]
 
     def words(self) -> list[Rect]:
         """Where the names of the roofs and of the ridge stand."""
-        return [*self.along(), self._roof(), self._ridge(), *(place for *_, place in self.dashed())]
+        return [*self.along, self._roof, self._ridge, *(place for *_, place in self.dashed)]
 
+    @cached_property
     def _slope(self) -> list[Rect]:
         corner = self.corner
-        steps = [(d, d * math.tan(self.slope)) for d in range(0, int(corner[0] - LEFT), 4)]
+        rise = math.tan(self.slope)
+        steps = [(d, d * rise) for d in range(0, int(corner[0] - LEFT), 4)]
         return [Rect(corner[0] - x - 3, corner[1] - y - 3, corner[0] - x + 3, corner[1] - y + 3) for x, y in steps]
 
+    @cached_property
     def along(self) -> list[Rect]:
         """Small rectangles on the slope's name."""
         half, along = text_width(self.bandwidth, SMALL) / 2, (math.cos(self.slope), math.sin(self.slope))
@@ -318,14 +331,17 @@ class _Ceilings:
         spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
         return [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
 
+    @cached_property
     def _roof(self) -> Rect:
         corner, end = self.corner, self.axes.across.end
         return Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] - 3)
 
+    @cached_property
     def _under(self) -> Rect:
         """The line from the ridge down to the axis."""
         return Rect(self.corner[0] - 3, self.corner[1], self.corner[0] + 3, self.axes.up.start)
 
+    @cached_property
     def _ridge(self) -> Rect:
         """Right of the ridge, or left of it where there is no room."""
         width, below = text_width(self.ridge, SMALL) + 12, self.axes.up.start
@@ -358,7 +374,8 @@ def _free_place(target: Target, axes: _Axes, marks: Sequence[Rect]) -> Point:
     places = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (0.5, 0.25, 0.375, 0.625, 0.75)]
 
     def freedom(place: Point) -> tuple[int, float]:
-        covered = sum(any(spot.meets(mark) for spot in _Ceilings(target, axes, place).along()) for mark in marks)
+        along = _Ceilings(target, axes, place).along
+        covered = sum(any(map(mark.meets, along)) for mark in marks)
         return -covered, min([math.dist(place, mark.middle) for mark in marks], default=0.0)
 
     return max(places, key=freedom)

@@ -19,7 +19,7 @@ from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.machine import machine_view
-from tpucc.viz.page.nesting import calls_of, definition, line_of_def
+from tpucc.viz.page.nesting import Source, calls_of
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
 from tpucc.viz.palette import picture_rules, theme
@@ -119,14 +119,14 @@ def _view(name: str, title: str, body: Markup) -> Markup:
 def _source(given: PageInput) -> Markup:
     """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
     text, stats = given.program.source_text, given.statistics
-    lines, cycles = source_lines(text), Counter[int]()
+    source, cycles = Source.of(source_lines(text)), Counter[int]()
     for layer, counts in zip(given.program.layers, stats.layers, strict=True):
-        heads = {line_of_def(call.name, lines) for call in calls_of(layer.origin, lines)}
+        heads = {source.line_of_def(call.name) for call in calls_of(layer.origin, source)}
         cycles.update(dict.fromkeys(layer.origin.lines | heads, counts.cycles))
     most = max(cycles.values(), default=0)
     return joined(
-        _line(number, line, _bar(cycles[number], bool(definition(number, lines)), most, stats.cycles))
-        for number, line in enumerate(lines, 1)
+        _line(number, line, _bar(cycles[number], bool(source.definition(number)), most, stats.cycles))
+        for number, line in enumerate(source.lines, 1)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Origin, Span
 from tpucc.values import dataclass
@@ -31,9 +31,38 @@ class Turn:
     count: int = 1
 
 
-def nesting(origins: Sequence[Origin], lines: Sequence[str]) -> list[tuple[Turn, ...]]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The lines of a source, and its `def`s. Lines are counted from 1."""
+
+    lines: Sequence[str]
+    inside: Sequence[str]
+    """For each line the name of the `def` in which it is, empty if it is in none; that of the line before the first comes first."""
+    begins: Mapping[str, int]
+    """The line that begins a `def`, by its name."""
+
+    @classmethod
+    def of(cls, lines: Sequence[str]) -> Source:
+        inside, begins, name = [""], dict[str, int](), ""
+        for number, text in enumerate(lines, 1):
+            if match := _DEFINITION.match(text):
+                name = match[2] if match[1] == "def" else ""
+                begins |= {name: number} if name and name not in begins else {}
+            inside.append(name)
+        return cls(lines, inside, begins)
+
+    def definition(self, line: int) -> str:
+        """The name of the `def` in which a line is; empty if it is in none."""
+        return self.inside[min(line, len(self.lines))]
+
+    def line_of_def(self, name: str) -> int:
+        """The number of the line that begins a `def`; behind the last if there is none."""
+        return self.begins.get(name, len(self.lines) + 1)
+
+
+def nesting(origins: Sequence[Origin], source: Source) -> list[tuple[Turn, ...]]:
     """For each layer, in the order of the program, the calls that it is in, the outermost first."""
-    chains = [calls_of(origin, lines) for origin in origins]
+    chains = [calls_of(origin, source) for origin in origins]
     paths: list[tuple[Turn, ...]] = [()] * len(origins)
     for depth in range(max(map(len, chains), default=0)):
         own: dict[tuple[tuple[Turn, ...], Call], list[int]] = {}
@@ -42,7 +71,7 @@ def nesting(origins: Sequence[Origin], lines: Sequence[str]) -> list[tuple[Turn,
                 own.setdefault((paths[layer], chain[depth]), []).append(layer)
         for (path, call), layers in own.items():
             places = [chains[layer][depth + 1].span.line if len(chains[layer]) > depth + 1 else _line(origins[layer]) for layer in layers]
-            numbers = _turns(places) if _is_repeated(call, lines) else [1] * len(layers)
+            numbers = _turns(places) if _is_repeated(call, source) else [1] * len(layers)
             for layer, number in zip(layers, numbers, strict=True):
                 paths[layer] = (*path, Turn(call, number, numbers[-1]))
     return paths
@@ -60,25 +89,20 @@ def _turns(places: Sequence[int]) -> list[int]:
     return numbers if len(set.intersection(*lines.values())) > 1 else [1] * len(places)
 
 
-def _is_repeated(call: Call, lines: Sequence[str]) -> bool:
+def _is_repeated(call: Call, source: Source) -> bool:
     """Whether a call is in the body of a `for`, and its `def` has none, whose turns could be taken for the call's."""
     line = call.span.line - 1
-    indent = _indent(lines[line])
-    for text in reversed(lines[:line]):
+    indent = _indent(source.lines[line])
+    for text in map(source.lines.__getitem__, range(line - 1, -1, -1)):
         found = _BLOCK.match(text)
         if found and _indent(text) < indent:
-            return found[1] == "for" and not any(re.match(r"\s*for\b", inner) for inner in _body(call.name, lines))
+            return found[1] == "for" and not any(re.match(r"\s*for\b", inner) for inner in _body(call.name, source))
     return False
 
 
-def _body(name: str, lines: Sequence[str]) -> Iterator[str]:
+def _body(name: str, source: Source) -> Iterator[str]:
     """The lines of a `def` behind its first."""
-    return itertools.takewhile(lambda text: not text.strip() or _indent(text) > 0, lines[line_of_def(name, lines) :])
-
-
-def line_of_def(name: str, lines: Sequence[str]) -> int:
-    """The number of the line that begins a `def`, from 1; behind the last if there is none."""
-    return next((number for number, text in enumerate(lines, 1) if re.match(rf"def\s+{name}\b", text)), len(lines) + 1)
+    return itertools.takewhile(lambda text: not text.strip() or _indent(text) > 0, source.lines[source.line_of_def(name) :])
 
 
 def _indent(text: str) -> int:
@@ -89,19 +113,19 @@ def _line(origin: Origin) -> int:
     return origin.spans[0].line
 
 
-def calls_of(origin: Origin, lines: Sequence[str]) -> list[Call]:
+def calls_of(origin: Origin, source: Source) -> list[Call]:
     """The calls that led to the primary place of `origin`, the outermost first.
 
     The origin of a fused layer has the calls of all its parts. The primary place's are those that form a chain: each is written in the
     `def` that the one outside it calls.
     """
     found: list[Call] = []
-    inside = definition(origin.spans[0].line, lines) if origin.spans else ""
+    inside = source.definition(origin.spans[0].line) if origin.spans else ""
     for span in origin.calls:
-        name = _callee(span, lines)
+        name = _callee(span, source.lines)
         if name and name == inside:
             found.append(Call(span, name))
-            inside = definition(span.line, lines)
+            inside = source.definition(span.line)
     return found[::-1]
 
 
@@ -109,11 +133,3 @@ def _callee(span: Span, lines: Sequence[str]) -> str:
     text = lines[span.line - 1][span.column - 1 :] if 0 < span.line <= len(lines) else ""
     match = _NAME.match(text)
     return match[0] if match else ""
-
-
-def definition(line: int, lines: Sequence[str]) -> str:
-    """The name of the `def` in which a line is; empty if it is in none."""
-    for text in reversed(lines[:line]):
-        if match := _DEFINITION.match(text):
-            return match[2] if match[1] == "def" else ""
-    return ""

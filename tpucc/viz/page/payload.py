@@ -28,7 +28,7 @@ from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
 from tpucc.viz.page.machine import machine_payload
-from tpucc.viz.page.nesting import Turn, line_of_def, nesting
+from tpucc.viz.page.nesting import Source, Turn, nesting
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
@@ -133,15 +133,15 @@ def _calls(program: Program) -> dict[str, Any]:
     A call in a `def` that is itself called twice is two calls.
     """
     known: dict[tuple[Turn, ...], int] = {}
-    lines = program.source_text.split("\n")
-    nested = nesting([layer.origin for layer in program.layers], lines)
+    source = Source.of(program.source_text.split("\n"))
+    nested = nesting([layer.origin for layer in program.layers], source)
     paths = [[known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))] for turns in nested]
     last = [path[-1] for path in known]
     steps = [f"step {turn.number:,} of {turn.count:,}" if turn.count > 1 else "" for turn in last]
     return {
         "name": [turn.call.name for turn in last],
         "line": [turn.call.span.line for turn in last],
-        "def": [line_of_def(turn.call.name, lines) for turn in last],
+        "def": [source.line_of_def(turn.call.name) for turn in last],
         "step": steps,
         "of": paths,
     }
