@@ -13,9 +13,11 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, Records
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
-from tpucc.layers.partition import partition
+from tpucc.layers.partition import HostStep, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
 from tpucc.numerics import Int64
+from tpucc.ops import legalisation_of
+from tpucc.ops.opdef import Boundary, Given
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
@@ -164,6 +166,7 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
     return replace(
         program,
         name=layers.name,
+        layers=_with_places(program.layers, parts.middle),
         source=source.name,
         source_text=source.text,
         prologue=str(prologue),
@@ -171,3 +174,15 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
         host_steps=tuple(HostWork(str(step.graph), step.reads, step.writes, step.elements) for step in parts.middle),
         cores=cores,
     )
+
+
+def _with_places(layers: Sequence[LayerInfo], steps: Sequence[HostStep]) -> tuple[LayerInfo, ...]:
+    """The layers, those of the host's steps with the places of what they compute."""
+    places = iter(_place(step.graph) for step in steps)
+    return tuple(replace(layer, origin=next(places, layer.origin)) if layer.is_host_step else layer for layer in layers)
+
+
+def _place(graph: Graph) -> Origin:
+    """The places of all that a step of the host computes; operators that only cross to the device are none of it."""
+    origins = [node.origin for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
+    return origins[0].merged(*origins[1:]) if origins else Origin()
