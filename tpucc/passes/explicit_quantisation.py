@@ -32,7 +32,8 @@ class ExplicitQuantisation(Pass):
 
     The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
     does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
-    What the host only moves is held as it was before, so that the device reads the same integers in other places.
+    What the host only moves is held as it was before, so that the device reads the same integers in other places. So is a concatenation
+    of values that are all held alike: none of them is requantised.
     """
 
     name = "explicit-quantisation"
@@ -125,20 +126,34 @@ def _rewritten(node: Node, idle: Mapping[str, str], fixed: Mapping[str, TensorTy
 
 
 def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType]) -> Iterator[Node]:
-    """The nodes, those that only move a value held as integers on the host held as these."""
+    """The nodes, those that only move values held as integers held as these: a concatenation, and what the host moves."""
     integers = dict(fixed)
     for node in nodes:
-        of = integers.get(node.operands[0]) if node.operands else None
-        facts = facts_of(node.op)
-        keeps = facts.keeps_parameters if node.on_device else facts.values in MOVES
+        of, facts = _integers_of(node, integers), facts_of(node.op)
+        is_joined = facts.values is Values.JOINED and node.name not in fixed
+        keeps = is_joined or (facts.keeps_parameters if node.on_device else facts.values in MOVES)
         if node.op == "quantize":
             integers[node.name] = node.type
         elif of is not None and (keeps or node.op == "dequantize"):
             integers.setdefault(node.name, of)
-        if of is not None and of.quantisation is not None and keeps and not node.on_device and node.type.dtype == "f32":
+        if of is not None and of.quantisation is not None and keeps and (is_joined or not node.on_device) and node.type.dtype == "f32":
             yield replace(node, type=holding(node.type, of.quantisation, INTEGER_FORMATS[of.dtype]))
         else:
             yield node
+
+
+def _integers_of(node: Node, integers: Mapping[str, TensorType]) -> TensorType | None:
+    """The type of the integers as which the operand is held, or all operands are that stand side by side; None where they differ."""
+    found = [integers.get(name) for name in node.operands]
+    if facts_of(node.op).values is not Values.JOINED:
+        return found[0] if found else None
+    first = found[0]
+    same = first is not None and all(other is not None and _parameters(other) == _parameters(first) for other in found)
+    return first if same else None
+
+
+def _parameters(integers: TensorType) -> tuple[str, Quantisation | None]:
+    return integers.dtype, integers.quantisation
 
 
 def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:
