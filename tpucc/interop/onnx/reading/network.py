@@ -114,13 +114,13 @@ class Network:
     def on(self, node: Node, grid: Grid, name: str = "") -> Node:
         """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
         of up to 16 bits, the float32 quotient of the product n · scale and the scale is less than 0.01 away from n."""
-        if self._grid_of(node) == grid:
+        if self.grid_of(node) == grid:
             return node
         if (node.name, grid) not in self._rounded:
             self._rounded[node.name, grid] = self._rounding(node, grid, name)
         return self._rounded[node.name, grid]
 
-    def _grid_of(self, node: Node) -> Grid | None:
+    def grid_of(self, node: Node) -> Grid | None:
         """The grid of a value's elements, if it is known: operators that only move values leave them there."""
         while node.name not in self.held and facts_of(node.op).values in MOVES:
             node = self.builder.nodes[node.operands[0]]
