@@ -77,6 +77,11 @@ class Facts:
     fuses_into: str
 
 
+def selects(facts: Facts) -> bool:
+    """Whether each value of the result is one of the one operand: moves, and the largest of a window."""
+    return facts.keeps_parameters and not facts.elementwise
+
+
 def always(_: object) -> bool:
     return True
 

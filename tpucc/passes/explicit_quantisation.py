@@ -15,15 +15,12 @@ from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, Integ
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import facts_of
-from tpucc.ops.facts import Values
+from tpucc.ops.facts import Values, selects
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_view
 from tpucc.values import dataclass
-
-MOVES = frozenset({Values.VIEWED, Values.PICKED})
-"""Operators whose values are those of their one operand."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType]) -> 
     for node in nodes:
         of, facts = _integers_of(node, integers), facts_of(node.op)
         is_joined = facts.values is Values.JOINED and node.name not in fixed
-        keeps = is_joined or (facts.keeps_parameters if node.on_device else facts.values in MOVES)
+        keeps = is_joined or (facts.keeps_parameters if node.on_device else selects(facts))
         if node.op == "quantize":
             integers[node.name] = node.type
         elif of is not None and (keeps or node.op == "dequantize"):

@@ -290,7 +290,7 @@ def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
     require_few_picks(t.shape[axis], len(places))
     picks = np.zeros((t.shape[axis], len(places)), np.float32)
     picks[list(places), range(len(places))] = 1
-    made, grid = mixed(net, t, axis, picks), net.grid_of(t.node)
+    made, grid = mixed(net, t, axis, picks), net.held.get(t.node.name)
     return Tensor(made.node if grid is None else net.on(made.node, grid), made.axes, t.kind)
 
 
