@@ -767,6 +767,39 @@ def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
         np.testing.assert_array_equal(result, expected)
 
 
+def test_a_max_pool_a_concatenation_and_rows_of_a_table_are_not_rounded_again(tmp_path: Path) -> None:
+    constants = [
+        array(np.float32(0.0213), "xs"),
+        array(np.uint8(120), "z"),
+        array(DRAW.integers(-127, 128, (4, 4, 1, 1)).astype(np.int8), "w"),
+        array(DRAW.integers(-127, 128, (4, 8, 1, 1)).astype(np.int8), "w2"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.0911), "hs"),
+    ]
+    nodes = [
+        *rounded("x", "image", "xs"),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["kernel"]),
+        node("DequantizeLinear", ["w2", "ws", "wz"], ["kernel2"]),
+        node("Conv", ["image", "kernel"], ["c"]),
+        *rounded("c", "c1"),
+        node("MaxPool", ["c1"], ["p"], kernel_shape=[3, 3], pads=[1] * 4),
+        *rounded("p", "p1"),
+        node("Concat", ["p1", "c1"], ["j"], axis=1),
+        *rounded("j", "j1"),
+        node("Conv", ["j1", "kernel2"], ["d"]),
+        *rounded("d", "y"),
+    ]
+    model = model_of(nodes, constants, {"x": (2, 4, 6, 8)})
+    assert ops(built(model).graph).count("quantize") == len(["x", "w", "w2", "c", "y"])
+    same_integers(model, tmp_path)
+    table = [node("DequantizeLinear", ["e", "ts", "tz"], ["f"]), node("QuantizeLinear", ["f", "ts", "tz"], ["g"])]
+    product = node("QLinearMatMul", ["g", "ts", "tz", "w", "ws", "wz", "ys", "yz"], ["h"])
+    model = rows_of_integers(*table, product, node("DequantizeLinear", ["h", "ys", "yz"], ["y"]), kind=np.uint8)
+    assert ops(built(model).graph).count("quantize") == len(["table", "w", "h"])
+    same_integers(model, tmp_path, IDS)
+
+
 @pytest.mark.parametrize("bits", [8, 16])
 def test_a_rounding_of_what_was_rounded_changes_nothing(bits: int) -> None:
     """For every integer, and scales over all of float32: so the import leaves the second rounding out."""

@@ -236,6 +236,17 @@ def test_a_concatenation_of_values_held_alike_is_held_as_they_are() -> None:
         assert (layers["joined"].type.quantisation == FIXED) == (wanted is not None)
 
 
+def test_rows_of_a_table_are_held_as_the_table_is() -> None:
+    """The host takes them, and what the device then reads has the integers of the table."""
+    model = Model()
+    table = pinned(model, model.constant("table", drawn(1, 9, 4)), "t")
+    rows = model.op("embedding", model.op("argmax", model.input("x", 6, 9), axis=-1), table, name="rows")
+    graph = model.build(model.dense(rows, drawn(2, 4, 3)))
+    assert explicit(graph)["rows"].type.quantisation == FIXED
+    layers = layers_of(graph, {"x": drawn(4, 6, 9)})
+    assert layers[layers["fc"].operands[0]].type.quantisation == FIXED
+
+
 def test_views_of_integers() -> None:
     model = Model()
     h = model.dense(model.input("x", 4, 3), drawn(1, 3, 5))

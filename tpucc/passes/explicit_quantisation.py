@@ -49,7 +49,7 @@ class ExplicitQuantisation(Pass):
         idle = _idle_pairs(graph, held)
         nodes = (_rewritten(node, idle, fixed) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
-        made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed)), outputs=tuple(outputs))
+        made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed, context.format)), outputs=tuple(outputs))
         read = made.output_nodes | {name for node in made for name in node.operands}
         return made.with_nodes(node for node in made if node.op != "quantize" or node.name in read)
 
@@ -122,13 +122,14 @@ def _rewritten(node: Node, idle: Mapping[str, str], fixed: Mapping[str, TensorTy
     return node if operands == node.operands and type_ is node.type else replace(node, operands=operands, type=type_)
 
 
-def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType]) -> Iterator[Node]:
-    """The nodes, those that only move values held as integers held as these: a concatenation, and what the host moves."""
+def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType], format: DeviceFormat) -> Iterator[Node]:
+    """The nodes, those that only move values held as integers held as these: a concatenation, rows of a table, and what the host moves."""
     integers = dict(fixed)
     for node in nodes:
         of, facts = _integers_of(node, integers), facts_of(node.op)
-        is_joined = facts.values is Values.JOINED and node.name not in fixed
-        keeps = is_joined or (facts.keeps_parameters if node.on_device else selects(facts))
+        several = len(node.operands) > 1 and node.name not in fixed and of is not None and of.dtype == format.name
+        is_joined = several and facts.values is Values.JOINED
+        keeps = is_joined or (facts.keeps_parameters if node.on_device else selects(facts) and (several or len(node.operands) == 1))
         if node.op == "quantize":
             integers[node.name] = node.type
         elif of is not None and (keeps or node.op == "dequantize"):
@@ -140,10 +141,11 @@ def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType]) -> 
 
 
 def _integers_of(node: Node, integers: Mapping[str, TensorType]) -> TensorType | None:
-    """The type of the integers as which the operand is held, or all operands are that stand side by side; None where they differ."""
+    """The type of the integers as which the operand is held, or all operands are that stand side by side; None where they differ.
+    Of a table of rows and their numbers only the table is held so."""
     found = [integers.get(name) for name in node.operands]
     if facts_of(node.op).values is not Values.JOINED:
-        return found[0] if found else None
+        return next(filter(None, found), None)
     first = found[0]
     same = first is not None and all(other is not None and _parameters(other) == _parameters(first) for other in found)
     return first if same else None

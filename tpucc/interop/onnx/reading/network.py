@@ -74,7 +74,7 @@ class Network:
         if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
             raise Unsupported(f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}")
         node = self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
-        grids = {self.held.get(operand) for operand in operands}
+        grids = {self.held.get(operand) for operand in operands if self.builder.nodes[operand].type.dtype != "i32"}
         if len(grids) == 1 and (grid := grids.pop()) is not None and _keeps_values(op):
             self.held[node.name] = grid
         return node

@@ -100,7 +100,8 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
         largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
         if scale.size == 1:
-            net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - BITS[integers.dtype.name][1], 8)
+            bits, less = BITS[integers.dtype.name]
+            net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
