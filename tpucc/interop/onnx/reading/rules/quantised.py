@@ -119,8 +119,13 @@ def _weight(c: Call, index: int, axis: int) -> Static:
     value = c.value(index)
     if not isinstance(value, Static):
         raise Unsupported("its second factor is computed", "weights are constants")
+    return _known(c, value, index, axis)
+
+
+def _known(c: Call, x: Static, index: int, axis: int = 0) -> Static:
+    """The real values of a constant operand, whose scale and zero point are the next two."""
     zero = c.array(index + 2, "the zero point") if c.has(index + 2) else None
-    return _real_values(c.network, value, c.array(index + 1, "the scale"), zero, axis)
+    return _real_values(c.network, x, c.array(index + 1, "the scale"), zero, axis)
 
 
 def _called(c: Call, rule: Rule, inputs: Sequence[Value | None], **attributes: object) -> Tensor:
@@ -134,7 +139,7 @@ def _called(c: Call, rule: Rule, inputs: Sequence[Value | None], **attributes: o
 def _real(c: Call, index: int) -> Value:
     """A quantised operand, whose scale and zero point are the next two, as real values."""
     x = c.value(index)
-    return _weight(c, index, 0) if isinstance(x, Static) else _real_of(c, x, index)
+    return _known(c, x, index) if isinstance(x, Static) else _real_of(c, x, index)
 
 
 def _real_of(c: Call, x: Tensor, index: int) -> Tensor:
@@ -175,10 +180,9 @@ def _type_name(grid: Grid) -> str:
 def _bias(c: Call, index: int, factor: float = 1.0) -> Static:
     """A bias as real values: its scale is the product of those of both factors, operands 1 and 4."""
     scale = np.float32(c.number(1, "the scale")) * c.array(4, "the scale").astype(np.float32) * np.float32(factor)
-    bias = c.value(index)
-    if not isinstance(bias, Static):
-        raise Unsupported("its bias is computed", "biases are constants")
-    return _real_values(c.network, bias, scale, None, 0)
+    bias, array = c.value(index), c.array(index, "the bias")
+    name = bias.name if isinstance(bias, Static) else ""
+    return _real_values(c.network, Static(array, name), scale, None, 0)
 
 
 def _linear_conv(c: Call) -> Result:
