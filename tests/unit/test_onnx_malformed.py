@@ -456,3 +456,15 @@ def test_a_result_of_another_size_than_the_file_says_is_noted(tmp_path: Path) ->
         model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, declared))
         (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
         assert ("it is [2, 4]" in tpucc.import_onnx(tmp_path / "m.onnx").source) is noted
+
+
+@pytest.mark.parametrize("op", ["Cast", "Reshape", "Sub", "QLinearAdd", "DequantizeLinear", "QLinearConcat", "QGemm"])
+def test_nodes_without_their_operands_beside_an_input_of_integers(op: str, tmp_path: Path) -> None:
+    domain = "com.microsoft" if op.startswith("Q") else ""
+    for operands in ([], ["x"]):
+        model = model_of([helper.make_node(op, operands, ["y"], domain=domain, name="bare")])
+        model.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        codes, text, _ = refused(model.SerializeToString(), tmp_path)
+        assert set(codes) <= {"E1001", "E1006", "E1007"}
+        assert "bare" in text

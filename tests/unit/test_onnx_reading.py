@@ -767,6 +767,39 @@ def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
         np.testing.assert_array_equal(result, expected)
 
 
+def test_a_max_pool_a_concatenation_and_rows_of_a_table_are_not_rounded_again(tmp_path: Path) -> None:
+    constants = [
+        array(np.float32(0.0213), "xs"),
+        array(np.uint8(120), "z"),
+        array(DRAW.integers(-127, 128, (4, 4, 1, 1)).astype(np.int8), "w"),
+        array(DRAW.integers(-127, 128, (4, 8, 1, 1)).astype(np.int8), "w2"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.0911), "hs"),
+    ]
+    nodes = [
+        *rounded("x", "image", "xs"),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["kernel"]),
+        node("DequantizeLinear", ["w2", "ws", "wz"], ["kernel2"]),
+        node("Conv", ["image", "kernel"], ["c"]),
+        *rounded("c", "c1"),
+        node("MaxPool", ["c1"], ["p"], kernel_shape=[3, 3], pads=[1] * 4),
+        *rounded("p", "p1"),
+        node("Concat", ["p1", "c1"], ["j"], axis=1),
+        *rounded("j", "j1"),
+        node("Conv", ["j1", "kernel2"], ["d"]),
+        *rounded("d", "y"),
+    ]
+    model = model_of(nodes, constants, {"x": (2, 4, 6, 8)})
+    assert ops(built(model).graph).count("quantize") == len(["x", "w", "w2", "c", "y"])
+    same_integers(model, tmp_path)
+    table = [node("DequantizeLinear", ["e", "ts", "tz"], ["f"]), node("QuantizeLinear", ["f", "ts", "tz"], ["g"])]
+    product = node("QLinearMatMul", ["g", "ts", "tz", "w", "ws", "wz", "ys", "yz"], ["h"])
+    model = rows_of_integers(*table, product, node("DequantizeLinear", ["h", "ys", "yz"], ["y"]), kind=np.uint8)
+    assert ops(built(model).graph).count("quantize") == len(["table", "w", "h"])
+    same_integers(model, tmp_path, IDS)
+
+
 @pytest.mark.parametrize("bits", [8, 16])
 def test_a_rounding_of_what_was_rounded_changes_nothing(bits: int) -> None:
     """For every integer, and scales over all of float32: so the import leaves the second rounding out."""
@@ -776,6 +809,145 @@ def test_a_rounding_of_what_was_rounded_changes_nothing(bits: int) -> None:
         zero = int(DRAW.choice([0, of.low, of.high, int(DRAW.integers(of.low, of.high))]))
         held = dequantise(integers, float(np.float32(scale)), zero)
         np.testing.assert_array_equal(quantise(held, float(np.float32(scale)), zero, of), integers)
+
+
+def same_integers(model: Any, folder: Path, ids: AnyArray | None = None) -> None:
+    """The results of a quantised model are those of ONNX Runtime, bit for bit. Its inputs are `x`, or the numbers of rows `ids`."""
+    onnx.save(model, folder / "q.onnx")
+    session = runtime.InferenceSession(folder / "q.onnx", providers=["CPUExecutionProvider"])
+    exe = tpucc.compile(folder / "q.onnx")
+    shape = session.get_inputs()[0].shape
+    given = DRAW.normal(0, 1.5, shape).astype(np.float32) if ids is None else ids
+    found = exe.run(given.transpose(0, 2, 3, 1) if given.ndim == 4 else given)
+    layouts = built(model).layouts
+    for (name, result), wanted in zip(found.items(), session.run(None, {session.get_inputs()[0].name: given}), strict=True):
+        assert len(np.unique(wanted)) > 2
+        np.testing.assert_array_equal(result, wanted.transpose(layouts.get(name, range(wanted.ndim))))
+
+
+def rows_of_integers(*nodes: Any, outputs: tuple[str, ...] = ("y",), kind: Any = np.int8) -> Any:
+    """A model that takes rows e [2, 6, 8] of a table of integers, by `ids`."""
+    low, zero = (0, 117) if kind is np.uint8 else (-127, 0)
+    constants = [
+        array(DRAW.integers(low, low + 255, (20, 8)).astype(kind), "table"),
+        array(np.float32(0.0213), "ts"),
+        array(kind(zero), "tz"),
+        array(np.float32(0.0471), "other"),
+        array(kind(zero + 9), "oz"),
+        array(DRAW.integers(-127, 128, (8, 5)).astype(np.int8), "w"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.037), "ys"),
+        array(kind(zero + 3), "yz"),
+        array(np.uint8(120), "z"),
+        whole("axis", 1),
+    ]
+    value = onnx.helper.make_tensor_value_info
+    made = [value(name, onnx.TensorProto.FLOAT, None) for name in outputs]
+    graph = onnx.helper.make_graph(
+        [node("Gather", ["table", "ids"], ["e"], name="rows"), *nodes], "m", [value("ids", onnx.TensorProto.INT64, [2, 6])], made, constants
+    )
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+IDS = np.array([[3, 0, 19, 7, 7, 2], [11, 5, 4, 1, 18, 9]], np.int64)
+PRODUCT = [
+    node("QLinearMatMul", ["e", "ts", "tz", "w", "ws", "wz", "ys", "yz"], ["g"]),
+    node("DequantizeLinear", ["g", "ys", "yz"], ["y"]),
+]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_a_table_of_integers_has_the_scale_that_is_said_later(kind: Any, tmp_path: Path) -> None:
+    same_integers(rows_of_integers(*PRODUCT, kind=kind), tmp_path, IDS)
+    moved = [
+        node("Transpose", ["e"], ["t"], perm=[1, 0, 2]),
+        node("Unsqueeze", ["t", "axis"], ["u"]),
+        node("Squeeze", ["u", "axis"], ["v"]),
+        node("DequantizeLinear", ["v", "ts", "tz"], ["y"]),
+    ]
+    same_integers(rows_of_integers(*moved, kind=kind), tmp_path, IDS)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_each_reader_of_integers_has_them_by_its_own_scale(kind: Any, tmp_path: Path) -> None:
+    other = [
+        node("QLinearMatMul", ["e", "other", "oz", "w", "ws", "wz", "ys", "yz"], ["h"]),
+        node("DequantizeLinear", ["h", "ys", "yz"], ["k"]),
+    ]
+    third = node("DequantizeLinear", ["e", "other", "oz"], ["l"])
+    same_integers(rows_of_integers(*PRODUCT, *other, third, outputs=("y", "k", "l"), kind=kind), tmp_path, IDS)
+
+
+def test_integers_without_a_known_scale_are_refused_by_name() -> None:
+    sums = node("DequantizeLinear", ["e", "s", "tz"], ["y"], name="real")
+    model = rows_of_integers(node("ReduceMax", ["f"], ["s"], keepdims=0), sums)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("f", onnx.TensorProto.FLOAT, [4]))
+    with pytest.raises(
+        tpucc.Error, match=r"E1007: DequantizeLinear: an operand that isn't quantised \(1 node: real\)\n.*a constant of the file"
+    ):
+        built(model)
+    with pytest.raises(tpucc.Error, match=r"E1007: DequantizeLinear: integers of the types int8 and uint8(.|\n)*1 node: real"):
+        built(rows_of_integers(*PRODUCT, node("DequantizeLinear", ["e", "ts", "z"], ["k"], name="real"), outputs=("y", "k")))
+    far = rows_of_integers(*PRODUCT, node("DequantizeLinear", ["e", "far", "tz"], ["k"], name="real"), outputs=("y", "k"))
+    far.graph.initializer.append(array(np.float32(1e30), "far"))
+    with pytest.raises(tpucc.Error, match=r"the scale 1e\+30 of integers that have the scale 0.0213 elsewhere"):
+        built(far)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("ReduceMax", ["q", "axes"], ["r"])],
+        [node("DepthToSpace", ["q"], ["r"], blocksize=2)],
+        [node("SpaceToDepth", ["q"], ["r"], blocksize=2)],
+        [node("GatherND", ["q", "places"], ["r"])],
+        [node("Gather", ["q", "many"], ["r"], axis=3)],
+        [node("Resize", ["q", "", "twice"], ["r"], coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
+        [node("Resize", ["q", "", "twice"], ["r"], mode="linear")],
+        [node("Resize", ["q", "", "twice"], ["r"], nearest_mode="ceil")],
+        [node("Resize", ["q", "", "half"], ["r"], mode="linear")],
+        [node("Split", ["q"], ["a", "b"], axis=1, num_outputs=2), node("Concat", ["b", "a"], ["r"], axis=1)],
+        [node("QuantizeLinear", ["x", "s2", "z"], ["p"]), node("Concat", ["q", "p"], ["r"], axis=1)],
+        [node("com.microsoft", ["s2", "z", "q", "s", "z", "c", "s2", "z"], ["r"])],
+    ],
+)
+def test_integers_that_move_keep_their_scale(nodes: list[Any], kind: Any, tmp_path: Path) -> None:
+    """Each between a convolution and another one: what moves stays as the first has made it."""
+    nodes = [onnx.NodeProto.FromString(found.SerializeToString()) for found in nodes]
+    scale = "s"
+    for found in nodes:
+        if found.op_type == "com.microsoft":
+            found.op_type, found.domain, scale = "QLinearConcat", "com.microsoft", "s2"
+            found.attribute.append(onnx.helper.make_attribute("axis", 1))
+    info = np.iinfo(kind)
+    constants = [
+        array(np.float32(0.0213), "s"),
+        array(np.float32(0.0331), "s2"),
+        array(kind((info.min + info.max + 1) // 2 - 8), "z"),
+        array(DRAW.integers(-127, 128, (4, 4, 1, 1)).astype(np.int8), "w"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(DRAW.integers(info.min, info.max + 1, (2, 3, 6, 8)).astype(kind), "c"),
+        array(np.array([1, 1, 2, 2], np.float32), "twice"),
+        array(np.array([1, 1, 0.5, 0.5], np.float32), "half"),
+        array(np.array([[0, 1, 2], [1, 3, 5], [1, 2, 0]], np.int64), "places"),
+        array(np.array([7, 0, 3, 3, 1, 6, 2, 5, 4, 0, 7, 1, 0, 5], np.int64), "many"),
+        whole("axes", 2, 3),
+    ]
+    first = [node("QuantizeLinear", ["x", "s", "z"], ["i"]), node("QLinearConv", ["i", "s", "z", "w", "ws", "wz", "s", "z"], ["q"])]
+    model = model_of([*first, *nodes, node("DequantizeLinear", ["r", scale, "z"], ["y"])], constants, {"x": (2, 4, 6, 8)})
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    same_integers(model, tmp_path)
+
+
+def test_cubic_interpolation_of_integers_is_refused() -> None:
+    model = of_integers(node("Resize", ["q", "", "sizes"], ["r"], mode="cubic"))
+    model.graph.initializer.append(array(np.array([1, 2], np.float32), "sizes"))
+    with pytest.raises(tpucc.Error, match=r"E1007: Resize: cubic interpolation of integers(.|\n)*ONNX Runtime has none"):
+        built(model)
 
 
 def of_integers(*nodes: Any) -> Any:

@@ -223,6 +223,30 @@ def test_what_the_host_moves_between_layers_is_held_as_before() -> None:
     assert layers[layers["fc2"].operands[0]].type.quantisation == FIXED
 
 
+def test_a_concatenation_of_values_held_alike_is_held_as_they_are() -> None:
+    """Its integers are theirs, so that nothing is requantised. Where they are held otherwise, calibration finds what suits both."""
+    for other, wanted in ((S, FIXED), (2 * S, None)):
+        model = Model()
+        x = model.input("x", 6, 5)
+        first, second = (model.dense(x, drawn(seed, 5, 4), drawn(seed, 4), key=f"d{seed}") for seed in (1, 2))
+        joined = model.op("concat", pinned(model, first, "a"), pinned(model, second, "b", other), name="joined", axis=1)
+        graph = model.build(model.dense(joined, drawn(3, 8, 2), key="last"))
+        assert explicit(graph)["joined"].type.quantisation == wanted
+        layers = layers_of(graph, {"x": drawn(4, 6, 5)})
+        assert (layers["joined"].type.quantisation == FIXED) == (wanted is not None)
+
+
+def test_rows_of_a_table_are_held_as_the_table_is() -> None:
+    """The host takes them, and what the device then reads has the integers of the table."""
+    model = Model()
+    table = pinned(model, model.constant("table", drawn(1, 9, 4)), "t")
+    rows = model.op("embedding", model.op("argmax", model.input("x", 6, 9), axis=-1), table, name="rows")
+    graph = model.build(model.dense(rows, drawn(2, 4, 3)))
+    assert explicit(graph)["rows"].type.quantisation == FIXED
+    layers = layers_of(graph, {"x": drawn(4, 6, 9)})
+    assert layers[layers["fc"].operands[0]].type.quantisation == FIXED
+
+
 def test_views_of_integers() -> None:
     model = Model()
     h = model.dense(model.input("x", 4, 3), drawn(1, 3, 5))

@@ -11,7 +11,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import table_rows
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
@@ -69,7 +69,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device has no indexed reads"),
-    facts=whole(batch=each),
+    facts=table_rows(batch=each),
     gradient=Rule(gradient),
     floats=Ieee(),
     onnx=Form(lambda g: g.node("Gather", g.operands[1], g.operands[0], axis=0)),

@@ -59,7 +59,7 @@ class Facts:
     - `part`: the parts of the operands from which a part of the result is computed.
     - `windows`: the axes of an image over which its windows move.
     - `batch`: the axis of the batch in the result; None without operands.
-    - `keeps_parameters`: on the device the result has the scale and zero point of its operand.
+    - `keeps_parameters`: the result has the scale and zero point of its operand; of an element-wise operator it has them on the device.
     - `terms`: how many products are added up for each value of the result, from the operands' shapes; 1 if none are.
     - `fuses_into`: the operator that is this one with an activation, and perhaps a bias, after it; empty if there is none.
     """
@@ -75,6 +75,11 @@ class Facts:
     keeps_parameters: bool
     terms: Terms
     fuses_into: str
+
+
+def selects(facts: Facts) -> bool:
+    """Whether each value of the result is one of the one operand that isn't numbers of rows: moves, the largest of a window, rows."""
+    return facts.keeps_parameters and not facts.elementwise
 
 
 def always(_: object) -> bool:
@@ -125,6 +130,11 @@ def of_two_values(*, commutative: Predicate, signs: tuple[int, ...], fuses_into:
 def moving(values: Values, *, part: PartRule, batch: BatchRule, keeps_parameters: bool) -> Facts:
     """Values in another shape, or in other places."""
     return replace(_PLAIN, values=values, part=part, batch=batch, keeps_parameters=keeps_parameters)
+
+
+def table_rows(*, batch: BatchRule) -> Facts:
+    """Facts of an operator of the host that takes rows of its last operand."""
+    return replace(_PLAIN, batch=batch, keeps_parameters=True)
 
 
 def whole(*, batch: BatchRule | None) -> Facts:

@@ -15,15 +15,12 @@ from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, Integ
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import facts_of
-from tpucc.ops.facts import Values
+from tpucc.ops.facts import Values, selects
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_view
 from tpucc.values import dataclass
-
-MOVES = frozenset({Values.VIEWED, Values.PICKED})
-"""Operators whose values are those of their one operand."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,8 @@ class ExplicitQuantisation(Pass):
 
     The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
     does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
-    What the host only moves is held as it was before, so that the device reads the same integers in other places.
+    What the host only moves is held as it was before, so that the device reads the same integers in other places. So is a concatenation
+    of values that are all held alike: none of them is requantised.
     """
 
     name = "explicit-quantisation"
@@ -51,7 +49,7 @@ class ExplicitQuantisation(Pass):
         idle = _idle_pairs(graph, held)
         nodes = (_rewritten(node, idle, fixed) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
-        made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed)), outputs=tuple(outputs))
+        made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed, context.format)), outputs=tuple(outputs))
         read = made.output_nodes | {name for node in made for name in node.operands}
         return made.with_nodes(node for node in made if node.op != "quantize" or node.name in read)
 
@@ -124,21 +122,37 @@ def _rewritten(node: Node, idle: Mapping[str, str], fixed: Mapping[str, TensorTy
     return node if operands == node.operands and type_ is node.type else replace(node, operands=operands, type=type_)
 
 
-def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType]) -> Iterator[Node]:
-    """The nodes, those that only move a value held as integers on the host held as these."""
+def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType], format: DeviceFormat) -> Iterator[Node]:
+    """The nodes, those that only move values held as integers held as these: a concatenation, rows of a table, and what the host moves."""
     integers = dict(fixed)
     for node in nodes:
-        of = integers.get(node.operands[0]) if node.operands else None
-        facts = facts_of(node.op)
-        keeps = facts.keeps_parameters if node.on_device else facts.values in MOVES
+        of, facts = _integers_of(node, integers), facts_of(node.op)
+        several = len(node.operands) > 1 and node.name not in fixed and of is not None and of.dtype == format.name
+        is_joined = several and facts.values is Values.JOINED
+        keeps = is_joined or (facts.keeps_parameters if node.on_device else selects(facts) and (several or len(node.operands) == 1))
         if node.op == "quantize":
             integers[node.name] = node.type
         elif of is not None and (keeps or node.op == "dequantize"):
             integers.setdefault(node.name, of)
-        if of is not None and of.quantisation is not None and keeps and not node.on_device and node.type.dtype == "f32":
+        if of is not None and of.quantisation is not None and keeps and (is_joined or not node.on_device) and node.type.dtype == "f32":
             yield replace(node, type=holding(node.type, of.quantisation, INTEGER_FORMATS[of.dtype]))
         else:
             yield node
+
+
+def _integers_of(node: Node, integers: Mapping[str, TensorType]) -> TensorType | None:
+    """The type of the integers as which the operand is held, or all operands are that stand side by side; None where they differ.
+    Of a table of rows and their numbers only the table is held so."""
+    found = [integers.get(name) for name in node.operands]
+    if facts_of(node.op).values is not Values.JOINED:
+        return next(filter(None, found), None)
+    first = found[0]
+    same = first is not None and all(other is not None and _parameters(other) == _parameters(first) for other in found)
+    return first if same else None
+
+
+def _parameters(integers: TensorType) -> tuple[str, Quantisation | None]:
+    return integers.dtype, integers.quantisation
 
 
 def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:

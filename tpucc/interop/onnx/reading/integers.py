@@ -45,7 +45,7 @@ def is_mask(graph: OnnxGraph, name: str) -> bool:
             same.update(node.outputs)
         elif node.op in ("Cast", "Where"):
             found = True
-        elif node.op == "Sub" and node.inputs[1] in same:
+        elif node.op == "Sub" and not same.isdisjoint(node.inputs[1:2]):
             found |= _is(graph, made, node.inputs[0], 1)
         elif node.op == "Equal":
             found |= any(_is(graph, made, other, 0) for other in node.inputs)
@@ -56,7 +56,7 @@ def rows(graph: OnnxGraph, name: str) -> Range | None:
     """The numbers of rows that an input of indices may name, of the tables that it is used with."""
     aliases, sizes = {name}, list[int]()
     for node in graph.nodes:
-        if (node.op == "Cast" or node.op in VIEWS) and node.inputs[0] in aliases:
+        if (node.op == "Cast" or node.op in VIEWS) and not aliases.isdisjoint(node.inputs[:1]):
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
             sizes += graph.constants[node.inputs[0]].shape[:1]

@@ -19,7 +19,7 @@ from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.evaluate import MAX_BYTES
-from tpucc.ops.facts import Values
+from tpucc.ops.facts import Values, selects
 from tpucc.ops.opdef import RuleError
 
 LARGEST = 3.4e38
@@ -28,8 +28,6 @@ MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
-MOVES = frozenset({Values.VIEWED, Values.PICKED})
-"""Operators whose values are those of their one operand."""
 
 
 class Network:
@@ -46,7 +44,7 @@ class Network:
         self.grids: dict[str, Grid] = {}
         """The scales of constants that the file has as integers."""
         self.held: dict[str, Grid] = {}
-        """The nodes whose values are on a grid."""
+        """The nodes whose values are on a grid, also those that have values of such nodes and no others."""
         self.name = ""
         self.path = ""
         self.origin = Origin(made_by="import")
@@ -75,7 +73,11 @@ class Network:
     def _node(self, op: str, operands: tuple[str, ...], attributes: Any, type_: TensorType, name: str) -> Node:
         if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
             raise Unsupported(f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}")
-        return self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
+        node = self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
+        grids = {self.held.get(operand) for operand in operands if self.builder.nodes[operand].type.dtype != "i32"}
+        if len(grids) == 1 and (grid := grids.pop()) is not None and _keeps_values(op):
+            self.held[node.name] = grid
+        return node
 
     def graph(self) -> Graph:
         return self.builder.build()
@@ -105,26 +107,16 @@ class Network:
         node = self._weight(self._finite(array), name)
         if (grid := self.grids.get(name)) is None:
             return node
-        return self._once_quantised(node, grid)
-
-    def _once_quantised(self, node: Node, grid: Grid) -> Node:
-        """The values of a node on their grid, named after it."""
         return self.on(node, grid, name=node.name)
 
     def on(self, node: Node, grid: Grid, name: str = "") -> Node:
         """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
         of up to 16 bits, the float32 quotient of the product n · scale and the scale is less than 0.01 away from n."""
-        if self._grid_of(node) == grid:
+        if self.held.get(node.name) == grid:
             return node
         if (node.name, grid) not in self._rounded:
             self._rounded[node.name, grid] = self._rounding(node, grid, name)
         return self._rounded[node.name, grid]
-
-    def _grid_of(self, node: Node) -> Grid | None:
-        """The grid of a value's elements, if it is known: operators that only move values leave them there."""
-        while node.name not in self.held and facts_of(node.op).values in MOVES:
-            node = self.builder.nodes[node.operands[0]]
-        return self.held.get(node.name)
 
     def _rounding(self, node: Node, grid: Grid, name: str) -> Node:
         integers = self.add("quantize", node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits, name=name)
@@ -193,7 +185,7 @@ class Network:
         return Tensor(node, tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts), t.kind)
 
     def arranged(self, t: Tensor, order: Sequence[int]) -> Node:
-        """A node with one axis for each axis of the file, in this order. If the host moves the values, they are put on their grid anew."""
+        """A node with one axis for each axis of the file, in this order."""
         shape = t.shape
         wanted = [part for axis in order for part in t.axes[axis]]
         sizes = t.node.type.shape
@@ -203,10 +195,7 @@ class Network:
             rest = [part for part in range(len(sizes)) if part not in wanted]
             node = self._once("transpose", node, (*wanted, *rest))
         target = tuple(shape[axis] for axis in order)
-        made = node if node.type.shape == target else self._once("reshape", node, target)
-        grid = self.held.get(t.node.name)
-        is_host = moving != sorted(moving) and moving[-1] != max(moving)
-        return made if grid is None or not is_host else self._once_quantised(made, grid)
+        return node if node.type.shape == target else self._once("reshape", node, target)
 
     def laid(self, t: Tensor, order: Sequence[int]) -> Tensor:
         """The tensor on a node as `arranged` makes it."""
@@ -315,6 +304,12 @@ class Network:
 
     def ranged(self, node: Node, low: float, high: float) -> TensorType:
         return node.type.with_range(Range(low, high))
+
+
+def _keeps_values(op: str) -> bool:
+    """Whether an operator's result has values of its operands and no others."""
+    facts = facts_of(op)
+    return facts.values is Values.JOINED or selects(facts)
 
 
 def axes_of(order: Sequence[int]) -> Axes:

@@ -16,9 +16,10 @@ from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.integers import VIEWS, is_index, is_mask, rows, with_kind
+from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
+from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
@@ -76,26 +77,6 @@ TRANSPARENT = frozenset(
     ]
 )
 """Operators that leave the axes as they are."""
-ON_INTEGERS = VIEWS | frozenset(
-    [
-        "ArgMax",
-        "ArgMin",
-        "Concat",
-        "DepthToSpace",
-        "Gather",
-        "GlobalMaxPool",
-        "MaxPool",
-        "Pad",
-        "ReduceMax",
-        "ReduceMin",
-        "Shape",
-        "Size",
-        "SpaceToDepth",
-        "Split",
-        "Tile",
-    ]
-)
-"""Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 NEAREST: Mapping[str, str] = {
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
@@ -151,6 +132,7 @@ class _Builder:
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
         self.layouts: dict[str, tuple[int, ...]] = {}
         self.used = frozenset(_read_names(self.graph))
+        self.said = said_scales(self.graph)
 
     def built(self) -> Built:
         images = image_inputs(self.graph)
@@ -208,16 +190,24 @@ class _Builder:
         return RANGES.get(value.type) if kind in ("bool", "whole") else None
 
     def _grid(self, value: OnnxValue) -> Grid | None:
-        """The grid of an input of integers that the first node that reads it makes real values of."""
-        if value.type not in BY_NUMBER:
+        """The grid of an input of integers."""
+        return self._said(value.name, BY_NUMBER[value.type]) if value.type in BY_NUMBER else None
+
+    def _said(self, name: str, type_: str) -> Grid | None:
+        """The grid of integers of a type, by the scale that is said of them; None where that is none, or isn't known."""
+        if name not in self.said:
             return None
-        for node in self.graph.nodes:
-            if node.inputs[:1] == (value.name,) and (node.op == "DequantizeLinear" or node.op.startswith("Q")) and len(node.inputs) > 2:
-                scale, zero = (self.graph.constants.get(name) for name in node.inputs[1:3])
-                if scale is not None and zero is not None and scale.size == zero.size == 1:
-                    bits, less = BITS[BY_NUMBER[value.type]]
-                    return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits, less)
-        return None
+        scale, zero = (self._constant(said) for said in self.said[name])
+        zero = np.zeros((), type_) if not self.said[name][1] else zero
+        if scale is None or zero is None or scale.size != 1 or zero.size != 1 or scale.dtype.kind != "f" or zero.dtype.name != type_:
+            return None
+        bits, less = BITS[type_]
+        return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits, less)
+
+    def _constant(self, name: str) -> AnyArray | None:
+        """A constant of the file, or one that has been computed already."""
+        value = self.values.get(name)
+        return value.array if isinstance(value, Static) else self.graph.constants.get(name)
 
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
         """The sizes of an input."""
@@ -324,10 +314,12 @@ class _Builder:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
-                made = RULES[node.kind](Call(network, node, operands, opset, self.used))
+                inputs, grid = kept(network, node, operands, self._said)
+                made = RULES[node.kind](Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             raise Unsupported(_misfit(node, operands), CHECKER) from None
-        return [with_kind(node, operands, value) for value in (made if isinstance(made, tuple) else (made,))]
+        results = made if isinstance(made, tuple) else (made,)
+        return [with_kind(node, inputs, moved(network, value, grid)) for value in results]
 
     def _output(self, value: OnnxValue) -> Output:
         """A result in the file's order, images with their channels last."""
@@ -413,7 +405,7 @@ def image_inputs(graph: OnnxGraph) -> set[str]:
     return {value.name for value in graph.inputs if value.name in images and value.shape is not None and len(value.shape) in (3, 4)}
 
 
-def _key(node: OnnxNode, operands: list[Value | None], made: AnyArray) -> str:
+def _key(node: OnnxNode, operands: Sequence[Value | None], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
     return same[0] if len(same) == 1 else node.outputs[0]

@@ -41,10 +41,7 @@ def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
         order = sorted(range(len(parts)), key=parts.__getitem__)
         rows = rows.reshape(*atoms, -1).transpose(*order, len(atoms)).reshape(rows.shape)
     moved = _last_axis_behind(net, x)
-    grid = net.held.get(x.node.name)
-    again = moved.node is not x.node and (w.name in net.grids or moved.node.op == "transpose")
-    left = net.on(moved.node, grid) if again and grid is not None else moved.node
-    return Tensor(net.add("matmul", left, net.weight(rows, w.name)), moved.axes)
+    return Tensor(net.add("matmul", moved.node, net.weight(rows, w.name)), moved.axes)
 
 
 def _last_axis_behind(net: Network, x: Tensor) -> Tensor:

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.scales import largest_weights
@@ -21,6 +22,9 @@ from tpucc.numerics import WEIGHT_MAX, AnyArray
 
 BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
 """The bits of integers, and what is taken from unsigned ones."""
+UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator that reads them, and it is a constant of the file"
+FARTHEST = 1e9
+"""How often one scale of the same integers may be another one: what is between them stays within float32."""
 BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
 
@@ -40,9 +44,11 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
 
 def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
     """The tensor's values on a grid."""
-    if t.kind == grid:
-        return t
-    net = c.network
+    return t if t.kind == grid else on_grid(c.network, t, grid)
+
+
+def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
+    """The tensor's values on a grid. Raises `Unsupported` for one that tpucc hasn't."""
     if grid.bits == 16 and grid.zero_point:
         raise Unsupported(
             "16-bit values with a zero point",
@@ -71,13 +77,11 @@ def _dequantize(c: Call) -> Result:
     x = c.value(0)
     if isinstance(x, Static):
         zero = c.array(2, "the zero point") if c.has(2) else None
-        return _constant(c, x, c.array(1, "the scale"), zero, int(c.attribute("axis", 1)))
+        return _real_values(c.network, x, c.array(1, "the scale"), zero, int(c.attribute("axis", 1)))
     if x.kind in ("int", "whole"):
-        return c.network.affine(Tensor(x.node, x.axes), c.number(1, "the scale"))
-    grid = _grid(c, 1, 2)
-    if isinstance(x.kind, Grid) and (x.kind.scale, x.kind.bits) == (grid.scale, grid.bits) and (not c.has(2) or x.kind == grid):
-        return Tensor(x.node, x.axes)
-    raise Unsupported("integers that were made with another scale", "QuantizeLinear and DequantizeLinear have the same one")
+        unit, point = c.number(1, "the scale"), c.number(2, "the zero point") if c.has(2) else 0.0
+        return c.network.affine(Tensor(x.node, x.axes), unit, -point * unit)
+    return _real_of(c, x, 0)
 
 
 def _along(array: AnyArray, of: AnyArray, axis: int) -> AnyArray:
@@ -85,7 +89,7 @@ def _along(array: AnyArray, of: AnyArray, axis: int) -> AnyArray:
     return array.reshape(()) if array.size == 1 else array.reshape(*(size if index == axis else 1 for index, size in enumerate(of.shape)))
 
 
-def _constant(c: Call, x: Static, scale: AnyArray, zero: AnyArray | None, axis: int) -> Static:
+def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None, axis: int) -> Static:
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name.removesuffix("_quantized")
     scale = scale.astype(np.float32)
@@ -96,12 +100,13 @@ def _constant(c: Call, x: Static, scale: AnyArray, zero: AnyArray | None, axis: 
     if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
         largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
         if scale.size == 1:
-            c.network.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - BITS[integers.dtype.name][1], 8)
+            bits, less = BITS[integers.dtype.name]
+            net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
-            c.network.notes[f"columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
+            net.notes[f"columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
     return Static(values, name)
 
 
@@ -114,8 +119,13 @@ def _weight(c: Call, index: int, axis: int) -> Static:
     value = c.value(index)
     if not isinstance(value, Static):
         raise Unsupported("its second factor is computed", "weights are constants")
+    return _known(c, value, index, axis)
+
+
+def _known(c: Call, x: Static, index: int, axis: int = 0) -> Static:
+    """The real values of a constant operand, whose scale and zero point are the next two."""
     zero = c.array(index + 2, "the zero point") if c.has(index + 2) else None
-    return _constant(c, value, c.array(index + 1, "the scale"), zero, axis)
+    return _real_values(c.network, x, c.array(index + 1, "the scale"), zero, axis)
 
 
 def _called(c: Call, rule: Rule, inputs: Sequence[Value | None], **attributes: object) -> Tensor:
@@ -126,27 +136,66 @@ def _called(c: Call, rule: Rule, inputs: Sequence[Value | None], **attributes: o
     return made
 
 
-def _real(c: Call, index: int) -> Tensor:
-    """A quantised operand as real values. An operand of the graph's integers has the scale that the operator says."""
-    x = c.tensor(index)
+def _real(c: Call, index: int) -> Value:
+    """A quantised operand, whose scale and zero point are the next two, as real values."""
+    x = c.value(index)
+    return _known(c, x, index) if isinstance(x, Static) else _real_of(c, x, index)
+
+
+def _real_of(c: Call, x: Tensor, index: int) -> Tensor:
+    """The real values of integers by the scale and the zero point that an operator says of its operand `index`. If another node has said
+    others of the same integers, the real values here lie on that one's grid, and are put on this one's: n stays n."""
     if not isinstance(x.kind, Grid):
-        raise Unsupported("an operand that isn't quantised")
-    return Tensor(x.node, x.axes)
+        raise Unsupported("an operand that isn't quantised", UNKNOWN)
+    if x.kind.measured:
+        raise Unsupported("integers whose scale the file finds anew in each run", "MatMulInteger and ConvInteger of them are read")
+    own = _grid(c, index + 1, index + 2, _type_name(x.kind))
+    made = integers_read(c.network, x, own)
+    return Tensor(made.node, made.axes)
+
+
+def integers_read(net: Network, x: Tensor, grid: Grid) -> Tensor:
+    """The same integers by another scale and zero point."""
+    if not isinstance(x.kind, Grid) or grid == x.kind:
+        return x
+    if (grid.bits, grid.shift) != (x.kind.bits, x.kind.shift):
+        raise Unsupported(f"integers of the types {_type_name(x.kind)} and {_type_name(grid)}, which are the same ones", CHECKER)
+    ratio = grid.scale / x.kind.scale
+    if not 1 / FARTHEST <= ratio <= FARTHEST:
+        raise Unsupported(f"the scale {grid.scale:g} of integers that have the scale {x.kind.scale:g} elsewhere", "no network needs both")
+    made = net.affine(Tensor(x.node, x.axes), ratio, (x.kind.zero_point - grid.zero_point) * grid.scale)
+    return on_grid(net, made, grid)
+
+
+def table_of(net: Network, table: Static, grid: Grid) -> Static:
+    """A table of integers of the file as the real values that a grid says."""
+    return _real_values(net, table, np.array(grid.scale, np.float32), np.array(grid.zero_point + grid.shift, table.array.dtype), 0)
+
+
+def _type_name(grid: Grid) -> str:
+    """ONNX's name of the integers of a grid."""
+    return next(name for name, found in BITS.items() if found == (grid.bits, grid.shift))
+
+
+def _bias(c: Call, index: int, factor: float = 1.0) -> Static:
+    """A bias as real values: its scale is the product of those of both factors, operands 1 and 4."""
+    scale = np.float32(c.number(1, "the scale")) * c.array(4, "the scale").astype(np.float32) * np.float32(factor)
+    bias, array = c.value(index), c.array(index, "the bias")
+    name = bias.name if isinstance(bias, Static) else ""
+    return _real_values(c.network, Static(array, name), scale, None, 0)
 
 
 def _linear_conv(c: Call) -> Result:
     w = _weight(c, 3, 0)
     inputs: list[Value | None] = [_real(c, 0), w]
     if c.has(8):
-        scale = np.float32(c.number(1, "the scale")) * c.array(4, "the scale").astype(np.float32)
-        inputs.append(_constant(c, Static(c.array(8, "the bias"), c.value(8).name), scale, None, 0))  # type: ignore[union-attr]
+        inputs.append(_bias(c, 8))
     return _on(c, _called(c, windows.RULES["Conv"], inputs), _grid(c, 6, 7))
 
 
 def _linear_product(c: Call) -> Result:
-    if isinstance(c.value(3), Tensor):
-        return _on(c, products.product(c.network, _real(c, 0), _real(c, 3)), _grid(c, 6, 7))
-    return _on(c, products.product(c.network, _real(c, 0), _weight(c, 3, -1)), _grid(c, 6, 7))
+    w = _real(c, 3) if isinstance(c.value(3), Tensor) else _weight(c, 3, -1)
+    return _on(c, products.product(c.network, _real(c, 0), w), _grid(c, 6, 7))
 
 
 def _gemm(c: Call) -> Result:
@@ -154,8 +203,7 @@ def _gemm(c: Call) -> Result:
     turned = bool(c.attribute("transB", 0))
     inputs: list[Value | None] = [_real(c, 0), _weight(c, 3, 0 if turned else -1)]
     if c.has(6):
-        scale = np.float32(c.number(1, "the scale")) * c.array(4, "the scale").astype(np.float32)
-        inputs.append(_constant(c, Static(c.array(6, "the bias"), c.value(6).name), scale * np.float32(c.attribute("alpha", 1.0)), None, 0))  # type: ignore[union-attr]
+        inputs.append(_bias(c, 6, c.attribute("alpha", 1.0)))
     made = _called(c, products.RULES["Gemm"], inputs)
     return _on(c, made, _grid(c, 7, 8)) if c.has(7) else made
 
@@ -164,8 +212,7 @@ def _binary(op: str) -> Rule:
     """com.microsoft.QLinearAdd and QLinearMul."""
 
     def rule(c: Call) -> Result:
-        a, b = (_real(c, index) if isinstance(c.value(index), Tensor) else _weight(c, index, 0) for index in (0, 3))
-        return _on(c, c.network.elementwise(op, a, b), _grid(c, 6, 7))
+        return _on(c, c.network.elementwise(op, _real(c, 0), _real(c, 3)), _grid(c, 6, 7))
 
     return rule
 
@@ -181,7 +228,7 @@ def _unary(rule: Rule, scale: int = 3) -> Rule:
 
 def _concat(c: Call) -> Result:
     parts = [_real(c, index) for index in range(2, len(c.inputs), 3)]
-    return _on(c, shapes.joined(c.network, parts, c.axis(1, parts[0].rank)), _grid(c, 0, 1))
+    return _on(c, shapes.joined(c.network, parts, c.axis(1, len(parts[0].shape))), _grid(c, 0, 1))
 
 
 def _dynamic(c: Call) -> Result:

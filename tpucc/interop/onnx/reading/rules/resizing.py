@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import mixed, require_few_picks, taken
 from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
-from tpucc.interop.onnx.reading.values import Tensor
+from tpucc.interop.onnx.reading.values import Grid, Tensor
 from tpucc.numerics import AnyArray
 from tpucc.ops.resize import between, nearest
 
@@ -23,8 +24,20 @@ ROUNDINGS: Mapping[str, Callable[[AnyArray], AnyArray]] = {
 }
 
 
+LOST = 2.0**-10
+"""Of a unit: how far below a whole number float32 may put a sum of shares of integers."""
+
+
 def _resize(c: Call) -> Result:
-    x = c.tensor(0)
+    x, mode = c.tensor(0), c.attribute("mode", "nearest")
+    if not isinstance(x.kind, Grid) or mode == "nearest":
+        return _real_values(c, x)
+    if mode == "cubic":
+        raise Unsupported("cubic interpolation of integers", "ONNX Runtime has none: DequantizeLinear before it makes real values of them")
+    return _truncated(c.network, _real_values(c, x), x.kind)
+
+
+def _real_values(c: Call, x: Tensor) -> Tensor:
     if c.node.op == "Upsample":
         scales = [float(s) for s in (c.array(1, "the scales").reshape(-1) if c.has(1) else c.attribute("scales"))]
         return _resized(
@@ -57,6 +70,18 @@ def _sizes(c: Call, x: Tensor) -> tuple[list[int], list[float]]:
     for axis, size, ratio in zip(axes, wanted, ratios, strict=True):
         sizes[axis], scales[axis] = size, ratio
     return sizes, scales
+
+
+def _truncated(net: Network, t: Tensor, grid: Grid) -> Tensor:
+    """What is between integers of the file as ONNX Runtime makes it an integer: without its fraction. The rounding to the nearest one
+    comes after this, so it is put half a unit nearer to the integer 0, less what float32 may have lost of a whole number, and not past it.
+    Comparing keeps all of this in float32 on the host."""
+    half, zero = (0.5 - LOST) * grid.scale, net.scalar(-(grid.zero_point + grid.shift) * grid.scale)
+    below = net.affine(t, 1.0, -half).node
+    if grid.shift:  # no integer is below 0
+        return Tensor(net.add("maximum", below, zero), t.axes)
+    above = net.add("minimum", net.affine(t, 1.0, half).node, zero)
+    return Tensor(net.add("maximum", below, above), t.axes)
 
 
 def _resized(c: Call, x: Tensor, sizes: list[int], scales: list[float], place: str, rounding: str) -> Tensor:

@@ -290,7 +290,8 @@ def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
     require_few_picks(t.shape[axis], len(places))
     picks = np.zeros((t.shape[axis], len(places)), np.float32)
     picks[list(places), range(len(places))] = 1
-    return mixed(net, t, axis, picks)
+    made, grid = mixed(net, t, axis, picks), net.held.get(t.node.name)
+    return Tensor(made.node if grid is None else net.on(made.node, grid), made.axes, t.kind)
 
 
 def require_few_picks(before: int, after: int) -> None:
