@@ -13,11 +13,9 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, Records
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
-from tpucc.layers.partition import HostStep, partition
+from tpucc.layers.partition import HostStep, computing, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
 from tpucc.numerics import Int64
-from tpucc.ops import legalisation_of
-from tpucc.ops.opdef import Boundary, Given
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
@@ -184,5 +182,5 @@ def _with_places(layers: Sequence[LayerInfo], steps: Sequence[HostStep]) -> tupl
 
 def _place(graph: Graph) -> Origin:
     """The places of all that a step of the host computes; operators that only cross to the device are none of it."""
-    origins = [node.origin for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
+    origins = [node.origin for node in computing(graph)]
     return origins[0].merged(*origins[1:]) if origins else Origin()

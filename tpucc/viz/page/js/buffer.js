@@ -142,9 +142,9 @@ const buffer = (() => {
     const meanings = model.terms;
     const number = (rows) => `${words.counted(rows, "row")} (${words.percent(rows, whole)})`;
     const named = tips.word("lower bound", meanings["lower bound"]);
-    const highest = tips.word("peak", meanings.peak);
-    const apart = [drawnAs(false), highest, ` ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
-    const both = peak === bound ? [drawnAs(false), highest, " = ", named, ` ${number(peak)}`] : apart;
+    const most = tips.word("peak", meanings.peak);
+    const apart = [drawnAs(false), most, ` ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
+    const both = peak === bound ? [drawnAs(false), most, " = ", named, ` ${number(peak)}`] : apart;
     return [tips.word("unified buffer", meanings["unified buffer"]), ": ", ...both, " · ", tips.word("colours", meanings.colours)];
   }
 
