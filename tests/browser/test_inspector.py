@@ -292,11 +292,13 @@ def test_a_box_of_the_host_in_the_dataflow_has_its_instructions_and_its_line(ope
         sentences = told(page, f"view=program&box=program.{name.split('-b')[1]}")
         (own,) = {int(number.replace(",", "")) for number in re.findall(rf"instruction {NUMBER}", text)}
         lit = page.evaluate("window.tpucc.lit()")
-        assert (lit["instructions"], lit["layers"]) == ([own], [])
-        length = int(times.end[own] - times.start[own])
-        assert f"It is the host's: 1 instruction, for which its lane is busy for {length:,} cycles" in " ".join(sentences)
-        if records["opcode"][own] == Opcode.INTERRUPT_HOST:
+        length, is_step = int(times.end[own] - times.start[own]), records["opcode"][own] == Opcode.INTERRUPT_HOST
+        assert (lit["instructions"], lit["layers"]) == ([own], [int(runtime.program.layer_of[own])] if is_step else [])
+        if is_step:
             assert "softmax" in text
             assert 6 in lit["lines"], "the line of the softmax"
+            assert re.search(rf"Layer host step \d\. It takes {length:,} cycles", " ".join(sentences))
+        else:
+            assert f"It is the host's: 1 instruction, for which its lane is busy for {length:,} cycles" in " ".join(sentences)
         assert lit["lines"]
         assert page.locator(f"#{name}.lit").count() == 1

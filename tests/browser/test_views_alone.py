@@ -184,7 +184,7 @@ def test_a_small_map_of_the_buffer_has_the_names_of_its_lines_above_it(wide: int
     words = (
         "[...document.querySelectorAll('#peak .limit')].map((line) => [line.className, line.nextSibling.textContent.trim().slice(0, 11)])"
     )
-    assert page.evaluate(words) == [["limit", "peak 10 row"], ["limit dashed", "lower bound"]]
+    assert page.evaluate(words) == [["limit", "peak"], ["limit dashed", "lower bound"]]
 
 
 FILLS = MODEL["layers"][0]["fills"]

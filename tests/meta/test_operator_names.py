@@ -187,7 +187,8 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "training/start.py": ("cross_entropy, softmax, softmax_cross_entropy", "the loss that a message proposes follows the model's end"),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
-    "viz/diagrams/dataflow.py": ("constant", BUFFERS),
+    "viz/diagrams/dataflow.py": ("constant, input", BUFFERS),
+    "viz/diagrams/hostwork.py": ("input*3", BUFFERS),
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
     "viz/diagrams/operators.py": (
         "batch_norm, constant, slice, state",

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.machine import TINY, Writer
 from tests.support.mixed import SCALE, ZERO, Mixed, random_inputs
 from tests.support.random_machine import RandomProgram
@@ -370,6 +371,53 @@ def test_a_steps_time_is_its_layers() -> None:
     named = replace(p, layers=(p.layers[0], replace(p.layers[0], name="first", kind="host")), layer_of=layer_of)
     numbers = stats(named, time_program(named))
     assert [layer["cycles"] for layer in numbers["layers"]] == [numbers["cycles"] - 1000, 1000]
+
+
+SOURCE = """
+weights random(seed=1)
+model steps(x: f32[8, 16] in [-1.0, 1.0]) -> f32[8, 3]:
+    weight w: f32[16, 32]
+    weight v: f32[32, 32]
+    weight u: f32[32, 3]
+    h = relu(x @ w)
+    s = softmax(h)
+    g = relu(s @ v)
+    t = softmax(g) * 0.5
+    return t @ u
+"""
+
+
+def test_a_step_is_a_layer_with_the_lines_that_it_computes() -> None:
+    """And the layer before it has none of its cycles."""
+    exe = tpucc.compile_source(SOURCE)
+    found = exe.runtime.program
+    assert [(layer.name, layer.kind, layer.origin.line) for layer in found.layers] == [
+        ("h", "fc", 7),
+        ("host step 0", "host", 8),
+        ("g", "fc", 9),
+        ("host step 1", "host", 10),
+        ("t", "vector", 10),
+        ("matmul.2", "fc", 11),
+    ]
+    assert found.device_layers == 4
+    own = [[Opcode(int(code)).mnemonic for code in found.instructions["opcode"][found.layer_of == layer]] for layer in (1, 3)]
+    assert own == [["interrupt_host"]] * 2
+    cycles = [layer["cycles"] for layer in exe.stats["layers"]]
+    assert sum(cycles) == exe.stats["cycles"]
+    assert cycles[1] + cycles[3] == exe.stats["host_step_cycles"]
+    assert all(cycles[layer] < cycles[step] for layer in (0, 2, 4, 5) for step in (1, 3))
+
+
+def test_steps_are_layers_of_the_texts_too() -> None:
+    exe = tpucc.compile_source(SOURCE)
+    for text in (str(exe.tiles), str(exe.program)):
+        assert encode(tpucc.resume(text, like=exe).runtime.program) == encode(exe.runtime.program)
+
+
+@pytest.mark.parametrize(("rate", "limit"), [("1e6", "host work"), ("1e12", "host link")])
+def test_a_stream_that_waits_for_the_host_says_for_what(rate: str, limit: str) -> None:
+    overrides = {"host_elements_per_second": rate, "host_step_seconds": "0", "host_bandwidth": "1e7"}
+    assert tpucc.compile_source(SOURCE, overrides=overrides).stats["stream"]["bottleneck"] == limit
 
 
 def test_the_trace_shows_the_steps() -> None:

@@ -132,7 +132,7 @@ def _numbers(runtime: Runtime) -> str:
     rows = [
         ("model", f"{printable(program.name)} on {program.machine}"),
         *_cores(runtime),
-        ("layers", f"{len(program.layers):,}, with {stats['macs']:,} multiply-accumulates"),
+        ("layers", f"{program.device_layers:,}, with {stats['macs']:,} multiply-accumulates"),
         ("weights", f"{counted(stats['tiles'], 'tile')}, {size(stats['weight_bytes'])}"),
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),

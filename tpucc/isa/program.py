@@ -108,6 +108,10 @@ class Port:
         object.__setattr__(self, "scale", as_float32(self.scale))
 
 
+HOST = "host"
+"""The kind of a step of the host among the layers."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerInfo:
     """The facts about a layer that a program keeps: its name and kind, its origin, and its size."""
@@ -125,6 +129,16 @@ class LayerInfo:
     """In words: how it was blocked, and why."""
     group: tuple[int, int] = (0, 0)
     """Of a convolution in groups: the inputs of one at one position of the kernel, and its outputs; zeros of another layer."""
+
+    @property
+    def is_host_step(self) -> bool:
+        """Whether it stands for a step of the host, which the device waits for."""
+        return self.kind == HOST
+
+
+def host_layer(step: int) -> LayerInfo:
+    """What stands for a step of the host among the layers. Where it comes from is known with the host's part of the program."""
+    return LayerInfo(f"host step {step}", HOST, Origin(made_by="lower"), 0, (0, 0), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +230,11 @@ class Program:
         """The ports of each host step. Rule V0108 holds: they are there."""
         outputs, inputs = ({port.name: port for port in ports} for ports in (self.outputs, self.inputs))
         return tuple((tuple(outputs[n] for n in step.reads), tuple(inputs[n] for n in step.writes)) for step in self.host_steps)
+
+    @property
+    def device_layers(self) -> int:
+        """How many layers the device computes: all but the steps of the host."""
+        return sum(not layer.is_host_step for layer in self.layers)
 
     @cached_property
     def prologue_ports(self) -> tuple[Port, ...]:

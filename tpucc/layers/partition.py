@@ -17,8 +17,9 @@ from dataclasses import replace
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
-from tpucc.ops import facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.facts import Values
+from tpucc.ops.opdef import Boundary, Given
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.values import dataclass
@@ -59,6 +60,11 @@ class Partition:
     epilogue: Graph
     middle: tuple[HostStep, ...]
     segments: Mapping[str, int]
+
+
+def computing(graph: Graph) -> list[Node]:
+    """The nodes of a part of the host's that compute: none that is given, and none that only crosses to the device or from there."""
+    return [node for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
 
 
 def partition(graph: Graph) -> Partition:

@@ -38,9 +38,9 @@ class Layout:
         self.homes = {tensor: self._add_host("input", tensor.name, tensor) for tensor in plan.inputs}
         """The host buffers of each input."""
         self.inputs = tuple(self._port(tensor.name, tensor.type, tensor, home) for tensor, home in self.homes.items())
-        for tensor, layer in plan.owners.items():
+        for tensor, owner in plan.owners.items():
             home = self.homes[tensor] if tensor.is_input else self._add_constant(tensor)
-            self._add_buffers(tensor, layer, home)
+            self._add_buffers(tensor, plan.layer_of(owner), home)
         self.outputs = tuple(self._add_output(*output) for output in plan.outputs)
 
     def is_split(self, tensor: Tensor) -> bool:

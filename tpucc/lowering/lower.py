@@ -118,13 +118,14 @@ def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
     emitter = Emitter(layout)
     for segment in range(plan.segments):
         if segment > 0:
+            emitter.layer = plan.host_layer(segment - 1)
             emitter.interrupt(segment - 1)
-        for part, layer, step in _order(plan, split, segment):
+        for part, number, step in _order(plan, split, segment):
             if split.ahead:
                 _read_inputs(layout, emitter, part)
                 _read_inputs(layout, emitter, part + 1)
-            emitter.layer = layer
-            if not split.is_parted(layer) or not plan.sharding.splits(step.result):
+            emitter.layer = plan.layer_of(number)
+            if not split.is_parted(number) or not plan.sharding.splits(step.result):
                 if part == 0:
                     emit_step(step, 0, layout, emitter)
                 continue
@@ -144,7 +145,7 @@ def division_of(plan: Plan, split: Split) -> Division | None:
 
 
 def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, Step]]:
-    """Part, layer and step of everything that a segment does."""
+    """Part, number and step of everything that a segment does."""
     steps = plan.steps_of(segment)
     if split.lead is None:
         yield from ((part, *step) for part in range(len(split.sizes)) for step in steps[: split.parted])

@@ -12,7 +12,7 @@ from typing import assert_never
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
-from tpucc.isa.program import LayerInfo
+from tpucc.isa.program import LayerInfo, host_layer
 from tpucc.lowering.blocking import Blocking, choose_blocking
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.pools import require_room
@@ -62,6 +62,14 @@ class Plan:
         """How often the device works: once more than the host does in between."""
         return 1 + max((step.segment for step in self.steps), default=0)
 
+    def layer_of(self, number: int) -> int:
+        """The layer of the program that a step is: those of the host's steps before it are layers, too."""
+        return number + self.steps[number].segment
+
+    def host_layer(self, step: int) -> int:
+        """The layer of the program that a step of the host is, behind all of the segment before it."""
+        return step + sum(each.segment <= step for each in self.steps)
+
     def steps_of(self, segment: int) -> list[tuple[int, Step]]:
         """The steps of a segment, each with its number."""
         return [(number, step) for number, step in enumerate(self.steps) if step.segment == segment]
@@ -72,8 +80,11 @@ class Plan:
         return frozenset(tensor for step in after for tensor in (*step.reads, step.result))
 
     def layers(self, split: Split) -> tuple[LayerInfo, ...]:
-        """The facts about each step that the program keeps, for this split of the batch."""
-        return tuple(self._layer(step, split.sizes if split.is_parted(number) else ()) for number, step in enumerate(self.steps))
+        """The facts that the program keeps about each step, the host's among them, for this split of the batch."""
+        found = [self._layer(step, split.sizes if split.is_parted(number) else ()) for number, step in enumerate(self.steps)]
+        for step in range(self.segments - 1):
+            found.insert(self.host_layer(step), host_layer(step))
+        return tuple(found)
 
     def _layer(self, step: Step, splits: tuple[int, ...]) -> LayerInfo:
         match step.work:

@@ -254,7 +254,9 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
 
 def _with_host_part(program: Program, like: Program) -> Program:
     kept = ("name", "source", "source_text", "prologue", "epilogue", "host_steps", "cores")
-    return replace(program, **{name: getattr(like, name) for name in kept})
+    places = {layer.name: layer.origin for layer in like.layers if layer.is_host_step}
+    layers = tuple(replace(layer, origin=places.get(layer.name, layer.origin)) if layer.is_host_step else layer for layer in program.layers)
+    return replace(program, layers=layers, **{name: getattr(like, name) for name in kept})
 
 
 def _from_program(text: Source, base: Base | None, options: Options, observer: Observer | None) -> Compilation:

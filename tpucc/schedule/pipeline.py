@@ -13,7 +13,7 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, Records
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
-from tpucc.layers.partition import partition
+from tpucc.layers.partition import HostStep, computing, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, allocate
@@ -164,6 +164,7 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
     return replace(
         program,
         name=layers.name,
+        layers=_with_places(program.layers, parts.middle),
         source=source.name,
         source_text=source.text,
         prologue=str(prologue),
@@ -171,3 +172,15 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
         host_steps=tuple(HostWork(str(step.graph), step.reads, step.writes, step.elements) for step in parts.middle),
         cores=cores,
     )
+
+
+def _with_places(layers: Sequence[LayerInfo], steps: Sequence[HostStep]) -> tuple[LayerInfo, ...]:
+    """The layers, those of the host's steps with the places of what they compute."""
+    places = iter(_place(step.graph) for step in steps)
+    return tuple(replace(layer, origin=next(places, layer.origin)) if layer.is_host_step else layer for layer in layers)
+
+
+def _place(graph: Graph) -> Origin:
+    """The places of all that a step of the host computes; operators that only cross to the device are none of it."""
+    origins = [node.origin for node in computing(graph)]
+    return origins[0].merged(*origins[1:]) if origins else Origin()

@@ -93,7 +93,7 @@ def host_work(work: Work) -> Lever:
     program, target = work.program, work.program.target
     computing = sum(step.elements for step in program.host_steps) / target.host_elements_per_second
     if computing > len(program.host_steps) * target.host_step_seconds:
-        return _twice(program, "host_elements_per_second", "would compute the steps in about half the time")
+        return _twice(program, "host_elements_per_second", "would compute the values in half the time")
     batch = _batch(program, 4.0, steps := "would have fewer host steps for each item", steps)
     return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
 

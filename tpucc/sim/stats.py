@@ -33,7 +33,7 @@ arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add u
 `array_active` into cells with and without weights of the model. `non_matrix` is the sum of seven parts: `raw_stall` (waiting for the
 activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the activation unit works),
 `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of these). A layer's cycles are
-those that `Segments` gives it; the layers' sum to the program's.
+those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind `host`.
 
 In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown` and `bottleneck` are those of a batch whose inputs arrive during the
 batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are what it takes
@@ -57,7 +57,7 @@ from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.critical import Part, critical_path, shares
 from tpucc.sim.segments import Cause, Segments, matrix_segments
-from tpucc.sim.stream import stream
+from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
 from tpucc.values import dataclass
 
@@ -93,7 +93,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
-        "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
+        "host_step_cycles": _host_step_cycles(program, timeline),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "critical_path": _path_shares(path),
         "bottleneck": limit.name,
@@ -146,7 +146,6 @@ def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, pea
     spent = _spent(program, segments).sum(axis=0)
     spent[Cause.INPUT_STALL] += found.waiting
     tops = _tops(program, sum(layer.macs for layer in program.layers) * program.cores, found.cycles)
-    name = "host link" if found.waiting else bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
     return {
         "cycles": found.cycles,
         "seconds": found.cycles / program.target.clock_hz,
@@ -157,8 +156,20 @@ def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, pea
         "ub_bytes": found.rows * program.target.mxu,
         "fits": found.fits,
         "breakdown": _breakdown(spent, float(work.useful.sum()) / program.target.tile_bytes),
-        "bottleneck": name,
+        "bottleneck": _limit_of_stream(program, found, alone),
     }
+
+
+def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
+    """What limits a stream. Where nothing computes while the host isn't done, it is what takes most of the host's time."""
+    if not found.waiting:
+        return bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
+    steps = _host_step_cycles(program, found.timeline)
+    return "host work" if 2 * steps > found.link else "host link"
+
+
+def _host_step_cycles(program: Program, timeline: Timeline) -> int:
+    return int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum())
 
 
 def _used(program: Program, layer: Int64, tile: Int64) -> Int64:

@@ -32,6 +32,10 @@ GLOSSARY: Mapping[str, str] = {
     "lower bound": "of an allocation: the largest number of rows that are alive at one instruction",
     "MAC": "multiply-accumulate: a product that is added to a sum; it counts as two operations",
     "parameter block": "the numbers that the activation unit uses for one column block: biases, multipliers, zero points, bounds",
+    "peak": (
+        "of an allocation: the number of the highest row that a buffer takes, plus one. Rows that are free below it count, so it may be "
+        "more than is ever in use at one time"
+    ),
     "pitch": "of a walk: the rows from one outer step to the next; its stride is the rows from one inner step to the next",
     "ridge": "the intensity at which weight memory and the matrix unit are equally fast: 1,349 on TPU v1",
     "TOPS": "tera-operations per second: 10¹² multiplications and additions a second",
@@ -57,7 +61,7 @@ TERMS: Mapping[str, str] = {
     "tiles": "distinct weight tiles that the layer's products use",
     "unified buffer": f"{GLOSSARY['unified buffer']}. Lower bound, {GLOSSARY['lower bound']}",
     "host transfers": "bytes that cross the link between host and device, spills included",
-    "layer": "an operator of the layer graph: integers in, integers out",
+    "layer": "an operator of the layer graph: integers in, integers out; or, of the kind host, a step that the host computes in float32",
     "line": "the line of the source that the layer comes from",
     "cycles": "the cycles that the accounting gives to the layer; the layers' cycles add up to the program's",
     "share": "of the program's cycles",

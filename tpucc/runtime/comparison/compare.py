@@ -86,7 +86,7 @@ def compare(
         *_of_each_core(sides),
         *(_divided(sides, said) if not items else []),
         *reasons_of(rows, partial(explanation, sides)),
-        *largest_words(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"], said),
+        *largest_words(layers, cycles.difference, said),
         *(_in_a_stream(cycles, stream, said) if not items else []),
     ]
     own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from tpucc.diagnostics import counted, printable
 from tpucc.runtime.comparison.layers import LayerDifference, largest_row
 from tpucc.runtime.comparison.pairs import Pair, together
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause
 from tpucc.values import dataclass
 
 MOST = 20
@@ -65,7 +63,7 @@ def layer_rows(layers: Sequence[LayerDifference]) -> list[LayerRow]:
     return [*rows[:MOST], *([LayerRow(rest, is_rest=True)] if rest else [])]
 
 
-def largest_words(layers: Sequence[LayerDifference], difference: int, host_steps: int, said: tuple[str, str]) -> Iterator[str]:
+def largest_words(layers: Sequence[LayerDifference], difference: int, said: tuple[str, str]) -> Iterator[str]:
     """The row that has most of the difference, where there are several layers, and how many rows have as much."""
     rows = [row for row in layer_rows(layers) if not row.is_rest]
     if not difference or not rows or len(layers) < 2:
@@ -76,8 +74,6 @@ def largest_words(layers: Sequence[LayerDifference], difference: int, host_steps
     others = f", as {'has' if as_much == 1 else 'have'} {counted(as_much, 'other')}" if as_much else ""
     yield f"Of all layers, {_subject(largest, said)} the most of the difference: {largest.cycles.difference:+,} cycles{others}."
     yield from _other_products(layers, largest, said)
-    if largest.cause in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
-        yield "A step of the host counts for the layer before it."
 
 
 def _subject(row: LayerRow, said: tuple[str, str]) -> str:

@@ -69,7 +69,7 @@ def _height(program: Program) -> float:
 def _title(program: Program) -> str:
     peak = size(program.peak_rows * program.target.mxu)
     share = percent(program.peak_rows, program.target.unified_buffer_rows)
-    return f"{program.title}: at most {program.peak_rows:,} rows of the unified buffer are in use ({peak}, {share} of it)"
+    return f"{program.title}: the peak is at {program.peak_rows:,} rows of the unified buffer ({peak}, {share} of it)"
 
 
 def _subtitle(program: Program, drawn: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from tpucc.diagnostics import counted, percent
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
 from tpucc.isa.instructions import SPECS, Function, Opcode
-from tpucc.isa.program import Program
+from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Int64
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
@@ -85,7 +85,7 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Se
     small = len(moving) <= SMALL_PROGRAM
     boxes, edges = _instructions(program, touched, moving, work) if small else _layers(program, touched, moving, layer_cycles, work)
     count = len(program.instructions)
-    sizes = counted(count, "instruction"), counted(program.tile_count, "weight tile"), counted(len(program.layers), "layer")
+    sizes = counted(count, "instruction"), counted(program.tile_count, "weight tile"), counted(program.device_layers, "layer")
     hosts = [counted(len(program.host_steps), "host step")] if program.host_steps else []
     title = f"{program.title}: {', '.join([*sizes, *hosts])}"
     clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)
@@ -185,7 +185,8 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
 def _host_box(program: Program, touched: Effects, index: int, work: HostWork, port: tuple[str, str] | None) -> Box:
     """The box of one instruction of the host. A transfer of `port`, by its kind and name, comes from where the port comes from."""
     if touched.interrupts[index]:
-        return work.step_box(int(program.instructions["index"][index]), [index])
+        box, own = work.step_box(int(program.instructions["index"][index]), [index]), _host_layer(program, index)
+        return _of_layer(box, program.layers[own]) if own >= 0 else box
     layer = int(program.layer_of[index])
     origins = (work.origins(*port) if port else ()) or tuple(info.origin for info in program.layers[layer : layer + 1])
     moved = _buffers(program, int(touched.host_start[index]), int(touched.host_end[index]))
@@ -221,24 +222,40 @@ def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[t
 
 
 def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostWork) -> tuple[list[Box], list[Edge]]:
-    """Boxes for the layers, then for the host: its inputs before all layers, its steps where they interrupt, its outputs after all."""
+    """Boxes for the layers, then for the host: its inputs before all layers, its steps where they interrupt, its outputs after all. A step
+    that is a layer has that layer's box."""
     count = len(program.layers)
     instructions = np.bincount(program.layer_of, minlength=count)
     total = sum(cycles)
     times = [f"{counted(own, 'cycle')}, {percent(own, total)}" if own else "" for own in cycles]
     works = _works(program, touched, moving)
+    interrupts = moving[touched.interrupts[moving]].tolist()
+    numbers = program.instructions["index"][interrupts].tolist()
+    steps = {at: work.step_box(step, work.instructions_of(step, at)) for step, at in zip(numbers, interrupts, strict=True)}
+    own = {layer: steps.pop(at) for at in interrupts if (layer := _host_layer(program, at)) >= 0}
     boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
+    for layer, box in own.items():
+        boxes[layer] = _of_layer(box, program.layers[layer], times[layer] if times else "")
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
     boxes += [work.port_box("input", port) for port in work.inputs]
-    interrupts = moving[touched.interrupts[moving]].tolist()
-    numbers = program.instructions["index"][interrupts].tolist()
-    boxes += [work.step_box(step, work.instructions_of(step, at)) for step, at in zip(numbers, interrupts, strict=True)]
+    boxes += steps.values()
     boxes += [work.port_box("output", port) for port in work.outputs]
-    ends = [-1] * len(work.inputs) + interrupts + [len(touched)] * len(work.outputs)
+    ends = [-1] * len(work.inputs) + [*steps] + [len(touched)] * len(work.outputs)
     passed = _rows_between_layers(program, touched, moving, work)
     edges = [Edge(*pair, (counted(rows, "row"),), True) for pair, rows in passed.items()]
     return _in_order(boxes, edges, [*starts.tolist(), *ends])
+
+
+def _host_layer(program: Program, interrupt: int) -> int:
+    """The layer that stands for the host step of an interrupt; -1 in a program whose author made it a part of another layer."""
+    layer = int(program.layer_of[interrupt])
+    return layer if program.layers[layer].is_host_step else -1
+
+
+def _of_layer(box: Box, info: LayerInfo, time: str = "") -> Box:
+    """The box of a host step that is a layer, with what it costs."""
+    return replace(box, details=(*box.details, *([time] if time else [])), origins=(info.origin,), layers=(info.name,))
 
 
 def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work: HostWork) -> dict[tuple[int, int], int]:
@@ -259,7 +276,7 @@ def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work
     for index, accesses in _accesses(program, touched, moving):
         brought = any(access.memory == "host" and not access.written and constant[access.start] for access in accesses)
         layer = -1 if brought else layers[index]
-        if touched.interrupts[index]:
+        if touched.interrupts[index] and _host_layer(program, index) < 0:
             layer, hosts = hosts, hosts + 1
         if len(turns) == inputs or layer != turns[-1]:
             seen.clear()

@@ -12,14 +12,12 @@ from tpucc.diagnostics import Origin, counted
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Port, Program
+from tpucc.layers.partition import computing
 from tpucc.numerics import Int64
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box
-from tpucc.viz.diagrams.operators import CONSTANTS
 from tpucc.viz.palette import Kind
 
-CROSSINGS = CONSTANTS | {"input", "quantize", "dequantize"}
-"""Operators that say nothing about a host step."""
 NAMED = 3
 """Operators or values that a box names."""
 
@@ -66,7 +64,7 @@ class HostWork:
     def step_box(self, number: int, instructions: Sequence[int]) -> Box:
         """A host step: its operators, how many values it computes, and the instructions that the box stands for."""
         step = self.program.host_steps[number]
-        nodes = [node for node in self.graphs[number + 1] if node.op not in CROSSINGS] if self.graphs else []
+        nodes = computing(self.graphs[number + 1]) if self.graphs else []
         names = list(dict.fromkeys(node.op for node in nodes))
         details = [_listed(names) or f"makes {_listed(step.writes)}", counted(step.elements, "value")]
         details += [f"instruction {instructions[0]:,}"] if len(instructions) == 1 else []

@@ -51,7 +51,12 @@ def payload(given: PageInput) -> dict[str, Any]:
         "lines": source_lines(program.source_text),
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),
-        "terms": {"unified buffer": GLOSSARY["unified buffer"], "lower bound": GLOSSARY["lower bound"], "colours": COLOURS},
+        "terms": {
+            "unified buffer": GLOSSARY["unified buffer"],
+            "peak": GLOSSARY["peak"],
+            "lower bound": GLOSSARY["lower bound"],
+            "colours": COLOURS,
+        },
         "spoken": {word: GLOSSARY[word] for word in SPOKEN},
         "layers": _layers(given, origins),
         "calls": _calls(program),

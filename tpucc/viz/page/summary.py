@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.isa.program import HOST
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
@@ -66,7 +67,7 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     if stats.stream.cycles:
         yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
-    yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")
+    yield "instructions", f"{stats.instructions:,}", counted(sum(layer.kind != HOST for layer in stats.layers), "layer")
     fetched = counted(stats.tile_fetches, "fetch", "fetches")
     yield "weight tiles", f"{stats.tiles:,} distinct", f"{size(stats.weight_bytes)} with padding; {fetched}"
     yield "unified buffer", size(stats.ub_peak_bytes), f"at the peak; lower bound {size(stats.ub_lower_bound_bytes)}"

@@ -51,6 +51,7 @@ const axis = (() => {
 
     function paint() {
       waiting = 0;
+      if (inside() <= 0) return; // in a frame that isn't shown
       const [width, height, ratio] = [canvas.clientWidth, canvas.clientHeight, window.devicePixelRatio || 1];
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);

@@ -109,7 +109,8 @@ const band = (() => {
     if (lit && own.some((stretch) => [...stretch.layers].some((layer) => lit.layers.has(layer)))) return ["mark", "glow"];
     if (own.length > 1) return ["grid", "rule"];
     if (!isLayers(row)) return ["band", "rule"];
-    const kind = layers[own[0].key].weights[0] ? "matrix" : "vector";
+    const first = layers[own[0].key];
+    const kind = first.weights[0] ? "matrix" : first.kind === "host" ? "host" : "vector";
     return [kind, `${kind}-line`];
   }
 

@@ -142,8 +142,9 @@ const buffer = (() => {
     const meanings = model.terms;
     const number = (rows) => `${words.counted(rows, "row")} (${words.percent(rows, whole)})`;
     const named = tips.word("lower bound", meanings["lower bound"]);
-    const apart = [drawnAs(false), `peak ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
-    const both = peak === bound ? [drawnAs(false), "peak = ", named, ` ${number(peak)}`] : apart;
+    const most = tips.word("peak", meanings.peak);
+    const apart = [drawnAs(false), most, ` ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
+    const both = peak === bound ? [drawnAs(false), most, " = ", named, ` ${number(peak)}`] : apart;
     return [tips.word("unified buffer", meanings["unified buffer"]), ": ", ...both, " · ", tips.word("colours", meanings.colours)];
   }
 
