@@ -83,7 +83,7 @@ def _measured(name: str, given: tuple[tuple[str, str], ...], omit: frozenset[str
     assert program is not None
     assert graph is not None
     weights = sum(node.type.size for node in graph if node.op in ("weight", "constant") and node.type.rank)
-    return Measured(_named(name, params), len(program.layers), weights, stats(program, time_program(program)))
+    return Measured(_named(name, params), program.device_layers, weights, stats(program, time_program(program)))
 
 
 def _compiled(name: str, options: Options) -> Compilation:
