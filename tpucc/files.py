@@ -152,7 +152,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         else:
             _make_folder(folder, contents)
     except (OSError, ValueError) as error:
-        raise _unwritable(error, folder) from None
+        raise unwritable(error, folder / next(iter(contents)) if len(contents) == 1 else folder) from None
 
 
 @contextmanager
@@ -168,12 +168,13 @@ def writing(path: Path) -> Iterator[BinaryIO]:
                 yield stream
             (Path(fresh) / place.name).replace(place)
     except (OSError, ValueError) as error:
-        raise _unwritable(error, path.parent) from None
+        raise unwritable(error, path) from None
 
 
-def _unwritable(error: OSError | ValueError, folder: Path) -> UsageError:
+def unwritable(error: OSError | ValueError, place: Path) -> UsageError:
+    """The error of a file or a folder that can't be written; of what the error itself names, where that is no part of a fresh folder."""
     help = _ROOM if getattr(error, "errno", None) in _FULL else "name another place, with -o or --output where the command has it"
-    return UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}", help=(help,)))
+    return UsageError(Diagnostic("E0505", f"can't write {_place(error, place)}: {why(error)}", help=(help,)))
 
 
 def require_regular(path: Path, mode: int) -> None:
@@ -198,10 +199,10 @@ def _target(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _place(error: OSError | ValueError, folder: Path) -> Path | str:
-    """What the error is about; the folder that was asked for when it is a part of the fresh one, which is gone by now."""
+def _place(error: OSError | ValueError, asked: Path) -> Path | str:
+    """What the error is about; what was asked for when it is a part of a fresh folder, which is gone by now."""
     name = getattr(error, "filename", None)
-    return folder if name is None or PREFIX in os.fsdecode(name) else os.fsdecode(name)
+    return asked if name is None or PREFIX in os.fsdecode(name) else os.fsdecode(name)
 
 
 def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:

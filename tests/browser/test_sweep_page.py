@@ -101,7 +101,7 @@ FOUND = {
     "weight_memory_bytes=1.234567e6,mxu=16": 30,
     "weight_mem=100": 60,
     "error=e0622 16": 31,
-    "100": 60,
+    "1234567": 60,
     "mxu=": 0,
     "= 16": 0,
     "of no kind": 0,

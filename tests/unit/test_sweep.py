@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import logging
 import os
@@ -311,6 +312,58 @@ def test_points_that_are_no_file_are_refused(small: Path, capsys: pytest.Capture
     assert "error E0504: can't read a.points.jsonl: is a pipe or a device, not a file" in capsys.readouterr().err
 
 
+def held_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of points can be read only."""
+    opened = Path.open
+
+    def only_read(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if path.name.endswith(".points.jsonl") and "+" in mode:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, mode, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", only_read)
+
+
+def test_points_that_cant_be_written_are_enough_where_none_is_missing(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("sweep", "small.tpu", "--set", "mxu=16,32", "-o", "a.csv", "--jobs", "1")
+    assert run(*arguments) == 0
+    table = Path("a.csv").read_bytes()
+    held_open(monkeypatch)
+    assert run(*arguments) == 0
+    assert Path("a.csv").read_bytes() == table
+    points = journal_of(Path("a.csv"))
+    kept = points.read_bytes()
+    points.write_bytes(kept[: kept.rindex(b"\n", 0, -1) + 5])
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    error = "error E0505: can't write a.points.jsonl: permission denied"
+    assert capsys.readouterr().err.startswith(f"{error}\nhelp: name another place, with -o")
+    assert points.read_bytes() == kept[: kept.rindex(b"\n", 0, -1) + 5]
+
+
+class FullDisk:
+    """A file on a disk without room, that is otherwise `file`."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_names_the_points(small: Path) -> None:
+    plan = plan_of("mxu=16,32")
+    with Journal(journal_of(Path("a.csv")), plan.identity, plan.count) as journal:
+        journal._file = FullDisk(journal._file)  # type: ignore[assignment]
+        with pytest.raises(tpucc.UsageError, match=r"E0505: can't write a\.points\.jsonl: the disk is full\nhelp: "):
+            compute(plan, journal, jobs=1)
+
+
 def test_two_commands_cant_write_one_table(small: Path) -> None:
     pytest.importorskip("fcntl")
     plan = plan_of("mxu=16,32", model=str(small))
@@ -411,6 +464,25 @@ def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.Captu
     words = " ".join(front.split())
     assert words.startswith("mxu TOPS bottleneck other values 16 ")
     assert re.search(r" weight_memory_bytes 200000000, unified_buffer_rows 90000, batch \d", words)
+
+
+def test_the_best_of_several_says_how_many_have_as_much(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", "small.tpu", "--set", "weight_memory_bytes=1000000,2000000,4000000", "-o", "a.csv", "--jobs", "1") == 0
+    assert "; 2 other points have as much: " in " ".join(capsys.readouterr().out.split())
+    assert "; 2 other points have as much" in Path("a.html").read_text()
+
+
+def test_a_page_of_many_axes_says_which_maps_it_leaves_out(small: Path) -> None:
+    """Of the models the last: half of these maps is empty where models have params of their own."""
+    Path("other.tpu").write_text(SMALL)
+    numbers = ("host_bandwidth", "weight_bandwidth", "clock_hz", "host_elements_per_second", "accumulator_rows")
+    base = load_target("tpu_v1")
+    axes = [f"--set={name}={getattr(base, name)},{getattr(base, name) * 2}" for name in numbers]
+    assert run("sweep", "small.tpu", "other.tpu", *axes, "-o", "a.csv", "--jobs", "1") == 0
+    page = Path("a.html").read_text()
+    left = ", ".join(f"model and {name}" for name in numbers[:4])
+    assert f"The first 10 of 15 pairs; there is no map of {left} and model and {numbers[4]}." in page
+    assert "Across: model" not in page
 
 
 def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:

@@ -412,7 +412,7 @@ def test_a_narrow_map_names_its_limits_above_it() -> None:
         svg = memory_svg(replace(program, lower_bound_rows=bound), times.starts, times.ends, times.cycles, wide=NARROW)
         assert_readable(svg)
         map_begins = min(float(e.get("y1", "")) for e in ET.fromstring(svg).iter(f"{SVG}line") if e.get("class") == "l-grid")
-        boxes = [box for box in text_boxes(svg) if "peak" in box[0] or "bound" in box[0]]
+        boxes = [box for box in text_boxes(svg) if box[0].startswith(("peak", "lower bound"))]
         assert [box[0] for box in boxes] == names
         assert all(box[4] < map_begins for box in boxes)
         assert len([e for e in ET.fromstring(svg).iter(f"{SVG}line") if "alarm" in e.get("class", "")]) == 2 * len(names)

@@ -122,7 +122,8 @@ def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, 
     except KeyboardInterrupt:
         progress.close()
         done = plan.count - len(journal.missing)
-        say(f"note: {done:,} of {counted(plan.count, 'point')} are done; the same command goes on from there")
+        if done:
+            say(f"note: {done:,} of {counted(plan.count, 'point')} are done; the same command goes on from there")
         raise
 
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.files import require_regular, unreadable, write_file
+from tpucc.files import require_regular, unreadable, unwritable, write_file
 from tpucc.sweeps.differences import differences
 from tpucc.sweeps.rows import Row, row_of_line
 
@@ -43,16 +43,14 @@ class Journal:
         if not path.exists():
             write_file(path, _line(identity))
         self.path = path
-        try:
-            require_regular(path, path.stat().st_mode)
-            self._file = path.open("r+b")
-        except OSError as error:
-            raise unreadable(path, error, "E0504") from None
+        self._file, refused = _opened(path)
         try:
             self._lock()
             self._require_same(identity)
             self._places = array("q", [-1]) * count
-            self._read_places()
+            self._read_places(cut=refused is None)
+            if refused is not None and self.missing:
+                raise unwritable(refused, path)
         except BaseException:
             self._file.close()
             raise
@@ -64,10 +62,12 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """No row can be read from then on. A journal without a point is removed: it would only be in the way of another sweep."""
+        """No row can be read from then on. A journal without a point is removed: it would only be in the way of another sweep. What a
+        full disk has no room for is lost."""
         if self._file.closed:
             return
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
         if len(self.missing) == len(self._places):
             self.path.unlink(missing_ok=True)
 
@@ -77,12 +77,15 @@ class Journal:
         return [point for point, place in enumerate(self._places) if place < 0]
 
     def add(self, point: int, row: Row) -> None:
-        """Appends a line, in one step. A point that is done already stays as it is."""
+        """Appends a line, in one step. A point that is done already stays as it is. Raises `UsageError` E0505 when the disk is full."""
         if self._places[point] >= 0:
             return
         place = self._file.seek(0, os.SEEK_END)
-        self._file.write(_line({"point": point, **row}))
-        self._file.flush()
+        try:
+            self._file.write(_line({"point": point, **row}))
+            self._file.flush()
+        except OSError as error:
+            raise unwritable(error, self.path) from None
         self._places[point] = place
 
     def row(self, point: int) -> Row:
@@ -108,8 +111,8 @@ class Journal:
         if differing := differences(found, identity):
             raise _refused(self.path, f"has the points of another sweep: {differing}")
 
-    def _read_places(self) -> None:
-        """Where each line begins. The file ends after the last whole line then."""
+    def _read_places(self, cut: bool) -> None:
+        """Where each line begins. The file ends after the last whole line then, if it may be cut."""
         end = place = self._file.tell()
         for line in iter(self._file.readline, b""):
             kept = row_of_line(line) if line.endswith(b"\n") else None
@@ -117,7 +120,20 @@ class Journal:
                 self._places[kept[0]] = place
             place += len(line)
             end = place if line.endswith(b"\n") else end
-        self._file.truncate(end)
+        if cut:
+            self._file.truncate(end)
+
+
+def _opened(path: Path) -> tuple[BinaryIO, OSError | None]:
+    """The file, and why it can only be read, if so: that is enough where all points are there."""
+    try:
+        require_regular(path, path.stat().st_mode)
+        try:
+            return path.open("r+b"), None
+        except OSError as error:
+            return path.open("rb"), error
+    except OSError as error:
+        raise unreadable(path, error, "E0504") from None
 
 
 def journal_of(table: Path) -> Path:

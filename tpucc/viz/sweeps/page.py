@@ -11,19 +11,19 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import resources
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tpucc.diagnostics import counted, printable
+from tpucc.diagnostics import counted, listed, printable
 from tpucc.sweeps.axes import Axis
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
 from tpucc.sweeps.points import Points
 from tpucc.sweeps.rows import columns, settings_columns
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
-from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
-from tpucc.viz.sweeps.summary import reached, varied
+from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, tag
+from tpucc.viz.sweeps.summary import as_good, reached, varied
 
 LARGEST = 20_000
 """Points of a page at most: a browser holds all of them."""
@@ -64,15 +64,20 @@ def _sections(found: Points, figures: Figures) -> Iterator[Section]:
         yield "best", "The best point", _best(found, figures, best)
     if fronts := list(_fronts(found, figures)):
         yield "fronts", "At which cost", tag("div", joined(fronts), class_="charts")
-    if maps := list(_maps(found, figures)):
-        yield "maps", "Pairs of axes", tag("div", joined(maps), class_="charts")
+    pairs = _pairs(found)
+    if maps := [_map(found, figures, pair) for pair in pairs[:PAIRS]]:
+        left = [f"{first.name} and {second.name}" for first, second in pairs[PAIRS:]]
+        rest = f"The first {PAIRS} of {len(pairs):,} pairs; there is no map of {listed(left)}." if left else ""
+        yield "maps", "Pairs of axes", joined([tag("p", escaped(rest)) if rest else NOTHING, tag("div", joined(maps), class_="charts")])
     yield "points", "Points", _table()
 
 
 def _best(found: Points, figures: Figures, best: int) -> Markup:
     row = found[best]
     place = tag("a", escaped(varied(found, best)), href=f"#point={best}")
-    return joined([tag("p", escaped(f"{reached(figures, best)}: "), place), tag("p", escaped(row["explanation"]))])
+    return joined(
+        [tag("p", escaped(f"{reached(figures, best)}: "), place, escaped(as_good(figures, best))), tag("p", escaped(row["explanation"]))]
+    )
 
 
 def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
@@ -92,20 +97,31 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
         yield _chart(front_svg(f"front-{cost}", about, names, marks, front, worders, binary=cost.endswith("_bytes")))
 
 
-def _maps(found: Points, figures: Figures) -> Iterator[Markup]:
-    """A heat map for each pair of axes, the models one of them."""
-    axes = [(name, heads) for name, heads in _axes(found) if 1 < len(heads) <= WIDEST]
-    numbers = {name: place for place, (name, _) in enumerate(_axes(found))}
-    for (name, across), (other, down) in list(combinations(axes, 2))[:PAIRS]:
-        cells = _cells(found, figures, numbers[name], numbers[other])
-        about = f"{MEASURES[figures.measure]}: the best of all points with these values"
-        yield _chart(heat_svg(f"map-{numbers[name]}-{numbers[other]}", about, (name, other), (across, down), cells))
+class _Heads(NamedTuple):
+    """An axis of a map: its place in a point's, its name and its values."""
+
+    place: int
+    name: str
+    values: list[str]
 
 
-def _axes(found: Points) -> Iterator[tuple[str, list[str]]]:
-    yield "model", [model.replace("\\", "/").rpartition("/")[2].removesuffix(".tpu") for model in found.plan.models]
-    for axis in found.plan.axes:
-        yield axis.name, list(_values(axis))
+def _pairs(found: Points) -> list[tuple[_Heads, _Heads]]:
+    """The pairs of axes that have a map; those with the models, which rarely share all values, come last."""
+    axes = [axis for axis in _axes(found) if 1 < len(axis.values) <= WIDEST]
+    return sorted(combinations(axes, 2), key=lambda pair: pair[0].place == 0)
+
+
+def _map(found: Points, figures: Figures, pair: tuple[_Heads, _Heads]) -> Markup:
+    (first, name, across), (second, other, down) = pair
+    about = f"{MEASURES[figures.measure]}: the best of all points with these values"
+    cells = _cells(found, figures, first, second)
+    return _chart(heat_svg(f"map-{first}-{second}", about, (name, other), (across, down), cells))
+
+
+def _axes(found: Points) -> Iterator[_Heads]:
+    yield _Heads(0, "model", [model.replace("\\", "/").rpartition("/")[2].removesuffix(".tpu") for model in found.plan.models])
+    for place, axis in enumerate(found.plan.axes, 1):
+        yield _Heads(place, axis.name, list(_values(axis)))
 
 
 def _values(axis: Axis) -> Iterator[str]:

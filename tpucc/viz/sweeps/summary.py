@@ -23,7 +23,7 @@ def summary(found: Points) -> str:
     best = figures.best()
     if best is not None:
         row = found[best]
-        parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}: {row['explanation']}", "  "))
+        parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}{as_good(figures, best)}: {row['explanation']}", "  "))
         parts.append(row["command"])
     shown = (figures.swept or figures.costs[:1])[:FRONTS]
     parts += [_front(found, figures, cost) for cost in shown]
@@ -51,6 +51,12 @@ def reached(figures: Figures, point: int) -> str:
     """The measure of a point with its unit: `12,345 cycles`, `17.6 µs`."""
     words = worded(figures.measure, figures.values[point])
     return words if figures.measure == "seconds" else f"{words} {MEASURES[figures.measure]}"
+
+
+def as_good(figures: Figures, best: int) -> str:
+    """How many other points have the measure of the best one: `; 5 other points have as much`. Empty where none has."""
+    others = int((figures.values == figures.values[best]).sum()) - 1
+    return f"; {counted(others, 'other point')} {'has' if others == 1 else 'have'} as much" if others else ""
 
 
 def varied(found: Points, point: int, apart: str = "") -> str:
