@@ -152,7 +152,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         else:
             _make_folder(folder, contents)
     except (OSError, ValueError) as error:
-        raise unwritable(error, folder / next(iter(contents)) if len(contents) == 1 else folder) from None
+        alone = len(contents) == 1 and folder.is_dir()
+        raise unwritable(error, folder / next(iter(contents)) if alone else folder) from None
 
 
 @contextmanager

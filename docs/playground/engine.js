@@ -19,18 +19,21 @@ export function engine(config, told) {
 /** Python itself has broken down at a request; another begins. */
 export class Broken extends Error {}
 
-/** How many milliseconds Python has taken to be there in a worker, once it is; what it then says is heard by `told`, `answer` and `broken`. */
-function loading(worker, config, { told, answer, broken }) {
+/** How many milliseconds Python has taken to be there in a worker, once it is; what it then says is heard by `told`, `answer` and `broken`, as
+ * long as it is the worker of `current`: what one says that has been ended may still arrive, and is about no request of the next one's. */
+function loading(worker, config, { told, answer, broken, current }) {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
     let loaded = false;
     function failed(words) {
+      if (current() !== worker) return undefined;
       if (loaded) return broken();
       told(`Python isn't loaded: ${words}`);
       return reject(new Error(`Python can't be loaded: ${words}; reload the page to try again`));
     }
     worker.addEventListener("error", (event) => failed(event.message ?? "worker.js"));
     worker.addEventListener("message", ({ data }) => {
+      if (current() !== worker) return;
       if (data.loading) told(data.loading);
       loaded ||= data.ready === true;
       if (data.ready) resolve(performance.now() - begun);
@@ -43,12 +46,12 @@ function loading(worker, config, { told, answer, broken }) {
 
 /** One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. So is what follows a break-down. */
 function inWorker(config, told) {
-  let worker = null;
-  let ready = null;
+  let [worker, ready] = [null, null];
   let [waiting, startup] = [null, 0];
 
   const heard = {
     told,
+    current: () => worker,
     answer: (text) => waiting?.resolve(JSON.parse(text)),
     broken() {
       worker.terminate();

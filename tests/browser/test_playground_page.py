@@ -580,3 +580,30 @@ def test_it_can_be_read_at_both_widths(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert legibility_in_both_themes(page).faults == []
+
+
+ENDED = """async () => {
+  const workers = [];
+  window.Worker = class extends EventTarget {
+    constructor() { super(); workers.push(this); }
+    postMessage() {}
+    terminate() {}
+  };
+  const { engine } = await import("./engine.js");
+  const python = engine({ engine: "pyodide" }, () => {});
+  const say = (number, data) => workers[number].dispatchEvent(new MessageEvent("message", { data }));
+  const asked = () => python.ask(() => ({})).catch((error) => error.constructor.name);
+  const first = asked();
+  say(0, { ready: true });
+  python.stop();
+  const second = asked();
+  say(0, { failed: "too late" });
+  say(0, { answer: '"of the first"' });
+  say(1, { ready: true });
+  say(1, { answer: '"of the second"' });
+  return [await first, await second, workers.length];
+}"""
+
+
+def test_what_a_stopped_python_still_says_is_about_nothing(page: Page) -> None:
+    assert page.evaluate(ENDED) == ["Stopped", "of the second", 2]
