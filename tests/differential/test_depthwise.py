@@ -23,7 +23,7 @@ from tpucc.runtime.check import compare_executors, compare_with_reference, rando
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
 
-COUNT, SOAK, PER_TEST = 12, 480, 12
+COUNT, SOAK, PER_TEST = 9, 480, 9
 BLOCK = """
 weights random(seed=4)
 model m(x: f32[4, 14, 14, 96] in [-1.0, 1.0]):

@@ -39,8 +39,8 @@ def tpucc(installed: Path, folder: Path, *arguments: str) -> str:
 
 
 def test_the_first_minute(installed: Path, tmp_path: Path) -> None:
-    assert "digits_cnn" in tpucc(installed, tmp_path, "programs")
-    tpucc(installed, tmp_path, "new", "mine", "--from", "digits_cnn")
+    assert "iris" in tpucc(installed, tmp_path, "programs")
+    tpucc(installed, tmp_path, "new", "mine", "--from", "iris")
     assert "report.html" in tpucc(installed, tmp_path, "compile", "mine/mine.tpu")
     assert "check: equal" in tpucc(installed, tmp_path, "run", "mine/mine.tpu", "--check")
 

@@ -33,14 +33,17 @@ SMALLER = {
     "09_cifar_resnet": {"batch": "2", "n": "1"},
     "10_imdb_lstm": {"batch": "2", "time": "4", "words": "100"},
     "11_resnet50": {"size": "32", "classes": "10"},
+    "14_digits_resnet": {"batch": "4"},
+    "06_digits_lstm": {"batch": "4"},
+    "12_mlp_mixer_block": {"patches": "20", "channels": "24"},
     "imdb_lstm": {"batch": "2", "time": "4"},
     "resnet": {"batch": "1", "blocks": "1"},
 }
 """The params with which large programs have the same layers, and fewer of them."""
-LONG = {"11_resnet50"}
-"""Programs that take seconds all the same."""
+SOAK = {"11_resnet50", "08_fashion_cnn", "imdb_lstm", "mnist_cnn", "resnet"}
+"""A program that takes seconds all the same, and those whose layers others have too."""
 ALL = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.soak] if path.stem in LONG else [])
+    pytest.param(path, id=path.stem, marks=[pytest.mark.soak] if path.stem in SOAK else [])
     for folder in (PROGRAMS, OTHERS)
     for path in sorted(folder.glob("*.tpu"))
 ]
