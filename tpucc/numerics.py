@@ -1,7 +1,7 @@
 """The only integer arithmetic of tpucc: quantise, requantise, saturate, and the bound under which float32 products are exact.
 
 Each rule stands once, here. Requantisation is that of ONNX Runtime's QLinearMatMul: the multiplier is float32, ties go to the even
-integer, and the zero point is added after rounding.
+integer (`round_half_even` below, which is `np.rint`), and the zero point is added after rounding.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ EXACT = 2**24
 """Integers below this magnitude, and their sums as long as they stay below it, are exact in float32 in any order."""
 INT32_MAX = 2**31 - 1
 BEYOND_INT32 = 2**40
-
-
-def round_half_even(x: AnyArray) -> AnyArray:
-    return np.rint(x)
 
 
 def quantise(x: AnyArray, scale: float, zero_point: int, to: IntegerFormat = I8) -> DeviceInts:

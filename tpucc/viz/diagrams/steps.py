@@ -52,11 +52,6 @@ def step_picture(parts: Parts, name: str, optimizer: str) -> StepPicture:
     return _Drawing(parts, name, optimizer).draw()
 
 
-def step_operators(parts: Parts) -> Diagram:
-    """All operators of a step as one diagram: what opens in the picture is a part of it."""
-    return operator_diagram(parts.graph)
-
-
 @dataclass
 class _Row:
     """One box of the forward part: the nodes that it stands for, the states that it is the first to read, and the boxes beside it, by
