@@ -1,8 +1,7 @@
 """Regenerates what in docs/ is made from the code: reference pages, outputs, pictures. `make docs` runs it.
 
 `python docs/generate.py --check` writes nothing, and fails when a page is not what the code says. It takes some minutes, for it
-compiles every program in many ways; with `--trained` it trains them, too. With `--quick` it takes seconds: it looks at no measured
-figure. With `--tables` it looks only at the pages that are read off the code.
+compiles every program in many ways. `--help` names the parts that take less.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -266,32 +266,44 @@ def stale_patterns() -> Iterator[str]:
     yield from (f"{TRAINED}, at {pattern}," for pattern in quick_patterns() if not re.search(pattern, text_of(TRAINED)))
 
 
-def wrong_pages(options: Sequence[str]) -> Iterator[str]:
-    """What is not as the code says, of the pages that the options of `--check` name."""
-    if "--tables" in options:
+def wrong_pages(options: Namespace) -> Iterator[str]:
+    """What is not as the code says, of the pages that the options name."""
+    if options.tables:
         return chain(stale(tables()), missing_rows())
-    if "--quick" in options:
+    if options.quick:
         return chain(stale(quick_pages()), missing_rows())
-    known = host_cells(text_of(TRAINED)) if "--trained" in options else None
+    known = host_cells(text_of(TRAINED)) if options.trained else None
     return chain(stale(pages(known)), stale_patterns())
 
 
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        found = list(wrong_pages(sys.argv[1:]))
-        print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in found))
-        return 1 if found else 0
-    quick = "--quick" in sys.argv[1:]
-    made = quick_pages() if quick else pages({})
+def check(options: Namespace) -> int:
+    found = list(wrong_pages(options))
+    print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in found))
+    return 1 if found else 0
+
+
+def write(options: Namespace) -> int:
+    made = tables() if options.tables else quick_pages() if options.quick else pages({})
     (DOCS / "reference").mkdir(exist_ok=True)
     for path, text in made.items():
         (DOCS / path).write_text(text, "utf-8")
-    if quick:
+    if options.tables or options.quick:
         print(f"{len(made)} pages are up to date; make docs makes the others, and the pictures")
         return 0
     draw()
     print(f"{len(made)} pages and the pictures are up to date{run_notebook()}; {take_screenshots()}")
     return 0
+
+
+def main() -> int:
+    parser = ArgumentParser(description="Makes the pages and pictures of docs/ that are made from the code.")
+    parser.add_argument("--check", action="store_true", help="write nothing, and fail when a page is not what the code says")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--tables", action="store_true", help="only the pages that are read off the code")
+    some.add_argument("--quick", action="store_true", help="only the pages that are made in seconds: no measured figure, no picture")
+    some.add_argument("--trained", action="store_true", help="with --check: train the programs too, which takes minutes")
+    options = parser.parse_args()
+    return check(options) if options.check else write(options)
 
 
 if __name__ == "__main__":
