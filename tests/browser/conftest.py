@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import reports
 from tests.support.chromium import VIEWPORT, NoBrowserError, chromium
 from tests.support.visits import Record, settle
 
@@ -22,6 +24,13 @@ TOURED = """if (window.name !== "first visit") try { localStorage.setItem("tpucc
 """The tour has been seen, but in a tab of this name."""
 
 OpenPage = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_reports(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What one process of this run has made, the others take."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        reports.SHARED[:] = [tmp_path_factory.getbasetemp().parent / "reports"]
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.reports import PROGRAMS, report_of, report_of_text
+from tests.support.reports import PROGRAMS, executable_of, report_of, report_of_text
 from tests.support.visits import settle
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Instruction, Opcode
@@ -97,7 +97,7 @@ class Measured:
 @pytest.fixture(scope="module", params=MODELS)
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     source = PROGRAMS / f"{request.param}.tpu"
-    runtime = tpucc.compile(source).runtime
+    runtime = executable_of(request.param).runtime
     report = report_of(source, tmp_path_factory.mktemp(request.param))
     return Measured(runtime.program, runtime.timeline, effects(runtime.program.instructions), report)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.reports import PROGRAMS, report_of
+from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.isa.instructions import ENGINE_OF, Opcode
 
@@ -28,7 +28,7 @@ SOURCE = PROGRAMS / "05_digits_cnn.tpu"
 
 @pytest.fixture(scope="module")
 def model() -> tpucc.Executable:
-    return tpucc.compile(SOURCE)
+    return executable_of(SOURCE.stem)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def window(page: Page) -> tuple[int, int]:
     return int(first.replace(",", "")), int(last.replace(",", ""))
 
 
-def sweep(page: Page, canvas: str, share: float, steps: int = 60) -> Iterator[dict[str, Any]]:
+def sweep(page: Page, canvas: str, share: float, steps: int = 30) -> Iterator[dict[str, Any]]:
     """Moves the pointer from left to right at this share of a canvas's height; what it selects, each once."""
     box = page.locator(canvas).bounding_box()
     assert box is not None

@@ -127,11 +127,16 @@ SMALL = """() => [...document.querySelectorAll(".view.on svg text")].flatMap((te
 })"""
 
 
-def test_every_text_stands_out_none_is_cut_without_a_sign_and_none_is_tiny(report: Path, open_page: OpenPage) -> None:
+def test_every_text_stands_out_none_is_cut_without_a_sign_and_none_is_tiny(
+    report: Path, open_page: OpenPage, pytestconfig: pytest.Config
+) -> None:
+    """Each view with two of the three selections; with all of them in `make soak`."""
     page = open_page(report)
-    for held in HELD:
+    for number, held in enumerate(HELD):
         select(page, held)
-        for view in views(page):
+        for place, view in enumerate(views(page)):
+            if (number + place) % 3 == 2 and not pytestconfig.getoption("soak"):
+                continue
             assert page.evaluate(CUT) + page.evaluate(SMALL) == [], (view, held)
             found = legibility_in_both_themes(page)
             assert found.count > 60

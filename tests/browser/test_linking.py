@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import tpucc
 from tests.support.cases import one_of
-from tests.support.reports import PROGRAMS, report_of
+from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.isa.program import Program
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-MODELS = one_of(2, ["02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet"])
+MODELS = one_of(4, ["06_digits_lstm", "02_iris", "05_digits_cnn", "09_cifar_resnet"])
 LINES = 8
 """Source lines tried of each model, besides those that made nothing."""
 
@@ -50,7 +49,7 @@ class Compiled:
 @pytest.fixture(scope="module", params=MODELS)
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     source = PROGRAMS / f"{request.param}.tpu"
-    return Compiled(tpucc.compile(source).program.value, report_of(source, tmp_path_factory.mktemp(request.param)))
+    return Compiled(executable_of(request.param).program.value, report_of(source, tmp_path_factory.mktemp(request.param)))
 
 
 def chosen_lines(compiled: Compiled) -> list[int]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import tpucc
-from tests.support.reports import PROGRAMS, report_of
+from tests.support.cases import one_of
+from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects, resolve
@@ -50,7 +50,7 @@ SHOWN = """() => {
 
 @cache
 def compiled(stem: str) -> tuple[Runtime, Any]:
-    exe = tpucc.compile(PROGRAMS / f"{stem}.tpu")
+    exe = executable_of(stem)
     assert exe.compilation is not None
     inputs = calibrated_inputs(exe.compilation)
     assert inputs is not None
@@ -292,7 +292,7 @@ COVERED = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+@pytest.mark.parametrize(("width", "height"), one_of(2, [(1280, 800), (1920, 1080)]))
 def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
     """At forty events of the program: transfers, products, and the pools, whose rows go down and up beside each other."""
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")

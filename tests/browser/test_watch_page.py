@@ -192,12 +192,18 @@ TEXT = """() => document.querySelector("#source textarea")?.value
   ?? [...document.querySelectorAll("#source .cm-line")].map((line) => line.textContent).join("\\n")"""
 
 
-@pytest.fixture(params=["CodeMirror", "a text area"])
+CODEMIRROR, AREA = "CodeMirror", "a text area"
+BOTH = pytest.mark.parametrize("editing", one_of(2, [CODEMIRROR, AREA]), indirect=True)
+BOTH_AREA_FIRST = pytest.mark.parametrize("editing", one_of(2, [AREA, CODEMIRROR]), indirect=True)
+"""A test with one editor in each run, and with the other one in `make soak`."""
+
+
+@pytest.fixture(params=[CODEMIRROR, AREA])
 def editing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which editor the page has."""
     archive = tmp_path / "editor.zip"
     monkeypatch.setattr("tpucc.watch.page.EDITOR", archive)
-    if request.param == "CodeMirror":
+    if request.param == CODEMIRROR:
         module = builder()
         try:
             module.write_editor(archive)
@@ -245,7 +251,7 @@ def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page
     report = desk.frame_locator("#report")
     report.locator(".tpucc-errors mark.error").wait_for()
     report.locator("#view-layers svg").first.wait_for()
-    if editing == "CodeMirror":
+    if editing == CODEMIRROR:
         assert desk.locator("#source .cm-lintRange-error").inner_text() == "v"
     message.get_by_role("button").click()
     desk.keyboard.press("Delete")
@@ -257,7 +263,7 @@ def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page
     assert desk.url == watched.server.address + HASH
 
 
-@pytest.mark.parametrize("editing", one_of(2, ["a text area", "CodeMirror"]), indirect=True)
+@BOTH_AREA_FIRST
 def test_a_save_says_what_it_has_changed(desk: Page, watched: Watched) -> None:
     """A sentence below the editor, and the page of the comparison in place of the report; errors leave it as it is."""
     compare, change, frame = desk.locator("#changes"), desk.locator("#change"), desk.frame_locator("#report")
@@ -280,6 +286,7 @@ def test_a_save_says_what_it_has_changed(desk: Page, watched: Watched) -> None:
     frame.get_by_text("return softmax(x @ w)").first.wait_for()
 
 
+@BOTH_AREA_FIRST
 def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(desk: Page, watched: Watched, record: Record) -> None:
     relu, tanh = (SMALL.replace("softmax", name) for name in ("relu", "tanh"))
     conflict = desk.get_by_text("The file has other text now.")
@@ -305,7 +312,7 @@ def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(
     record.faults[:] = [fault for fault in record.faults if "412" not in fault]
 
 
-@pytest.mark.parametrize("editing", one_of(2, ["a text area", "CodeMirror"]), indirect=True)
+@BOTH_AREA_FIRST
 def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watched, record: Record) -> None:
     desk.goto(watched.server.root)
     desk.locator("#source").get_by_role("textbox").wait_for()
@@ -320,6 +327,7 @@ def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watch
     record.faults[:] = [fault for fault in record.faults if "403" not in fault]
 
 
+@BOTH
 def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched, record: Record) -> None:
     watched.model.unlink()
     gone = desk.get_by_text("The file has been deleted.")
@@ -338,6 +346,7 @@ def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched
     record.faults[:] = [fault for fault in record.faults if "404" not in fault]
 
 
+@BOTH_AREA_FIRST
 def test_a_deleted_file_that_returns_as_a_folder_is_told_of(desk: Page, watched: Watched, record: Record) -> None:
     watched.model.unlink()
     desk.get_by_text("The file has been deleted.").wait_for()
@@ -352,6 +361,7 @@ def test_a_deleted_file_that_returns_as_a_folder_is_told_of(desk: Page, watched:
     record.faults[:] = [fault for fault in record.faults if "404" not in fault and "409" not in fault]
 
 
+@BOTH
 def test_the_desk_can_be_read_at_both_widths(desk: Page, watched: Watched) -> None:
     watched.save("\n" * 60 + WRONG)
     desk.locator("#messages .error").wait_for()

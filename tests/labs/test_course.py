@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
 from tpucc.ir.types import f32
@@ -994,15 +996,22 @@ print(main(["lab", "check", "lab5"]), main(["compile", "tpucc/programs/01_hello.
 """What a student may type before there is a solution; the statuses."""
 
 
+@contextmanager
+def unpacked(archive: bytes, folder: Path) -> Iterator[zipfile.ZipFile]:
+    """An archive, with its files in a folder."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        packed.extractall(folder)
+        keep_compiled(folder / "tpucc")
+        yield packed
+
+
 def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) -> None:
     archive = for_students(LAB, Term("autumn"))
     assert archive == for_students(LAB, Term("autumn"))
-    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-        packed.extractall(tmp_path)
+    with unpacked(archive, tmp_path) as packed:
         assert not any("reference" in name for name in packed.namelist() if name.startswith("tpucc/labs/"))
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONPATH": str(tmp_path)}
     words = [sys.executable, "-c", BEFORE]
-    before = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    before = subprocess.run(words, cwd=tmp_path, env=plain_environment(tmp_path), capture_output=True, text=True, timeout=120)
     assert before.returncode == 0, before.stderr
     assert before.stdout.splitlines()[-1] == "1 2"
     told = "this copy of tpucc has no solution of lab"
@@ -1010,7 +1019,7 @@ def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) ->
     assert f"`E0553`: `{told} …`" in (Path(__file__).parents[2] / "docs" / "setup.md").read_text("utf-8")
     (tmp_path / "lab5" / LAB.file).write_text(solution(Term("autumn")))
     pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
-    tested = subprocess.run(pytest_words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    tested = subprocess.run(pytest_words, cwd=tmp_path, env=plain_environment(tmp_path), capture_output=True, text=True, timeout=120)
     assert tested.returncode == 0, tested.stdout
     assert "5 passed" in tested.stdout
 
@@ -1096,14 +1105,13 @@ def archived(name: str) -> zipfile.ZipFile:
     "lab", [lab if lab.name == "tiling" else pytest.param(lab, marks=pytest.mark.soak) for lab in labs()], ids=lambda lab: lab.name
 )
 def test_every_lab_is_checked_where_it_is_unpacked(lab: Lab, tmp_path: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(for_students(lab, Term("spring")))) as packed:
-        packed.extractall(tmp_path)
+    with unpacked(for_students(lab, Term("spring")), tmp_path):
+        pass
     folder = tmp_path / f"lab{lab.number}"
     for name, text in files_of(lab, reference(lab)).items():
         (folder / name).write_text(lab.filled(text, Term("spring")))
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONPATH": str(tmp_path)}
     words = [sys.executable, "-m", "tpucc", "lab", "check", folder.name]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, cwd=tmp_path, env=plain_environment(tmp_path), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -1112,8 +1120,8 @@ def test_gradescope_as_the_platform_lays_it_out(tmp_path: Path) -> None:
     root = tmp_path / "autograder"
     for name in ("source", "submission", "results"):
         (root / name).mkdir(parents=True)
-    with zipfile.ZipFile(io.BytesIO(for_gradescope(LAB, Term("spring"), 7))) as packed:
-        packed.extractall(root / "source")
+    with unpacked(for_gradescope(LAB, Term("spring"), 7), root / "source"):
+        pass
     shutil.copyfile(root / "source" / "run_autograder", root / "run_autograder")
     (root / "submission" / LAB.file).write_text(solution(Term("spring")))
     environment = {"PATH": os.environ["PATH"], "AUTOGRADER_ROOT": str(root), "TPUCC_ENVIRONMENT": sys.prefix, "HOME": str(tmp_path)}

@@ -28,6 +28,6 @@ if [ ! -x "$environment/bin/python" ]; then
 fi
 rm -rf "$root/grader"
 mkdir -p "$root/grader"
-cp -r "$root/source/tpucc" "$root/source/lab.json" "$root/grader/"
+cp -rp "$root/source/tpucc" "$root/source/lab.json" "$root/grader/"
 "$environment/bin/python" -m compileall -q "$root/grader/tpucc" || true
 chmod -R go-rwx "$root/grader" "$root/source"

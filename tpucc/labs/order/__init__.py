@@ -162,10 +162,11 @@ def _asked(term: Term, seed: int, families: Sequence[Family], count: int) -> Cas
     return partial(drawn, term, seed, families, count)
 
 
+@cache
 def drawn(term: Term, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
     """Programs with something to win."""
     draw = Random(seed)
-    return [_drawn(family, machine(term, family), rules(term), draw.randrange(2**32)) for family in families for _ in range(count)]
+    return tuple(_drawn(family, machine(term, family), rules(term), draw.randrange(2**32)) for family in families for _ in range(count))
 
 
 def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
