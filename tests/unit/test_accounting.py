@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.segments import Cause
@@ -75,7 +76,7 @@ def test_the_rows_of_the_numbers_add_up(name: str) -> None:
         assert min(shares.values()) >= -1e-9
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each(list(MODELS))
 def test_each_figure_of_the_tables_is_rounded_by_itself(name: str) -> None:
     """So the same share is the same text everywhere; the whole is 100.0, whatever the rounded rows add up to."""
     stats = compiled(name).stats
@@ -100,7 +101,7 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
     assert which in " ".join(breakdown_table({"breakdown": shares}).split())
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each(list(MODELS))
 def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
     stats = compiled(name).stats
     svg = "{http://www.w3.org/2000/svg}"
@@ -112,7 +113,7 @@ def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None
     assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0, abs=0.3)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "nothing"])
+@each([name for name in MODELS if name != "nothing"])
 def test_what_the_bottleneck_says_is_its_share_of_the_critical_path(name: str) -> None:
     stats = compiled(name).stats
     [share] = re.findall(r"([\d.]+) % of the critical path", stats["explanation"])

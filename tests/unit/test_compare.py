@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -338,15 +339,14 @@ def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.count(note) == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
+@each(
     [
         (("--a=-O7",), "--a: Invalid value for '-O'"),
         (("--b=-D batch",), "--b: Invalid value for '-D'"),
         (('--b="-O0',), "--b: No closing quotation"),
         (("--b=--help",), "--b: No such option"),
         (("--a=other.tpu",), "--a: Got unexpected extra argument"),
-    ],
+    ]
 )
 def test_options_of_a_side_that_are_none(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compare", folder() / "01_hello.tpu", *words) == 2

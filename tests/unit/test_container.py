@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.dense import DenseNetwork
 from tpucc.cli.main import main
 from tpucc.isa import container
@@ -40,7 +41,7 @@ def test_both_forms_come_back_equal(target: str) -> None:
     assert encode(assemble(disassemble(p), "p.asm")) == encode(p)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each(range(12))
 def test_random_networks_come_back_equal(seed: int) -> None:
     p = tpucc.compile_source(DenseNetwork(seed).source()).program.value
     assert encode(assemble(disassemble(p), "p.asm")) == encode(decode(encode(p), "p")) == encode(p)
@@ -82,7 +83,7 @@ def damaged(data: bytes, choose: random.Random) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 500))
+@each(range(0, 2000, 500))
 def test_damaged_binaries_are_refused(first: int) -> None:
     data = encode(program())
     for seed in range(first, first + 500):
@@ -133,8 +134,7 @@ def test_damaged_listings_get_a_place() -> None:
     assert refused > 60
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
+@each(
     [
         ("matrix_multipy ub=0 acc=0 rows=1", "did you mean matrix_multiply"),
         ("matrix_multiply ub=0 acc=0", "needs rows: how many rows, one after the other"),
@@ -147,7 +147,7 @@ def test_damaged_listings_get_a_place() -> None:
         ("synchronize engine=martix wait=host", "no engine is named martix"),
         ("read_weights tile=-1", "tile"),
         (".division parts=2 items=2 order=both", "both isn't an order of parts"),
-    ],
+    ]
 )
 def test_wrong_lines_are_explained(line: str, words: str) -> None:
     with pytest.raises(tpucc.ProgramError) as caught:
@@ -170,7 +170,7 @@ DESCRIPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("part", "field", "value", "words"), DESCRIPTIONS)
+@each(DESCRIPTIONS)
 def test_a_description_that_says_something_impossible(
     part: str, field: str, value: object, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

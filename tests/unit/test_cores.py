@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.networks import ORDINARY, network
 from tpucc.api import Executable
 from tpucc.diagnostics import InputError, ProgramError
@@ -302,7 +303,7 @@ def message(rest: str, cores: int) -> str:
     return caught.value.render()
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each(list(MESSAGES))
 def test_messages(name: str) -> None:
     rest, cores, wanted = MESSAGES[name]
     assert message(rest, cores) == wanted
@@ -338,7 +339,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@each(list(REASONS))
 def test_what_mixes_items_is_refused_by_the_operator(reason: str) -> None:
     text = message(REASONS[reason], 2)
     assert text.startswith("m.tpu:")
@@ -357,7 +358,7 @@ def test_what_no_output_needs_may_mix_items() -> None:
     assert tpucc.compile_source(HEAD + "x: f32[8, 4]):\n    y = x[0:3]\n    return relu(x)\n", cores=2).stats["cores"] == 2
 
 
-@pytest.mark.parametrize(("cores", "code"), [(0, "E0508"), (-3, "E0508"), (24, "E0508")])
+@each([(0, "E0508"), (-3, "E0508"), (24, "E0508")])
 def test_impossible_numbers_of_cores(cores: int, code: str) -> None:
     with pytest.raises(tpucc.Error) as caught:
         tpucc.compile_source(DENSE, cores=cores)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -133,8 +134,7 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "ub 0 (row 0 of x.i8.0)" in " ".join(printed.split())
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
+@each(
     [
         ("stpe", "did you mean step?"),
         ("ba\nbr\nb\n x", "there is no command x"),
@@ -150,7 +150,7 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         ("break fc9", "did you mean fc"),
         ("break 99", "no layer comes from line 99; layers come from lines 12, 13"),
         ("step 999999\nstep", "there is no instruction left"),
-    ],
+    ]
 )
 def test_a_wrong_command_says_what_is_right(
     line: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.cli.main import main
 from tpucc.isa.effects import effects
@@ -108,7 +109,7 @@ def test_weights_are_fetched_while_a_batch_waits_for_the_link() -> None:
     assert shares["input_stall"] > 60
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each(PROGRAMS)
 def test_a_batch_of_a_stream_is_never_slower_and_its_rows_add_up(name: str) -> None:
     stats = compiled(name).stats
     found = stats["stream"]

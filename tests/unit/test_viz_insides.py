@@ -6,9 +6,11 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.pictures import HOSTILE, chain_program, dense_chain, layer_chain, recurrent
 from tpucc.diagnostics import Origin, Span
 from tpucc.viz.diagrams.collapse import READABLE, SHORT, collapse
@@ -57,8 +59,7 @@ def links(diagram: Diagram) -> Counter[tuple[str, str, tuple[str, ...]]]:
     return Counter((diagram.boxes[edge.tail].called, diagram.boxes[edge.head].called, edge.label) for edge in diagram.edges)
 
 
-@pytest.mark.parametrize("limit", [1, 7, 60, READABLE])
-@pytest.mark.parametrize("name", DIAGRAMS)
+@each(product(DIAGRAMS, [1, 7, 60, READABLE]))
 def test_every_box_is_in_exactly_one_box_of_the_collapsed_diagram(name: str, limit: int) -> None:
     full = DIAGRAMS[name]
     found = collapse(full, limit)
@@ -192,7 +193,7 @@ def test_a_run_in_an_inside_is_opened_before_the_boxes_around_that() -> None:
     assert levels == sorted(levels)
 
 
-@pytest.mark.parametrize(("budget", "opened"), [(1, 0), (2, 1), (3, 1), (4, 2), (399, 199), (400, 200)])
+@each([(1, 0), (2, 1), (3, 1), (4, 2), (399, 199), (400, 200)])
 def test_a_picture_may_take_the_whole_budget(budget: int, opened: int) -> None:
     """200 layers of two boxes."""
     found = insides([plain([str(number) for number in range(400)], per_layer=2)], budget)
