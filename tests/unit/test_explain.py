@@ -129,6 +129,8 @@ def codes_of_commands(commands: str) -> list[str]:
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
                 Path(name).write_bytes(content)
             continue
+        if words[1] == "compile" and "--emit" not in words:
+            words += ["--emit", "graph,layers,tile,asm,tpub"]  # pictures take longer than all other files, and no error is about them
         with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
             status = main(words[1:])
         print(errors.getvalue(), file=sys.stderr, end="")
@@ -143,7 +145,7 @@ def files_of(model: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), contextlib.redirect_stderr(io.StringIO()):
         Path("model.tpu").write_text(model, "utf-8")
         with contextlib.redirect_stdout(io.StringIO()):
-            status = main(["compile", "model.tpu"])
+            status = main(["compile", "model.tpu", "--emit", "graph,layers,tile,asm,tpub"])
         return {} if status else {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
