@@ -16,6 +16,7 @@ import pytest
 
 SHOWN = 5
 """Cases that fail of which the message has the whole traceback."""
+NUMBER = "case "
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
 
@@ -42,7 +43,7 @@ def each(
                     with _own(fixtures) as own:
                         check(*arguments, **own)
                 except (Exception, pytest.fail.Exception) as error:
-                    failed[title] = "".join(traceback.format_exception(error))
+                    failed[_told(title, arguments)] = "".join(traceback.format_exception(error))
             whole = "\n".join(f"{title}\n{text}" for title, text in list(failed.items())[:SHOWN])
             assert not failed, f"{len(failed)} of {len(named)} cases fail: {', '.join(failed)}\n{whole}"
 
@@ -60,7 +61,12 @@ def _named(cases: Mapping[str, Sequence[Any]] | Iterable[Any], check: Callable[.
         return cases
     listed = list(cases)
     alone = len(signature(check).parameters) == 1 or not isinstance(listed[0], tuple)
-    return {f"{number}: {SHORT.repr(case)}": (case,) if alone else case for number, case in enumerate(listed)}
+    return {f"{NUMBER}{number}": (case,) if alone else case for number, case in enumerate(listed)}
+
+
+def _told(title: str, arguments: Sequence[Any]) -> str:
+    """The title of a case that failed; only now, as the text of a whole program takes long."""
+    return f"{title}: {SHORT.repr(tuple(arguments))}" if title.startswith(NUMBER) else title
 
 
 @contextmanager

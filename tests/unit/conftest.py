@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tpucc.ir.types import Range
+from tpucc.passes.calibrate import Calibrate
 from tpucc.viz.diagrams.render import VARIABLE
 
 
@@ -15,6 +17,14 @@ def layouts_without_a_process(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not request.path.stem.startswith(PICTURES):
             patch.setenv(VARIABLE, "builtin")
+        yield
+
+
+@pytest.fixture(scope="module")
+def any_ranges() -> Iterator[None]:
+    """For tests of time alone: no value's range is measured, which takes half of the compilation of a large batch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Calibrate, "_ranges", lambda self, probed, *_: dict.fromkeys(probed.measured, Range(-1.0, 1.0)))
         yield
 
 

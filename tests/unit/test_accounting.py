@@ -21,6 +21,8 @@ from tpucc.viz.pictures import roofline_of
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table, timeline_table
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 ROOT = Path(__file__).resolve().parents[2]
 POOL = "model m(x: f32[1, 64, 64, 8] in [-1.0, 1.0]):\n    return max_pool(x, size=2)\n"
 STEP = """

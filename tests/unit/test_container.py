@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.dense import DenseNetwork
 from tpucc.cli.main import main
 from tpucc.isa import container
@@ -119,9 +119,10 @@ def test_a_label_reaches_to_the_last_row_of_its_buffer() -> None:
         assemble(text.replace(written, written.replace("tanh.0", "tanh.0+3")), "p.asm")
 
 
-def test_damaged_listings_get_a_place() -> None:
+@pytest.mark.parametrize("first", one_of(3, (0, 100, 200)))
+def test_damaged_listings_get_a_place(first: int) -> None:
     lines, refused = disassemble(program()).split("\n"), 0
-    for seed in range(300):
+    for seed in range(first, first + 100):
         choose = random.Random(seed)
         changed, at = list(lines), choose.randrange(len(lines))
         changed[at] = changed[at].replace(choose.choice("abcdefgh=.+0123"), choose.choice(["", "?", "9", "x", " "]), 1)
@@ -131,7 +132,7 @@ def test_damaged_listings_get_a_place() -> None:
             assert error.diagnostics  # noqa: PT017
             assert all(d.labels for d in error.diagnostics)  # noqa: PT017
             refused += 1
-    assert refused > 60
+    assert refused > 20
 
 
 @each(

@@ -233,8 +233,8 @@ def test_origins_know_the_calls() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "model m(x: f32[2]):\n    return x" + " + x" * 100_000 + "\n",
-        "model m(x: f32[2]):\n    return " + "(" * 50_000 + "x" + ")" * 50_000 + "\n",
+        "model m(x: f32[2]):\n    return x" + " + x" * 20_000 + "\n",
+        "model m(x: f32[2]):\n    return " + "(" * 10_000 + "x" + ")" * 10_000 + "\n",
         "model m(x: f32[2]):\n    return x * 1" + "0" * 5_000 + "\n",
         "model m(x: f32[2]):\n    for i in range(1000000000):\n        pass\n    return x\n",
         "model m(x: f32[1099511627776, 1099511627776]):\n    return x\n",

@@ -282,22 +282,22 @@ def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> N
 
 
 def test_a_long_lstm() -> None:
-    graph = lstm(250, 8, 32, 100)
+    graph = lstm(60, 8, 32, 100)
     program = schedule(lower(graph, V1))
-    assert len(program.instructions) > 12_000
+    assert len(program.instructions) > 2_500
     assert verify(program) == ()
     assert_computes(graph, program)
 
 
-def test_a_hundred_thousand_instructions() -> None:
+def test_fifty_thousand_instructions() -> None:
     device = Device()
     weights = device.weights("w", 2000, 2000)
     h = device.input("x", 200, 2000)
-    for number in range(700):
+    for number in range(350):
         h = device.fc(f"h{number}", h, 2000, weights=weights)
     graph = device.build(h)
     program = schedule(lower(graph, V1))
-    assert len(program.instructions) > 100_000
+    assert len(program.instructions) > 50_000
     assert verify(program) == ()
 
 

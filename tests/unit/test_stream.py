@@ -19,6 +19,8 @@ from tpucc.isa.instructions import Engine
 from tpucc.sim.stream import AHEAD, Stream, stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 ROOT = Path(__file__).resolve().parents[2]
 NETWORK = """
 param batch = 8

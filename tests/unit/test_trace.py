@@ -28,6 +28,8 @@ from tpucc.sim.segments import Cause
 from tpucc.sim.timing import Timeline
 from tpucc.sim.trace import Clock, trace_events
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", "12_mlp_mixer_block")
 LANES = ["host", "weight fetch", "weight shift", "matrix unit", "matrix unit waits", "activation unit", "control"]
