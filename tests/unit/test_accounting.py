@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.segments import Cause
@@ -19,6 +20,8 @@ from tpucc.viz.page.summary import breakdown_svg, facts
 from tpucc.viz.pictures import roofline_of
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table, timeline_table
+
+pytestmark = pytest.mark.usefixtures("any_ranges")
 
 ROOT = Path(__file__).resolve().parents[2]
 POOL = "model m(x: f32[1, 64, 64, 8] in [-1.0, 1.0]):\n    return max_pool(x, size=2)\n"
@@ -75,7 +78,7 @@ def test_the_rows_of_the_numbers_add_up(name: str) -> None:
         assert min(shares.values()) >= -1e-9
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each(list(MODELS))
 def test_each_figure_of_the_tables_is_rounded_by_itself(name: str) -> None:
     """So the same share is the same text everywhere; the whole is 100.0, whatever the rounded rows add up to."""
     stats = compiled(name).stats
@@ -100,7 +103,7 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
     assert which in " ".join(breakdown_table({"breakdown": shares}).split())
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each(list(MODELS))
 def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
     stats = compiled(name).stats
     svg = "{http://www.w3.org/2000/svg}"
@@ -112,7 +115,7 @@ def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None
     assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0, abs=0.3)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "nothing"])
+@each([name for name in MODELS if name != "nothing"])
 def test_what_the_bottleneck_says_is_its_share_of_the_critical_path(name: str) -> None:
     stats = compiled(name).stats
     [share] = re.findall(r"([\d.]+) % of the critical path", stats["explanation"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.diagnostics import InputError, UsageError
 from tpucc.interop.archive import Archive, npz_bytes, read_arrays
 
@@ -54,8 +55,7 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
         Archive(tmp_path / "nowhere.npz")
 
 
-@pytest.mark.parametrize(
-    ("members", "words"),
+@each(
     [
         ([("x.npy", npy(np.array([{}], dtype=object)))], "pickled objects"),
         ([("x.npy", npy(np.zeros(3))[:-4])], "header promises"),
@@ -67,9 +67,9 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
         ([("x.txt", b"")], "isn't an array"),
         ([("../x.npy", npy(np.zeros(3)))], "leaves the archive"),
         ([("/x.npy", npy(np.zeros(3)))], "leaves the archive"),
-    ],
+    ]
 )
-def test_malformed_members_are_named(tmp_path: Path, members: list[tuple[str, bytes]], words: str) -> None:
+def test_malformed_members_are_named(members: list[tuple[str, bytes]], words: str, tmp_path: Path) -> None:
     path = archive(tmp_path / "x.npz", members)
     with pytest.raises(InputError, match=words):
         read_arrays(path)
@@ -98,8 +98,8 @@ def test_a_header_that_promises_too_much_is_refused(tmp_path: Path) -> None:
         read_arrays(path)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 10, 50, 100, 150])
-def test_truncated_files_are_malformed(tmp_path: Path, cut: int) -> None:
+@each([0, 1, 10, 50, 100, 150])
+def test_truncated_files_are_malformed(cut: int, tmp_path: Path) -> None:
     data = npz_bytes({"x": np.zeros(3, np.float32)})
     (path := tmp_path / "x.npz").write_bytes(data[:cut])
     with pytest.raises(InputError, match="E0421"):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.random_machine import RandomProgram
 from tpucc.diagnostics import UsageError
 from tpucc.sim.fast import backends
@@ -39,8 +40,8 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "SMALLEST", 0)
 
 
-@pytest.mark.parametrize(("rows", "depth", "columns"), SHAPES)
-def test_ragged_products_have_the_same_bits(always: None, rows: int, depth: int, columns: int) -> None:
+@each(SHAPES)
+def test_ragged_products_have_the_same_bits(rows: int, depth: int, columns: int, always: None) -> None:
     source = f"""
 weights random(seed={rows})
 model m(x: f32[{rows}, {depth}]):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, applied, context, placed
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
 from tpucc.ir.dtypes import I8, I16
@@ -49,7 +51,7 @@ def errors(graph: Graph, calibration: dict[str, AnyArray]) -> list[tuple[str, st
     return [(d.code, "; ".join((d.message, *d.help))) for d in caught.value.diagnostics]
 
 
-@pytest.mark.parametrize("rows", [1, 3, 4, 5, 8, 11])
+@each([1, 3, 4, 5, 8, 11])
 def test_any_batch_goes_in_rounds_of_the_models(rows: int) -> None:
     x = np.arange(rows * 2, dtype=np.float32).reshape(rows, 2) - 4
     high = float(x.max())
@@ -204,8 +206,7 @@ def test_a_histogram_of_parts_in_any_order_gives_the_same_range(method: str) -> 
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("method", ["mse", "entropy"])
-@pytest.mark.parametrize("value", [0.0, 3.0, -0.5])
+@each(product(["mse", "entropy"], [0.0, 3.0, -0.5]))
 def test_one_value_has_the_range_of_the_extremes(method: str, value: float) -> None:
     x = {"x": np.full((8, 2), value, np.float32)}
     for name, known in calibrated(identity_model(), x, method=method).items():
@@ -252,7 +253,7 @@ def test_without_calibration_inputs_are_drawn_and_a_warning_says_how() -> None:
         assert known.high == pytest.approx(high, abs=0.1)
 
 
-@pytest.mark.parametrize(("shape", "mate"), [((), None), ((), (70, 3)), ((1,), (70, 3)), ((3,), (3, 1, 40)), ((2, 5), (2, 70))])
+@each([((), None), ((), (70, 3)), ((1,), (70, 3)), ((3,), (3, 1, 40)), ((2, 5), (2, 70))])
 def test_inputs_of_few_elements_are_drawn_more_than_once(shape: tuple[int, ...], mate: tuple[int, ...] | None) -> None:
     """64 standard-normal values and more reach past 1.5 on both sides; a single one has one side only."""
     model = Model()
@@ -332,8 +333,7 @@ def test_what_is_wrong_with_the_arrays_is_told_at_once() -> None:
     assert "shape [4, 2]" in found[4][1]
 
 
-@pytest.mark.parametrize(
-    ("x", "code", "words"),
+@each(
     [
         (np.array([[0, 1], [np.nan, 2]], np.float32), "E0445", "x is nan at [1, 0]"),
         (np.array([[0, 1], [2, -np.inf]], np.float64), "E0445", "x is -inf at [1, 1]"),
@@ -342,7 +342,7 @@ def test_what_is_wrong_with_the_arrays_is_told_at_once() -> None:
         (np.zeros((0, 2)), "E0443", "no rows"),
         (np.zeros(2), "E0443", "f32[4, 2]"),
         (np.zeros((2, 2), complex), "E0444", "complex128"),
-    ],
+    ]
 )
 def test_bad_arrays(x: AnyArray, code: str, words: str) -> None:
     (found,) = errors(identity_model(), {"x": x})
@@ -382,10 +382,7 @@ def test_a_value_that_overflows_is_an_error_at_its_place() -> None:
     assert (error.code, error.span and error.span.line) == ("E0805", huge["h"].origin.line)
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [({"method": "minmx"}, "E0517"), ({"percentile": 50.0}, "E0518"), ({"percentile": float("nan")}, "E0518"), ({"rows": -1}, "E0518")],
-)
+@each([({"method": "minmx"}, "E0517"), ({"percentile": 50.0}, "E0518"), ({"percentile": float("nan")}, "E0518"), ({"rows": -1}, "E0518")])
 def test_bad_options(options: dict[str, float | str], code: str) -> None:
     with pytest.raises(UsageError) as caught:
         Calibrate(**options).run(identity_model(), context())  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.cli.main import COMMANDS
 from tpucc.interop.archive import npz_bytes
@@ -26,7 +27,7 @@ def test_help_lists_every_command_without_importing_numpy() -> None:
     assert all(name in result.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each(list(COMMANDS))
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(name, "--help") == 0
     assert "Usage: tpucc" in capsys.readouterr().out
@@ -187,17 +188,16 @@ def test_passes_from_a_file(small: Path, capsys: pytest.CaptureFixture[str], bod
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
     [
         ("def run(graph, context):\n    return graph\n", "mine.py:1:1: error E0513: mine.py defines no pass: a function is none, run"),
         (PASS.replace("summary", "text"), "mine.py:6:1: error E0513: mine.py defines no pass: the class Mine has no summary"),
         ("x = 1\n", "mine.py defines no pass: it has no class"),
         (PASS.replace("    def run", "    level = 9\n    def run"), "E0514: mine.py: Mine with the level 9, which isn't a pass"),
         (PASS.replace("dead-code", "dead-cod"), "no pass is named dead-cod, after which the pass mine is to run (mine.py:10)"),
-    ],
+    ]
 )
-def test_a_file_without_a_pass_is_told_what_it_lacks(small: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
+def test_a_file_without_a_pass_is_told_what_it_lacks(text: str, words: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.py").write_text(text.replace("BODY", "return graph"))
     assert run("check", small, "--pass", "mine.py") == 2
     assert words in capsys.readouterr().err
@@ -267,8 +267,7 @@ def test_weights_that_do_not_fit_are_all_listed(small: Path, capsys: pytest.Capt
     assert "v[0, 0] is NaN" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("array", "words"),
+@each(
     [
         (np.full((4, 6), "one"), "error E0433: x.npz: input x is <U3"),
         (np.zeros((4, 7), np.float32), "error E0451: x.npz: input x has the shape [4, 7], and the model takes [n, 6]"),
@@ -277,9 +276,9 @@ def test_weights_that_do_not_fit_are_all_listed(small: Path, capsys: pytest.Capt
         (np.full((4, 6), 1e300), "error E0434: x.npz: input x[0, 0] is infinite"),
         (np.full((4, 6), np.nan, np.float32), "x[0, 0] is NaN"),
         (np.full((4, 6), np.inf, np.float32), "x[0, 0] is infinite"),
-    ],
+    ]
 )
-def test_inputs_that_do_not_fit(small: Path, capsys: pytest.CaptureFixture[str], array: np.ndarray, words: str) -> None:
+def test_inputs_that_do_not_fit(array: np.ndarray, words: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.npz").write_bytes(npz_bytes({"x": array}))
     assert run("run", small, "--input", "x.npz") == 3
     assert words in capsys.readouterr().err
@@ -309,8 +308,8 @@ def test_files_are_converted_as_arrays_are(small: Path, capsys: pytest.CaptureFi
             np.testing.assert_array_equal(np.load("y.npz")["out"], expected)
 
 
-@pytest.mark.parametrize("command", ["check", "compile", "run"])
-def test_a_held_out_set_of_another_model_is_refused_by_its_name(small: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+@each(["check", "compile", "run"])
+def test_a_held_out_set_of_another_model_is_refused_by_its_name(command: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("small_test.npz").write_bytes(npz_bytes({"x": np.zeros((4, 7), np.float32), "labels": np.zeros(4, int)}))
     assert run(command, small) == 3
     assert "small_test.npz: " in capsys.readouterr().err
@@ -359,16 +358,15 @@ def test_the_report_has_the_values_that_are_asked_for(small: Path) -> None:
     assert len(texts["one"]) - len(texts["bare"]) < 2000
 
 
-@pytest.mark.parametrize(
-    ("values", "says"),
+@each(
     [
         ("7:3", "there are instructions 0 to"),
         ("0:9999", "there are instructions 0 to"),
         ("a:b", "neither instructions like 400:799 nor none"),
         ("1:2:3", "neither instructions like"),
-    ],
+    ]
 )
-def test_values_that_no_program_has(small: Path, values: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_that_no_program_has(values: str, says: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("report", small, "--values", values, "--quiet") == 2
     assert says in capsys.readouterr().err
 
@@ -419,9 +417,7 @@ def test_module_is_the_command_line() -> None:
     assert result.stdout.strip() == f"tpucc {tpucc.__version__}"
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"), [("301", "E0301"), ("e0301", "E0301"), ("0301", "E0301"), ("E301", "E0301"), ("v301", "V0301")]
-)
+@each([("301", "E0301"), ("e0301", "E0301"), ("0301", "E0301"), ("E301", "E0301"), ("v301", "V0301")])
 def test_a_code_may_be_typed_in_short(typed: str, found: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", typed) == 0
     assert capsys.readouterr().out.startswith(f"# {found}: ")

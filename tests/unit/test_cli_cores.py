@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.interop.archive import npz_bytes
 
@@ -61,8 +62,8 @@ def test_efficiency_counts_from_the_first_number(small: Path, capsys: pytest.Cap
     assert second["efficiency"] == pytest.approx(first["cycles"] / second["cycles"] / 2)
 
 
-@pytest.mark.parametrize("cores", ["0", "-1", "2,0", "1,,2", "two", "1.5", ""])
-def test_what_is_no_number_of_cores(small: Path, cores: str, capsys: pytest.CaptureFixture[str]) -> None:
+@each(["0", "-1", "2,0", "1,,2", "two", "1.5", ""])
+def test_what_is_no_number_of_cores(cores: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("profile", small, "--cores", cores) == 2
     assert "--cores" in capsys.readouterr().err
     assert run("compile", small, "--cores", cores) == 2

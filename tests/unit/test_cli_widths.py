@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from tests.support.cases import each
 from tpucc import plugins
 from tpucc.cli.columns import described, filled, prose
 from tpucc.cli.main import COMMANDS, main
@@ -95,7 +96,7 @@ def test_explanations(capsys: pytest.CaptureFixture[str]) -> None:
         require_narrow(printed(capsys, "explain", code))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each(list(COMMANDS))
 def test_help(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     require_narrow(printed(capsys, name, "--help"))
@@ -165,7 +166,7 @@ SHAPES = """m.tpu:12:9: error E0301: the inner sizes of f32[64, 128] @ f32[256, 
 help: did you mean w1, which is f32[128, 256]? it has the size that the product needs, and stands in this line too"""
 
 
-@pytest.mark.parametrize("room", [80, 50, 20])
+@each([80, 50, 20])
 def test_messages_are_broken_between_tokens_and_lines_of_the_source_are_not(room: int) -> None:
     """Words that brackets or quotation marks hold together are one token."""
     lines = [part for line in SHAPES.split("\n") for part in fitted(line, room)]

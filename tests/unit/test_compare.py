@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -143,10 +146,16 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
 """A program, the options of both sides, and what the cause says."""
 
 
+@cache
+def compiled(program: str, options: str) -> tpucc.Executable:
+    """`options` are those of `tpucc.compile` as a Python dictionary."""
+    return tpucc.compile(folder() / f"{program}.tpu", **ast.literal_eval(options))
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_cause_is_that_of_the_numbers(name: str) -> None:
     program, first, second, words = PAIRS[name]
-    a, b = (tpucc.compile(folder() / f"{program}.tpu", **options) for options in (first, second))
+    a, b = (compiled(program, repr(options)) for options in (first, second))
     found = tpucc.compare(a, b)
     for word in words:
         assert word in found.cause
@@ -184,8 +193,8 @@ def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say()
 
 def test_layers_belong_together_by_what_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The products of all steps at once are no product of one step; that of a state by its weights is the same in both, by another name."""
-    lstm = folder() / "06_digits_lstm.tpu"
-    first, second = tpucc.compile(lstm), tpucc.compile(lstm, omit=["batch-products"])
+    lstm = "06_digits_lstm"
+    first, second = compiled(lstm, "{}"), compiled(lstm, repr({"omit": ["batch-products"]}))
     found = tpucc.compare(first, second)
     own = {layer.names: layer for layer in found.layers}
     assert [own[names].only for names in (("lstm", ""), ("", "lstm"))] == ["a", "b"]
@@ -338,15 +347,14 @@ def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.count(note) == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
+@each(
     [
         (("--a=-O7",), "--a: Invalid value for '-O'"),
         (("--b=-D batch",), "--b: Invalid value for '-D'"),
         (('--b="-O0',), "--b: No closing quotation"),
         (("--b=--help",), "--b: No such option"),
         (("--a=other.tpu",), "--a: Got unexpected extra argument"),
-    ],
+    ]
 )
 def test_options_of_a_side_that_are_none(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compare", folder() / "01_hello.tpu", *words) == 2

@@ -23,6 +23,8 @@ from tpucc.sim.timing import time_program
 from tpucc.systolic import Multiply, Tile, simulate
 from tpucc.viz.tables import counts_table
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "programs"
 

@@ -19,6 +19,8 @@ from tpucc.sim.critical import Limit, Part, critical_path, path_words, shares
 from tpucc.sim.stream import stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 CASES = [("02_iris", 2), ("04_digits_mlp", 0), ("06_digits_lstm", 2), ("07_mnist_cnn", 0), ("13_quadric", 2), ("gallery/dlrm", 2)]
 

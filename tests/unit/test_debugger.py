@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -17,6 +20,7 @@ from tpucc.isa.instructions import SPECS, Instruction, Opcode, record
 from tpucc.runtime import debugger as debugging
 from tpucc.runtime.check import random_inputs
 from tpucc.runtime.debugger import Debugger
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.ports import unpack
 
 CASES = {
@@ -31,17 +35,26 @@ CASES = {
 }
 
 
+@cache
+def compiled(program: str, options: str) -> Runtime:
+    """`options` are those of `tpucc.compile` as a Python dictionary."""
+    return tpucc.compile(folder() / f"{program}.tpu", **ast.literal_eval(options)).runtime
+
+
 @pytest.fixture(params=CASES)
 def debugger(request: pytest.FixtureRequest) -> Debugger:
     name, options = CASES[request.param]
-    runtime = tpucc.compile(folder() / f"{name}.tpu", **options).runtime
+    runtime = compiled(name, repr(options))
     return Debugger(runtime, random_inputs(runtime))
 
 
 def memories(debugger: Debugger) -> list[bytes]:
+    """What lies in them; the unified buffer as far as the program reaches."""
     machine, interpreter = debugger.interpreter.machine, debugger.interpreter
     state = f"{list(interpreter.fifo)} {interpreter.tile} {interpreter.block}".encode()
-    return [memory.tobytes() for memory in (machine.host, machine.ub, machine.accumulators, machine.tiles)] + [state]
+    buffer = machine.ub[: int(effects(debugger.program.instructions).target.high.max())]
+    tiles = machine.tiles[len(machine.tiles) - debugger.program.written_tiles :]
+    return [memory.tobytes() for memory in (machine.host, buffer, machine.accumulators, tiles)] + [state]
 
 
 def test_its_memories_are_the_simulators_forwards_and_back(debugger: Debugger) -> None:
@@ -77,7 +90,7 @@ def test_going_back_beyond_what_is_kept_runs_again(debugger: Debugger, monkeypat
 
 def test_a_wait_is_the_timelines() -> None:
     for name, level in (("04_digits_mlp", 2), ("06_digits_lstm", 2), ("05_digits_cnn", 0)):
-        runtime = tpucc.compile(folder() / f"{name}.tpu", params={"batch": 40}, level=level).runtime
+        runtime = compiled(name, repr({"params": {"batch": 8}, "level": level}))
         found = Debugger(runtime, random_inputs(runtime))
         stalls, times = runtime.timeline.stalls, runtime.timeline
         columns = (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)
@@ -133,8 +146,7 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "ub 0 (row 0 of x.i8.0)" in " ".join(printed.split())
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
+@each(
     [
         ("stpe", "did you mean step?"),
         ("ba\nbr\nb\n x", "there is no command x"),
@@ -150,7 +162,7 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         ("break fc9", "did you mean fc"),
         ("break 99", "no layer comes from line 99; layers come from lines 12, 13"),
         ("step 999999\nstep", "there is no instruction left"),
-    ],
+    ]
 )
 def test_a_wrong_command_says_what_is_right(
     line: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.cases import one_of
+from tests.support.cases import each, one_of
 from tests.support.networks import network
 from tests.support.operator_graphs import Model
 from tpucc.diagnostics import Source
@@ -260,8 +260,7 @@ def test_outputs_keep_their_names() -> None:
     require_source(graph)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@each(
     [
         ("relu(x)", "tanh(x)"),
         ("leaky_relu(x, alpha=0.2)", "leaky_relu(x, alpha=0.3)"),
@@ -269,7 +268,7 @@ def test_outputs_keep_their_names() -> None:
         ("x[0:2]", "x[1:3]"),
         ("x * 2.0", "x * 3.0"),
         ("relu(x) + relu(x)", "relu(relu(x))"),
-    ],
+    ]
 )
 def test_other_models_are_not_the_same(one: str, other: str) -> None:
     head = "model m(x: f32[4], y: f32[4]):\n    return "

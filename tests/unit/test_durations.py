@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tpucc.sim.durations import duration, durations
 
 SIZES = {"ns": Decimal("1e-9"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1)}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
+@each(
     [
         (446e-9, "446 ns"),
         (12.345e-6, "12.3 µs"),
@@ -28,7 +27,7 @@ SIZES = {"ns": Decimal("1e-9"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "
         (12_345.0, "12,300 s"),
         (0.25e-9, "0.25 ns"),
         (0.0, "0 ns"),
-    ],
+    ]
 )
 def test_durations_by_hand(seconds: float, text: str) -> None:
     assert duration(seconds) == text
@@ -43,8 +42,7 @@ def test_a_duration_reads_back(seconds: float) -> None:
     assert 1 <= Decimal(number) < 1000
 
 
-@pytest.mark.parametrize(
-    ("seconds", "texts"),
+@each(
     [
         ([1171.4e-6, 748.3e-6, 507.7e-6], ["1.171 ms", "0.748 ms", "0.508 ms"]),
         ([11.933e-6, 11.861e-6], ["11.93 µs", "11.86 µs"]),
@@ -54,7 +52,7 @@ def test_a_duration_reads_back(seconds: float) -> None:
         ([9999.7, 3.0], ["10,000 s", "3 s"]),
         ([0.0], ["0.000 ns"]),
         ([], []),
-    ],
+    ]
 )
 def test_a_column_has_one_unit_and_as_many_decimals(seconds: list[float], texts: list[str]) -> None:
     assert durations(seconds) == texts

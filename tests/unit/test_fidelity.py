@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin, Source
 from tpucc.driver import compile_source
@@ -324,7 +325,7 @@ def one_node(op: str, type_: TensorType, attributes: Attributes) -> Graph:
     return builder.build()
 
 
-@pytest.mark.parametrize(("shape", "dtype", "twins"), [((2, 3), "f32", {"y": "y"}), ((2, 4), "f32", {}), ((2, 3), "i32", {})])
+@each([((2, 3), "f32", {"y": "y"}), ((2, 4), "f32", {}), ((2, 3), "i32", {})])
 def test_a_layer_that_a_plug_in_made_of_something_else_is_left_out(shape: tuple[int, ...], dtype: str, twins: dict[str, str]) -> None:
     """A pass of one's own may put another value under an old name."""
     layers = one_node("vector", TensorType("i8", (2, 3), quantisation=Quantisation(0.5, 0)), Vector("table"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc import files
 from tpucc.diagnostics import InputError, UsageError
@@ -39,8 +40,7 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "pipe"
 
 
-@pytest.mark.parametrize(
-    "command",
+@each(
     [
         "compile pipe.tpu",
         "check pipe.tpu",
@@ -59,11 +59,10 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "compile /dev/zero",
         "compile small.tpu --weights /dev/zero",
         "run /dev/zero.tpub",
-    ],
+    ]
 )
-def test_a_pipe_or_a_device_is_refused_at_once(pipe: str, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    if "--weights" in command:
-        Path("small.tpu").write_text(WEIGHTED)
+def test_a_pipe_or_a_device_is_refused_at_once(command: str, pipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("small.tpu").write_text(WEIGHTED if "--weights" in command else SMALL)
     assert run(*command.split()) == 2
     printed = capsys.readouterr().err
     assert "is a pipe or a device, not a file" in printed or "/dev/zero.tpub" in printed
@@ -112,8 +111,8 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("after", range(6))
-def test_a_kill_at_any_rename_leaves_files_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+@each(range(6))
+def test_a_kill_at_any_rename_leaves_files_of_one_run(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{index}.txt" for index in range(4)]
     write_files(tmp_path, dict.fromkeys(names, b"old"))
     renames = 0
@@ -257,8 +256,7 @@ def header(text: bytes) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
-@pytest.mark.parametrize(
-    "content",
+@each(
     [
         header(b"(\n"),
         header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), 'a\n"),
@@ -270,9 +268,9 @@ def header(text: bytes) -> bytes:
         header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (True, 2), }\n") + bytes(100),
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
         b"",
-    ],
+    ]
 )
-def test_an_archive_that_lies_is_refused_with_a_word(tmp_path: Path, content: bytes) -> None:
+def test_an_archive_that_lies_is_refused_with_a_word(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_arrays(archive(tmp_path / "w.npz", content))
     message = str(caught.value)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.floating import NUMPY, Machine
 from tpucc.numerics import Float32, Float64
 
@@ -43,7 +44,7 @@ def errors(name: str, x: Float32) -> Float64:
     return np.where(np.isfinite(once) & np.isfinite(found), apart, np.where(equal, 0.0, np.inf))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_errors_are_small_everywhere(name: str) -> None:
     """Every so many patterns, of all exponents and both signs, and a row of neighbours where the formula changes."""
     x = np.arange(0, PATTERNS, 99_991 if name == "erf" else 7_919, dtype=np.int64).astype(np.uint32).view(np.float32)
@@ -62,15 +63,14 @@ def test_errors_are_small_for_every_float32(name: str) -> None:
             assert errors(name, x).max() <= ULP[name]
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
+@each(
     [
         ("exp", [(0, 1), (-0.0, 1), (INF, INF), (-INF, 0), (89, INF), (-104, 0), (1e-45, 1), (3.4e38, INF), (-3.4e38, 0)]),
         ("log", [(0, -INF), (-0.0, -INF), (1, 0), (INF, INF), (-INF, np.nan), (-1, np.nan), (-1e-45, np.nan)]),
         ("tanh", [(0, 0), (-0.0, -0.0), (INF, 1), (-INF, -1), (20, 1), (-1e-45, -1e-45), (3.4e38, 1)]),
         ("erf", [(0, 0), (-0.0, -0.0), (INF, 1), (-INF, -1), (4, 1), (-1e-45, -1e-45), (3.4e38, 1)]),
         ("sigmoid", [(0, 0.5), (-0.0, 0.5), (INF, 1), (-INF, 0), (3.4e38, 1), (-3.4e38, 0)]),
-    ],
+    ]
 )
 def test_values_at_the_ends(name: str, values: list[tuple[float, float]]) -> None:
     """Bit for bit, the signs of zeros too; every NaN becomes the quiet one without a payload."""
@@ -80,7 +80,7 @@ def test_values_at_the_ends(name: str, values: list[tuple[float, float]]) -> Non
     np.testing.assert_array_equal(getattr(MACHINE, name)(nan).view(np.uint32), np.full(4, 0x7FC00000, np.uint32))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_an_element_s_bits_depend_on_it_alone(name: str) -> None:
     """In another shape, order or chunk; the argument stays as it is."""
     x = np.random.default_rng(0).uniform(-5, 20, (40, 1001)).astype(np.float32)
@@ -94,7 +94,7 @@ def test_an_element_s_bits_depend_on_it_alone(name: str) -> None:
     np.testing.assert_array_equal(x, kept)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_the_host_s_functions_are_near(name: str) -> None:
     x = np.linspace(-20, 20, 1001, dtype=np.float32)
     np.testing.assert_allclose(getattr(NUMPY, name)(x), in_float64(name, x), rtol=2e-6)

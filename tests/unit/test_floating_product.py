@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.kernels import KERNELS, printed
 from tpucc.floating import NUMPY, Machine, exact, round_to_bfloat16
 from tpucc.numerics import Float32
@@ -98,7 +99,7 @@ def test_products_that_cancel(depth: int) -> None:
         same(MACHINE.product(a, b), by_fractions(a, b, 128))
 
 
-@pytest.mark.parametrize("spread", range(28, 36))
+@each(range(28, 36))
 def test_products_at_the_edge_of_float64(spread: int) -> None:
     """53 bits are those of spread 30."""
     random = np.random.default_rng(spread)
@@ -132,7 +133,7 @@ def test_without_a_step_of_the_proof_a_product_is_wrong(name: str, broken: objec
     assert any((MACHINE.product(a, b) != e).any() for (a, b), e in zip(pairs, expected, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each(range(8))
 def test_ragged_products_of_any_machine(seed: int) -> None:
     """Any shape, any number of rows, wide rows beside narrow ones, transposed operands, rounded before or not."""
     random = np.random.default_rng(seed)
@@ -210,7 +211,7 @@ def test_no_product_is_a_negative_zero() -> None:
     same(MACHINE.product(a, np.array([[0.0, 1.0, 2.0**-100], [-0.0, 1.0, 0.0]], np.float32))[[0, 1, 2], [0, 1, 2]], np.zeros(3, np.float32))
 
 
-@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 3), (2, 3, 0)])
+@each([(0, 3, 2), (2, 0, 3), (2, 3, 0)])
 def test_empty_products(shape: tuple[int, int, int]) -> None:
     m, k, n = shape
     same(MACHINE.product(np.ones((m, k), np.float32), np.ones((k, n), np.float32)), np.zeros((m, n), np.float32))

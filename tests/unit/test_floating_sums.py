@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.floating import NUMPY, Machine, all_reduce_mean, all_reduce_steps, uniform
 from tpucc.floating.random import threefry
 from tpucc.numerics import Float32
@@ -36,13 +37,13 @@ def same(found: Float32, expected: Float32) -> None:
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65, 100])
+@each([1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65, 100])
 def test_a_sum_is_a_halving_tree(count: int) -> None:
     x = drawn(3, count, 2, seed=count)
     same(MACHINE.sum(x, (1,)), np.array([[tree(list(x[i, :, j])) for j in range(2)] for i in range(3)], np.float32))
 
 
-@pytest.mark.parametrize("axes", [axes for count in range(5) for axes in combinations(range(4), count)])
+@each([axes for count in range(5) for axes in combinations(range(4), count)])
 def test_several_axes_are_one(axes: tuple[int, ...]) -> None:
     x = drawn(3, 2, 5, 4)
     kept = [axis for axis in range(4) if axis not in axes]
@@ -66,8 +67,7 @@ def test_sums_of_nothing_zeros_and_what_is_not_finite() -> None:
     assert not np.shares_memory(copied, x)
 
 
-@pytest.mark.parametrize("cores", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("shape", [(3, 5), (64,), (1,), ()])
+@each(product([1, 2, 4, 8, 16], [(3, 5), (64,), (1,), ()]))
 def test_all_cores_have_the_mean_of_one_tree(cores: int, shape: tuple[int, ...]) -> None:
     parts = [drawn(*shape, seed=core) for core in range(cores)]
     places = list(np.ndindex(*shape))
@@ -86,20 +86,19 @@ def test_eight_cores_add_as_it_is_written() -> None:
     assert (all_reduce_mean(g) != ring * np.float32(1 / 8)).any(), "another order would have given the same bits"
 
 
-@pytest.mark.parametrize("cores", [0, 3, 6])
+@each([0, 3, 6])
 def test_other_numbers_of_cores_are_refused(cores: int) -> None:
     for reduce in (all_reduce_mean, all_reduce_steps):
         with pytest.raises(ValueError, match=f"{cores} cores: recursive halving needs a power of two"):
             reduce([np.zeros(2, np.float32)] * cores)
 
 
-@pytest.mark.parametrize(
-    ("key", "counter", "words"),
+@each(
     [
         ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
         ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
         ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
-    ],
+    ]
 )
 def test_the_known_answers_of_threefry(key: tuple[int, int], counter: tuple[int, int], words: tuple[int, int]) -> None:
     """From `kat_vectors` of the Random123 library."""
@@ -122,9 +121,7 @@ def test_a_number_is_a_function_of_its_place() -> None:
     assert uniform((0, 0), 0, 5, 0).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("key", "use", "first"), [((2**32, 0), 0, 0), ((0, -1), 0, 0), ((0, 0), 2**32, 0), ((0, 0), 0, 2**32 - 1), ((0, 0), 0, -1)]
-)
+@each([((2**32, 0), 0, 0), ((0, -1), 0, 0), ((0, 0), 2**32, 0), ((0, 0), 0, 2**32 - 1), ((0, 0), 0, -1)])
 def test_what_is_no_word_is_refused(key: tuple[int, int], use: int, first: int) -> None:
     with pytest.raises(OverflowError):
         uniform(key, use, first, 2)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.support.cases import each
 from tests.support.gradients import Point, by_rule, disagreement, faulty, points, takes_reals
@@ -102,7 +101,7 @@ def noticed(name: str, fault: Fault) -> bool:
     return any(disagreement(point, faulty(RULES[name], fault)) for point in POINTS[name])
 
 
-@pytest.mark.parametrize("name", RULES)
+@each(list(RULES))
 def test_a_fault_in_a_rule_is_noticed(name: str) -> None:
     found = [gradients_of(point) for point in POINTS[name]]
     for index in sorted({index for gradients in found for index in gradients}):
@@ -112,7 +111,7 @@ def test_a_fault_in_a_rule_is_noticed(name: str) -> None:
             assert noticed(name, changed(index, left_out)), f"operand {index} left out"
 
 
-@pytest.mark.parametrize("name", [name for name, found in POINTS.items() if any(len(point.real) > 1 for point in found)])
+@each([name for name, found in POINTS.items() if any(len(point.real) > 1 for point in found)])
 def test_exchanged_gradients_are_noticed(name: str) -> None:
     """For each pair of operands of one shape whose gradients differ."""
     for point in POINTS[name]:

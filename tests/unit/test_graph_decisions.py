@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, context, layers_of, placed
 from tests.support.rewrites import graph_of
 from tpucc.compilation import Compilation
@@ -93,7 +94,7 @@ def test_a_place_typed_for_one_node_makes_the_others_the_hosts() -> None:
 UNPLACED: list[Pass] = [ExplicitQuantisation(), PackPatches(), Calibrate(), SplitMaps(), Quantise()]
 
 
-@pytest.mark.parametrize("step", UNPLACED, ids=lambda step: step.name)
+@each(UNPLACED)
 def test_a_pass_that_needs_places_says_so_at_the_first_node(step: Pass) -> None:
     graph = graph_of(CNN)
     with pytest.raises(ProgramError) as caught:

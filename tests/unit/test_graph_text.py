@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.rewrites import ATTRIBUTES, drawn_graph
 from tpucc.diagnostics import Origin, ProgramError, Span
@@ -226,7 +227,7 @@ def test_printed_text_is_harmless(graph: Graph) -> None:
     assert all(character.isprintable() or character == "\n" for character in print_graph(graph))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_drawn_graphs_read_back(seed: int) -> None:
     graph = drawn_graph(seed)
     again = read(print_graph(graph))
@@ -339,13 +340,12 @@ BAD_LINES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "code", "place"), BAD_LINES)
+@each(BAD_LINES)
 def test_errors_are_found_in_their_place(line: str, code: str, place: str) -> None:
     assert errors(f"graph g\na = input : f32[2]\n{line}\nreturn a\ndata d0\nAAAA\ndata d1\nA=A\n") == [(code, place)]
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "place"),
+@each(
     [
         ("", "E0730", "1:1-2"),
         ("a = input : f32[2]\nreturn a", "E0730", "1:1-2"),
@@ -356,7 +356,7 @@ def test_errors_are_found_in_their_place(line: str, code: str, place: str) -> No
         ("graph g\na = input : f32[2]\nreturn a\nreturn a", "E0730", "4:1-7"),
         ("graph g\na = input : f32[2]\nreturn a as", "E0730", "3:12-13"),
         ("graph g\na = input : f32[2]\nreturn a\ndata d0\ndata d0\n", "E0736", "5:1-8"),
-    ],
+    ]
 )
 def test_errors_of_the_frame(text: str, code: str, place: str) -> None:
     assert errors(text) == [(code, place)]
@@ -450,7 +450,7 @@ def test_bytes_read_back(data: bytes) -> None:
     assert all(len(line) <= 1024 for line in text.splitlines())
 
 
-@pytest.mark.parametrize("text", ["A", "AB=", "AB==x", "QQ==QQ==", "QR==", "QUF=", "Q===", "é", "====", "QQ==\0", "Q-=="])
+@each(["A", "AB=", "AB==x", "QQ==QQ==", "QR==", "QUF=", "Q===", "é", "====", "QQ==\0", "Q-=="])
 def test_text_that_is_not_of_bytes_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(text)
@@ -463,7 +463,7 @@ def test_strings_read_back(text: str) -> None:
     assert quoted.isprintable()
 
 
-@pytest.mark.parametrize("text", ["", '"', "a", '"a', '"\\x"', '"\\"', '"a"b"', '"\\U00110000"', '"\\u12"'])
+@each(["", '"', "a", '"a', '"\\x"', '"\\"', '"a"b"', '"\\U00110000"', '"\\u12"'])
 def test_text_that_is_not_a_string_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         unquote(text)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.numerics import Int64
 from tpucc.passes.plugins import installed_passes
@@ -187,16 +188,15 @@ def test_what_a_pass_says_of_itself_is_read_with_care(small: Path, capsys: pytes
     assert status == (0 if not words else 2 if "isn't a pass" in words else 1)
 
 
-@pytest.mark.parametrize(
-    ("made", "code", "words"),
+@each(
     [
         ("functools.partial(given, 5)", "E0523", "returned 5"),
         ("len", "E0521", "raised TypeError"),
         ("Callable()", "E0523", "returned 7"),
-    ],
+    ]
 )
 def test_a_stage_may_be_anything_that_can_be_called(
-    small: Path, capsys: pytest.CaptureFixture[str], made: str, code: str, words: str
+    made: str, code: str, words: str, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = """\
 import functools

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.machine import TINY, Writer
 from tests.support.mixed import SCALE, ZERO, Mixed, random_inputs
 from tests.support.random_machine import RandomProgram
@@ -137,15 +138,14 @@ def test_both_forms_come_back_equal() -> None:
     assert encode(step(p, 1, elements=7)) != encode(p)
 
 
-@pytest.mark.parametrize("graph", ["", "\n", "a\n\nb", "tab\tand \x07 bell", 'a "quoted" line; with a semicolon'])
+@each(["", "\n", "a\n\nb", "tab\tand \x07 bell", 'a "quoted" line; with a semicolon'])
 def test_any_text_and_any_name_of_a_port_come_back(graph: str) -> None:
     p = step(program(), 0, graph=graph, reads=("two words", "c]", 'a"b;'), writes=(), elements=0)
     assert assemble(disassemble(p), "p.asm").host_steps == p.host_steps
     assert decode(encode(p), "p").host_steps == p.host_steps
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
+@each(
     [
         (".reads a", ".reads stands after no .host_step"),
         (".writes a", ".writes stands after no .host_step"),
@@ -154,7 +154,7 @@ def test_any_text_and_any_name_of_a_port_come_back(graph: str) -> None:
         ('.host_step "a" "b"', "doesn't take"),
         (".host_step\n.reads a=1", "doesn't take a=1"),
         ("interrupt_host stp=1", "did you mean step"),
-    ],
+    ]
 )
 def test_wrong_lines_are_explained(line: str, words: str) -> None:
     with pytest.raises(ProgramError) as caught:
@@ -190,7 +190,7 @@ BREAKS: dict[str, tuple[str, Edit]] = {
 }
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@each(list(BREAKS))
 def test_a_broken_rule_is_named(name: str) -> None:
     code, edit = BREAKS[name]
     assert code in codes(edit(program()))
@@ -208,7 +208,7 @@ def test_only_the_ports_of_the_prologue_are_given() -> None:
         assert [d.code for d in caught.value.diagnostics] == ["E0480", "E0480"]
 
 
-@pytest.mark.parametrize("answer", [{}, {"first.i8": np.zeros((6, 3), np.int8)}, {"first.i8": np.zeros((6, 4), np.float32)}])
+@each([{}, {"first.i8": np.zeros((6, 3), np.int8)}, {"first.i8": np.zeros((6, 4), np.float32)}])
 def test_an_answer_that_does_not_fit_is_refused(answer: Mapping[str, Int8]) -> None:
     x = {"x.i8": np.zeros((6, 4), np.int8)}
     for run in (Interpreter(program()).run, Simulator(program()).run):
@@ -255,8 +255,7 @@ def test_other_batches_run_in_rounds() -> None:
     assert {len(values) for values in whole.values()} == {15}
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
+@each(
     [
         (lambda p: step(p, 0, graph=p.host_steps[1].graph), "host step 0 needs first, which nothing before it makes"),
         (lambda p: step(p, 0, graph=p.host_steps[1].graph), "the device after host step 0 needs first.i8"),
@@ -270,7 +269,7 @@ def test_other_batches_run_in_rounds() -> None:
             lambda p: replace(p, epilogue=p.epilogue.replace("6, 4", "6, 5")),
             "needs first as 30 elements of f32, and the parts",
         ),
-    ],
+    ]
 )
 def test_parts_that_do_not_fit_are_refused(edit: Edit, message: str) -> None:
     with pytest.raises(ProgramError) as caught:
@@ -428,7 +427,7 @@ def test_the_trace_shows_the_steps() -> None:
     assert [event["args"]["index"] for event in shown] == [0, 1]
 
 
-@pytest.mark.parametrize("fields", [{"host_step_seconds": -1.0}, {"host_step_seconds": float("inf")}, {"host_elements_per_second": 0.0}])
+@each([{"host_step_seconds": -1.0}, {"host_step_seconds": float("inf")}, {"host_elements_per_second": 0.0}])
 def test_targets_with_impossible_hosts_are_refused(fields: dict[str, float]) -> None:
     values = {name: getattr(TINY, name) for name in TINY.__struct_fields__}
     with pytest.raises(ValueError, match=next(iter(fields))):

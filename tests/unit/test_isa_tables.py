@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.worked import ROOT, apply_diff, package_copy, replace_once, run_on
 from tpucc.isa.effects import effects
@@ -111,14 +112,13 @@ def test_the_tables_cannot_be_changed() -> None:
             table[member] = table[member]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("opcode", "changed", "message"),
+@each(
     [
         (Opcode.ACTIVATE, {"meaning": None}, "writes rows without a meaning"),
         (Opcode.SET_CONFIGURATION, {"meaning": SPECS[Opcode.ACTIVATE].meaning}, "writes rows without a meaning"),
         (Opcode.READ_HOST_MEMORY, {"writes": Place.ACC}, "rows that no operand names: acc"),
         (Opcode.VECTOR, {"operands": SPECS[Opcode.ACTIVATE].operands}, "rows that no operand names: ub, ub2"),
-    ],
+    ]
 )
 def test_a_row_fits_itself(opcode: Opcode, changed: dict[str, object], message: str) -> None:
     with pytest.raises(TypeError, match=message):
@@ -156,7 +156,7 @@ def _block() -> np.void:
     return block
 
 
-@pytest.mark.parametrize("opcode", Opcode)
+@each(Opcode)
 def test_effects_are_those_of_the_row(opcode: Opcode) -> None:
     """For every function and flag of every instruction: the columns of `effects` are the row's places, one by one."""
     spec = SPECS[opcode]

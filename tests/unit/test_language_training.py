@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
@@ -135,9 +136,7 @@ def test_the_model_s_graph_is_the_same_with_and_without_train(tmp_path: Path, ca
     assert json.loads(capsys.readouterr().out) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+@each([
         "def train(x):\n    return x\ndef examples(x, fixed=1):\n    return x * fixed\n"
         "param optimizer = 2\nmodel fixed(x: f32[2]):\n    return train(examples(x, fixed=optimizer))\n",
         "param train = 2\nparam fixed = train\nparam examples = 3\n"
@@ -146,36 +145,34 @@ def test_the_model_s_graph_is_the_same_with_and_without_train(tmp_path: Path, ca
         'model m(x: f32[3]):\n    weight fixed: f32[3]\n    weight train: f32[3] = "t"\n    return x * fixed + train\n',
         "model m(fixed: f32[3]):\n    for train in [1, 2]:\n        fixed = fixed * train if train > 1 else fixed\n    return fixed\n",
         'param fixed = "k"\nmodel m(x: f32[3]):\n    weight w: f32[3] = fixed\n    return x * w\n',
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_words_of_training_stay_names(text: str) -> None:
     assert model(text).training is None
 
 
-@pytest.mark.parametrize("written", ["adam(0.5)", "adam(rate=1 / 2)", "adam(rate=half)", "adam(beta2=0.999, rate=0.5)"])
+@each(["adam(0.5)", "adam(rate=1 / 2)", "adam(rate=half)", "adam(beta2=0.999, rate=0.5)"])
 def test_an_optimizer_s_parameters_are_static_expressions(written: str) -> None:
     found = training(f"param half = 0.5\noptimizer {written}\n" + TRAIN).optimizer
     assert found == Optimizer("adam", (("rate", 0.5), ("beta1", 0.9), ("beta2", 0.999), ("epsilon", 1e-8)))
 
 
-@pytest.mark.parametrize(
-    ("name", "defaults"),
+@each(
     [
         ("sgd", {}),
         ("momentum", {"decay": 0.9}),
         ("rmsprop", {"decay": 0.9, "momentum": 0.0, "epsilon": 1e-8}),
         ("adam", {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
-    ],
+    ]
 )
 def test_optimizers_have_defaults_and_ranges(name: str, defaults: dict[str, float]) -> None:
     found = training(f"optimizer {name}(0.25)\n" + TRAIN).optimizer
     assert found == Optimizer(name, tuple({"rate": 0.25, **defaults}.items()))
     assert signature(name).startswith(f"{name}(rate")
-    for each in OPTIMIZERS[name]:
-        least = 1e-30 if each.name in ("rate", "epsilon") else 0
-        assert each.allows(least)
-        assert not each.allows(-1e-30 if least == 0 else 0)
-        assert each.allows(1.0) == (least > 0)
+    for limits in OPTIMIZERS[name]:
+        least = 1e-30 if limits.name in ("rate", "epsilon") else 0
+        assert limits.allows(least)
+        assert not limits.allows(-1e-30 if least == 0 else 0)
+        assert limits.allows(1.0) == (least > 0)
 
 
 def test_train_may_say_nothing_of_its_result_its_optimizer_and_its_examples() -> None:
@@ -183,14 +180,13 @@ def test_train_may_say_nothing_of_its_result_its_optimizer_and_its_examples() ->
     assert (found.optimizer, found.examples, found.examples_span, found.fixed) == (None, None, None, frozenset())
 
 
-@pytest.mark.parametrize(
-    "train",
+@each(
     [
         "train(a: f32[8, 4], n: i32[8] in [0, 9]):\n    p, q = net(a, n)\n    return p[0, 0] + q[0, 0]\n",
         "train(a: f32[8, 4] in [0.0, 1.0], n: i32[8]):\n    p, q = net(ids=n, x=a)\n    return p[0, 0] + q[0, 0]\n",
         "train(a: f32[8, 4] in [0.25, 0.5], n: i32[8] in [1, 8]):\n    return both(a, n)\n",
         "train(n: i32[8]):\n    return both(zeros([8, 4]), n)\n",
-    ],
+    ]
 )
 def test_train_calls_the_model_as_a_def_is_called(train: str) -> None:
     head = (
@@ -236,16 +232,13 @@ def test_dropout_is_its_operand_outside_train() -> None:
     assert found.training.graph["h"].op == "dropout"
 
 
-@pytest.mark.parametrize(
-    ("call", "code"), [("dropout(x)", "E0209"), ("dropout(x, 1.5)", "E0307"), ('dropout(x, "a")', "E0306"), ("dropout([x], 0.5)", "E0324")]
-)
+@each([("dropout(x)", "E0209"), ("dropout(x, 1.5)", "E0307"), ('dropout(x, "a")', "E0306"), ("dropout([x], 0.5)", "E0324")])
 def test_dropout_s_arguments_are_checked_everywhere(call: str, code: str) -> None:
     (found,) = errors(f"model m(x: f32[2]):\n    return {call}\n")
     assert found[0] == code
 
 
-@pytest.mark.parametrize(
-    ("body", "found"),
+@each(
     [
         ("return sum(z / y)", ["matmul", "div", "sum"]),
         ("return sum(1 / z)", ["matmul", "div", "sum"]),
@@ -260,7 +253,7 @@ def test_dropout_s_arguments_are_checked_everywhere(call: str, code: str) -> Non
         ("return sum(z == y)", ["matmul", "equal", "sum"]),
         ("return sum(z != y)", ["matmul", "not_equal", "sum"]),
         ("return sum((z < 1) * (0 < z))", ["matmul", "less", "less", "mul", "sum"]),
-    ],
+    ]
 )
 def test_symbols_stand_for_operators_of_tensors(body: str, found: list[str]) -> None:
     assert ops(body) == found
@@ -271,8 +264,7 @@ def test_the_sides_of_a_comparison_stay_where_they_are() -> None:
     assert [graph[graph["a"].operands[0]].op, graph["a"].operands[1], *graph["b"].operands] == ["constant", "x", "y", "x"]
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "help"),
+@each(
     [
         ("return sum(0 < z < 1)", "E0217", "(a < b) * (b < c)"),
         ("return sum(z > 0 and z < 1)", "E0215", "maximum(a, b)"),
@@ -285,7 +277,7 @@ def test_the_sides_of_a_comparison_stay_where_they_are() -> None:
         ("return sum(z / [1])", "E0217", ""),
         ("return sum(z in [z])", "E0215", ""),
         ("return sum(max(1, z))", "E0215", "maximum(a, b)"),
-    ],
+    ]
 )
 def test_what_tensors_can_t_do_says_what_can(body: str, code: str, help: str) -> None:
     with pytest.raises(tpucc.CompileError) as caught:
@@ -309,8 +301,7 @@ train(x: f32[8, 16]):
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "warned"),
+@each(
     [
         (MODEL + TRAIN, []),
         (MODEL + "optimizer sgd(0.1)\n" + 'examples "e.npz"\n', [("W0207", 6), ("W0207", 7)]),
@@ -320,8 +311,7 @@ train(x: f32[8, 16]):
         (MODEL + "train(x: f32[8, 16], y: f32[3]):\n    a = tanh(x)\n    return m(x)[0, 0]\n", [("W0201", 6), ("W0203", 7)]),
         (HEADS, [("W0205", 6)]),
         (HEADS.replace("b: f32[16, 4]", "b: f32[16, 4] fixed"), []),
-    ],
-    ids=["none", "directives", "fixed", "no model", "through defs", "unused in train", "a second head", "a second head, fixed"],
+    ]
 )
 def test_warnings(text: str, warned: list[tuple[str, int]]) -> None:
     assert [(found.code, found.labels[0].span.line) for found in model(text).warnings] == warned

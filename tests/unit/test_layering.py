@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, layers_of, outputs_of, value_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import Quantisation
@@ -81,8 +83,7 @@ def test_a_kernel_has_a_scale_for_each_filter_or_one_for_all() -> None:
     np.testing.assert_array_equal(np.unique(multipliers[0]).shape, (4,))
 
 
-@pytest.mark.parametrize("size", [2, 3, (3, 2)])
-@pytest.mark.parametrize("padding", [0, 1])
+@each(product([2, 3, (3, 2)], [0, 1]))
 def test_pools(size: Any, padding: int) -> None:
     model, x = on_device(*IMAGE)
     largest = model.op("max_pool", x, size=size, padding=padding, name="largest")
@@ -104,8 +105,7 @@ def test_a_global_mean_is_a_pool_of_the_image_without_its_axes() -> None:
     assert (pool.type.shape, pool.attributes.size) == ((2, 1, 1, 3), (6, 5))
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes", "kinds"),
+@each(
     [
         ("slice", {"starts": (0, 1, 0), "stops": (2, 3, 7)}, ["slice"]),
         ("slice", {"starts": (0, 1, 2), "stops": (2, 3, 5)}, ["slice", "fc"]),
@@ -119,7 +119,7 @@ def test_a_global_mean_is_a_pool_of_the_image_without_its_axes() -> None:
         ("pad", {"pads": ((0, 0), (0, 0), (2, 1))}, ["fc"]),
         ("pad", {"pads": ((1, 0), (0, 1), (2, 1))}, ["fc", "move"]),
         ("pad", {"pads": ((0, 0), (0, 0), (0, 0))}, []),
-    ],
+    ]
 )
 def test_values_in_other_places_are_the_same_integers(op: str, attributes: dict[str, Any], kinds: list[str]) -> None:
     model, x = on_device(2, 4, 7)
@@ -128,7 +128,7 @@ def test_values_in_other_places_are_the_same_integers(op: str, attributes: dict[
     assert made(layers) == ["vector", *kinds, "vector"]
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@each([0, 1, -1])
 def test_joined_values(axis: int) -> None:
     """Of different scales: rows are requantised before they are joined, lanes while they are."""
     model, x = on_device(2, 4, 7)
@@ -156,8 +156,7 @@ def test_padding_is_zero_whatever_the_zero_point() -> None:
     assert pad.attributes.value == held(pad).zero_point != 0
 
 
-@pytest.mark.parametrize("of", ["add", "sub", "mul"])
-@pytest.mark.parametrize("activation", ["relu", "relu6", "tanh"])
+@each(product(["add", "sub", "mul"], ["relu", "relu6", "tanh"]))
 def test_arithmetic_with_an_activation_is_one_layer(of: str, activation: str) -> None:
     model = Model()
     a, b = model.input("a", 3, 5), model.input("b", 3, 5)

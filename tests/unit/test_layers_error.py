@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
@@ -52,7 +53,7 @@ def test_a_later_batch_reaches_farther_on_one_side_alone(reach: float) -> None:
     assert found.seen == turned.seen == (min(reach, 1.0), max(reach, 2.0))
 
 
-@pytest.mark.parametrize("spread", [1e-30, 0.01, 1.0, 40.0, 1e6, 1e30])
+@each([1e-30, 0.01, 1.0, 40.0, 1e6, 1e30])
 def test_a_histogram_counts_every_value_however_it_grew(spread: float) -> None:
     batches = [values(seed, 200, spread * 3**seed) for seed in range(5)]
     found = metered(*batches).histogram

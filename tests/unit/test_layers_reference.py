@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import Origin, Span
@@ -45,8 +46,10 @@ def slow_fc(layer: Fc, x: AnyArray, weights: AnyArray, bias: AnyArray, factors: 
     return result.reshape(*x.shape[:-1], weights.shape[1])
 
 
-@pytest.mark.parametrize("table", [False, True])
-@pytest.mark.parametrize(("leading", "k", "n"), [((5,), 13, 7), ((), 4, 3), ((2, 3), 1, 5), ((1,), 257, 1), ((3, 1, 2), 31, 2)])
+PRODUCTS = [((5,), 13, 7), ((), 4, 3), ((2, 3), 1, 5), ((1,), 257, 1), ((3, 1, 2), 31, 2)]
+
+
+@each([(*sizes, table) for sizes in PRODUCTS for table in (False, True)])
 def test_fc_is_what_loops_compute(leading: tuple[int, ...], k: int, n: int, table: bool) -> None:
     generator = np.random.default_rng(k * n)
     x, weights = generator.integers(-128, 128, (*leading, k)).astype(np.int8), generator.integers(-127, 128, (k, n)).astype(np.int8)
@@ -84,8 +87,7 @@ def test_fc_refuses_to_overflow() -> None:
 SHAPES = [((4, 5), (4, 5)), ((4, 5), (5,)), ((5,), (4, 5)), ((4, 1), (1, 5)), ((), (3,)), ((2, 3, 1), (3, 4)), ((1,), (2, 1, 3))]
 
 
-@pytest.mark.parametrize(("a_shape", "b_shape"), SHAPES)
-@pytest.mark.parametrize("function", ["add", "subtract", "multiply"])
+@each([(function, *shapes) for shapes in SHAPES for function in ("add", "subtract", "multiply")])
 def test_vector_is_what_loops_compute(function: str, a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> None:
     generator = np.random.default_rng(len(a_shape) * 7 + len(b_shape))
     a, b = (generator.integers(-128, 128, shape).astype(np.int8) for shape in (a_shape, b_shape))
@@ -165,7 +167,7 @@ def test_a_convolution_of_one_pixel_is_fully_connected_and_one_of_the_image_s_si
     np.testing.assert_array_equal(found[:, 0, 0], slow_fc(fc, x.reshape(2, 60), large.reshape(60, 6), bias, factors, None))
 
 
-@pytest.mark.parametrize(("groups", "depth", "dilation"), [(1, 4, (2, 3)), (5, 1, (1, 1)), (2, 3, (3, 1))])
+@each([(1, 4, (2, 3)), (5, 1, (1, 1)), (2, 3, (3, 1))])
 def test_dilation_and_groups_are_zeros_in_the_kernel(groups: int, depth: int, dilation: tuple[int, int]) -> None:
     generator = np.random.default_rng(6)
     x = generator.integers(-128, 128, (2, 8, 9, groups * depth)).astype(np.int8)

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.mixed import Mixed, random_inputs
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import verify_graph
@@ -164,14 +165,13 @@ def test_views_that_turn_lanes_into_rows_are_steps_and_others_walks() -> None:
     assert {"walked", "shown", "part"} <= {node.name for node in parts.device}
 
 
-@pytest.mark.parametrize(
-    ("bounds", "steps"),
+@each(
     [
         ({"starts": (0, 0), "stops": (5, 4), "steps": (2, 1)}, 0),
         ({"starts": (0, 3), "stops": (5, -1), "steps": (1, -1)}, 1),
         ({"starts": (4, 0), "stops": (-1, 4), "steps": (-1, 1)}, 1),
         ({"starts": (0, 0), "stops": (5, 4), "steps": (1, 2)}, 1),
-    ],
+    ]
 )
 def test_slices_of_rows_forwards_are_walks_and_others_steps(bounds: dict[str, tuple[int, ...]], steps: int) -> None:
     model = Mixed()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import ProgramError
@@ -185,7 +186,7 @@ CASES: list[tuple[str, str, Callable[[Node], Node]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "name", "change"), CASES, ids=[f"{code}-{name}-{n}" for n, (code, name, _) in enumerate(CASES)])
+@each(CASES)
 def test_each_rule_refuses(code: str, name: str, change: Callable[[Node], Node]) -> None:
     assert codes(changed(name, change)) == {code}
 

@@ -17,6 +17,8 @@ from tpucc.sim.critical import critical_path
 from tpucc.sim.levers import Work, weight_memory
 from tpucc.target import load_target
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 CHAIN = """
 param batch = 8

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.diagnostics import ProgramError
 from tpucc.isa.assembler import assemble, disassemble, read_listing
 from tpucc.isa.program import Program
@@ -123,13 +124,12 @@ def test_stays_that_places_cannot_say_have_numbers() -> None:
         assert assemble(disassemble(changed), "x.asm") == changed
 
 
-@pytest.mark.parametrize(
-    ("added", "message"),
+@each(
     [
         (".end h", "ends here, but no .resident"),
         (".resident h rows=4", "needs start="),
         (".resident h start=0 rows=4 fist=1", "doesn't take"),
-    ],
+    ]
 )
 def test_lines_of_stays_that_cannot_be_read(added: str, message: str) -> None:
     with pytest.raises(ProgramError) as error:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
 from tests.support.examples import examples
 from tpucc.diagnostics import InternalError, LimitError, UsageError
@@ -44,7 +45,7 @@ def test_every_ragged_layer_computes_its_reference(rows: int, depth: int, width:
     assert_computes(graph, program)
 
 
-@pytest.mark.parametrize(("depth", "width"), [(255, 257), (256, 256), (257, 255), (511, 1), (1, 513)])
+@each([(255, 257), (256, 256), (257, 255), (511, 1), (1, 513)])
 def test_layers_around_the_unit_s_size(depth: int, width: int) -> None:
     graph = chain(3, depth, width, depth, seed=depth)
     _, program = compiled(graph, V1)
@@ -254,7 +255,7 @@ def test_a_split_keeps_what_serves_all_rows_in_one_piece() -> None:
     assert "in each of 4 parts" in next(layer.choice for layer in tiles.layers if layer.name == "h")
 
 
-@pytest.mark.parametrize("parts", [0, -1, 6])
+@each([0, -1, 6])
 def test_parts_that_the_batch_does_not_have(parts: int) -> None:
     with pytest.raises(UsageError) as error:
         lower(chain(5, 4, 4), TINY, parts=parts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from math import prod
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1
 from tests.support.examples import examples
 from tpucc.lowering.blocking import Blocking, Chunk, choose_blocking
@@ -89,7 +90,7 @@ def test_a_line_that_does_not_fit_is_cut() -> None:
     assert not cut_at(choose_blocking((5, 37), 1, 1, TINY), 37)
 
 
-@pytest.mark.parametrize("loops", [(40, 100), (4000,), (4, 10, 100)])
+@each([(40, 100), (4000,), (4, 10, 100)])
 def test_rows_that_fill_the_accumulators_keep_each_tile(loops: tuple[int, ...]) -> None:
     assert len(choose_blocking(loops, 8, 8, V1).groups) == 1
 
@@ -101,9 +102,7 @@ def test_rows_within_half_the_accumulators_are_one_chunk() -> None:
     assert "activate overlaps the next" in blocking.choice
 
 
-@pytest.mark.parametrize(
-    ("rows", "deep", "wide", "said"), [(200, 1, 1, False), (200, 1, 2, True), (4096, 8, 1, False), (4096, 1, 1, True), (5000, 8, 1, True)]
-)
+@each([(200, 1, 1, False), (200, 1, 2, True), (4096, 8, 1, False), (4096, 1, 1, True), (5000, 8, 1, True)])
 def test_one_block_has_no_next_one(rows: int, deep: int, wide: int, said: bool) -> None:
     assert ("activate" in choose_blocking((rows,), deep, wide, V1).choice) is said
 
@@ -130,8 +129,7 @@ def test_one_tile_deep_needs_no_reload_however_many_rows() -> None:
     assert blocking.cycles < 1.1 * 300_000
 
 
-@pytest.mark.parametrize("target", [TINY, V1])
-@pytest.mark.parametrize("rows", [1, 2, 16, 17, 2048, 2049])
+@each(product([1, 2, 16, 17, 2048, 2049], [TINY, V1]))
 def test_estimates_are_no_less_than_the_matrix_unit_s_work(rows: int, target: Target) -> None:
     assert choose_blocking((rows,), 3, 2, target).cycles >= rows * 6
     assert choose_blocking((rows,), 3, 2, target).cycles >= 6 * target.tile_fetch_cycles

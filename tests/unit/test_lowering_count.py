@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, assert_counted, chain, is_counted
 from tests.unit.test_lowering_overlap import ROOMY, built, maps
 from tpucc.diagnostics import LimitError, Source
@@ -35,7 +36,7 @@ CASES = [(DEPTHWISE, Opcode.POOL, 8), (DEPTHWISE, Opcode.CONVOLVE, 16), (PRODUCT
 """On 16 bits the matrix unit takes the depthwise convolution."""
 
 
-@pytest.mark.parametrize(("text", "opcode", "bits"), CASES)
+@each(CASES)
 def test_a_model_takes_as_many_instructions_as_are_counted(text: str, opcode: Opcode, bits: int) -> None:
     options = options_of(target=ROOMY, activation_bits=bits, settings=SETTINGS)
     made = compile_source(Source("m.tpu", text), Path(), options)
@@ -46,7 +47,7 @@ def test_a_model_takes_as_many_instructions_as_are_counted(text: str, opcode: Op
     assert_counted(parts.device, ROOMY, segments=parts.segments)
 
 
-@pytest.mark.parametrize("parts", [None, 1, 4])
+@each([None, 1, 4])
 def test_parts_are_counted_apart(parts: int | None) -> None:
     assert_counted(chain(7, 9, 5), TINY, parts)
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes
 from tpucc.ir.graph import Graph
 from tpucc.lowering.lower import lowerings
@@ -86,13 +87,7 @@ def windows(device: Device) -> str:
     return h
 
 
-@pytest.mark.parametrize(
-    ("model", "slower", "lead"),
-    # Half of the sums: 8 cycles a step, 8 * slower for a transfer. The last steps must hide the outputs to the last cycle.
-    # One image: 256 cycles for its inputs, hidden by two steps (the lead is one, for the second begins when the first is through); its
-    # outputs take no less, so that the last two steps of the other half must still be to come.
-    [(sums, 1, 1), (sums, 2, 2), (sums, 3, 3), (sums, 4, 3), (windows, 4, 2)],
-)
+@each([(sums, 1, 1), (sums, 2, 2), (sums, 3, 3), (sums, 4, 3), (windows, 4, 2)])
 def test_a_half_leads_by_what_transfers_take(model: Callable[[Device], str], slower: int, lead: int) -> None:
     """But by no more than a third of all steps."""
     target = msgspec.structs.replace(ROOMY, host_bandwidth=ROOMY.host_bandwidth / slower)
@@ -133,14 +128,12 @@ def test_inputs_of_the_next_part_are_read_ahead() -> None:
         assert names.index(f"x.0#{part}") < names.index(f"h.0#{part - 1}")
 
 
-@pytest.mark.parametrize(
-    "model",
+@each(
     [
         lambda device: device.fc("y", device.input("x", 1, 9), 5),
         lambda device: device.fc("y", device.input("x", 3, 900), 900),
         lambda device: device.fc("y", device.transpose("t", device.input("x", 6, 30, 5), 1, 0, 2), 3),
-    ],
-    ids=["one item", "few rows for many weights", "items that mix"],
+    ]
 )
 def test_what_is_never_split(model: Callable[[Device], str]) -> None:
     assert splits_of(model, V1) == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from math import prod
 
 import msgspec
 import pytest
 
 from tests.support.accesses import rows_of
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, Device, assert_computes, compiled
 from tpucc.ir.graph import Graph
 from tpucc.lowering.plan import Plan, make_plan
@@ -135,7 +137,7 @@ def test_graphs_whose_items_are_apart_are_split_and_compute_the_same(make: Make,
         assert_computes(graph, program, parts)
 
 
-@pytest.mark.parametrize("make", WHOLE, ids=lambda make: make.__name__)
+@each(WHOLE)
 def test_graphs_whose_items_meet_are_not_split(make: Make) -> None:
     graph = built(make)
     assert make_plan(graph, TINY).sharding.batch == 1
@@ -150,8 +152,7 @@ def touched(plan: Plan, items: int) -> list[tuple[Access, set[int]]]:
     return [(access, set(rows_of(access).ravel().tolist())) for part in parts for access in (part.y, *part.accesses)]
 
 
-@pytest.mark.parametrize("make", [make for make, _ in SPLIT], ids=lambda make: make.__name__)
-@pytest.mark.parametrize("items", [1, 2, 5])
+@each(product([make for make, _ in SPLIT], [1, 2, 5]))
 def test_a_part_has_the_rows_of_its_items(make: Make, items: int) -> None:
     plan = make_plan(built(make), TINY)
     for access, rows in touched(plan, items):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.accesses import inner, rows_of, tensor
+from tests.support.cases import each
 from tests.support.examples import examples
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Sides
@@ -109,8 +109,7 @@ def test_a_tensor_with_a_border_is_not_the_whole_of_its_rows() -> None:
     assert tensor(2, 3, 4, sides=(1, 2, 3, 4)).rows == 2 * 6 * 11
 
 
-@pytest.mark.parametrize(
-    ("shape", "steps", "new", "expected"),
+@each(
     [
         ((2, 3), (3, 1), (6,), (1,)),
         ((6,), (1,), (2, 3), (3, 1)),
@@ -120,7 +119,7 @@ def test_a_tensor_with_a_border_is_not_the_whole_of_its_rows() -> None:
         ((4, 3), (0, 1), (12,), None),
         ((4, 3), (0, 0), (12,), (0,)),
         ((2**40, 3), (3, 1), (3 * 2**40,), (1,)),
-    ],
+    ]
 )
 def test_regrouping(shape: Shape, steps: Shape, new: Shape, expected: Shape | None) -> None:
     assert regrouped(shape, steps, new) == expected

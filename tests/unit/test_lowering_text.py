@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, chain, lstm
 from tpucc.diagnostics import ProgramError
 from tpucc.ir.graph import Graph
@@ -39,7 +40,7 @@ def assert_equal(found: TileProgram, expected: TileProgram) -> None:
         assert getattr(found, name) == getattr(expected, name), name
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each(list(PROGRAMS))
 def test_parse_of_print_is_the_program(name: str) -> None:
     text = print_tiles(PROGRAMS[name])
     parsed = parse_tiles(text, "x.tile")
@@ -85,8 +86,7 @@ def test_a_program_written_by_hand() -> None:
     assert program.tiles.tolist() == [[[1, 0, 0, 0], [0] * 4, [0] * 4, [0] * 4]]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "code", "message"),
+@each(
     [
         ("ub=x.0 acc=g0", "ub=q.0 acc=g0", "E0713", "no buffer is named q.0"),
         ("ub=x.0 acc=g0", "ub=0 acc=g0", "E0713", "expected a row of a buffer"),
@@ -105,7 +105,7 @@ def test_a_program_written_by_hand() -> None:
         (".tile\n", ".tyle\n", "E0715", "no directive is named"),
         ("activate", "activite", "E0710", "no instruction is named"),
         ("    activate", ".for nowhere\n    activate", "E0716", "no layer is nowhere"),
-    ],
+    ]
 )
 def test_errors_name_code_and_place(old: str, new: str, code: str, message: str) -> None:
     text = HEAD + CODE

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, chain, lstm
 from tpucc.diagnostics import ProgramError
 from tpucc.isa.instructions import Flag, Opcode
@@ -40,7 +41,7 @@ def test_positions_are_as_named() -> None:
     assert GOOD.instructions["opcode"][[READ, MULTIPLY, ACCUMULATE, CONFIGURE, ACTIVATE, WRITE]].tolist() == opcodes
 
 
-@pytest.mark.parametrize("tiles", [GOOD, lower(lstm(2, 3, 5, 6), TINY), lower(chain(9, 9, 7), TINY, parts=4)])
+@each([GOOD, lower(lstm(2, 3, 5, 6), TINY), lower(chain(9, 9, 7), TINY, parts=4)])
 def test_what_lowering_makes_is_accepted(tiles: TileProgram) -> None:
     verify_tiles(tiles)
 
@@ -84,7 +85,7 @@ REJECTED: list[tuple[str, str, TileProgram]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "code", "tiles"), REJECTED, ids=[what for what, _, _ in REJECTED])
+@each(REJECTED)
 def test_what_breaks_a_rule_is_refused(what: str, code: str, tiles: TileProgram) -> None:
     with pytest.raises(ProgramError) as error:
         verify_tiles(tiles)

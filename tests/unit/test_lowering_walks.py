@@ -7,10 +7,10 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.examples import examples
 from tpucc.lowering.walks import Loop, Nest, Shape, Walk, nest, part_walk_count, part_walks, walk_count, walks
 
@@ -131,8 +131,7 @@ def test_the_largest_loops_are_the_instruction_s() -> None:
     assert [(walk.outer, walk.inner, walk.pitches, walk.strides) for walk in found] == [(40, 9, (44, 18), (1, 1))] * 2
 
 
-@pytest.mark.parametrize(
-    ("first", "count", "expected"),
+@each(
     [
         (0, 12, [(3, 4)]),
         (0, 8, [(2, 4)]),
@@ -141,7 +140,7 @@ def test_the_largest_loops_are_the_instruction_s() -> None:
         (1, 4, [(1, 3), (1, 1)]),
         (3, 9, [(1, 1), (2, 4)]),
         (2, 8, [(1, 2), (1, 4), (1, 2)]),
-    ],
+    ]
 )
 def test_pieces_of_lines(first: int, count: int, expected: list[tuple[int, int]]) -> None:
     found = part_walks(image(1, 3, 4, 1), first, count)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.accesses import inner, rows_of, tensor
+from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.examples import examples
 from tpucc.layers.kinds import Sides
@@ -72,7 +72,7 @@ def test_a_result_has_the_border_that_its_convolutions_need() -> None:
     assert borders(graph) == {"h": (2, 2, 1, 1)}
 
 
-@pytest.mark.parametrize("reason", ["input", "output", "view", "no padding"])
+@each(["input", "output", "view", "no padding"])
 def test_no_border_for(reason: str) -> None:
     device = Device()
     h = device.input("x", 1, 6, 6, 3)

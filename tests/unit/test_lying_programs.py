@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.isa.container import encode
 from tpucc.isa.program import Division, Program
@@ -76,7 +77,7 @@ REFUSED: dict[str, tuple[str, Edit]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each(list(REFUSED))
 def test_what_lies_is_refused_when_it_is_read(name: str, tmp_path: Path) -> None:
     code, edit = REFUSED[name]
     (path := tmp_path / "p.tpub").write_bytes(encode(edit(program())))

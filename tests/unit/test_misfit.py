@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from tests.support.cases import each
 from tpucc.diagnostics import misfit
 
 
@@ -27,8 +28,7 @@ class Whole(msgspec.Struct):
     parts: list[Part]
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
+@each(
     [
         ({"size": "256"}, "size must be an integer, not a string"),
         ({"size": 2.5}, "size must be an integer, not a number"),
@@ -38,7 +38,7 @@ class Whole(msgspec.Struct):
         ({"rate": 1.0}, "size is missing"),
         ({"size": 1, "sise": 2}, "it has no field sise"),
         ([], "it must be a table, not a list"),
-    ],
+    ]
 )
 def test_a_value_that_does_not_fit(value: object, words: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
@@ -46,8 +46,7 @@ def test_a_value_that_does_not_fit(value: object, words: str) -> None:
     assert misfit(caught.value) == words
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
+@each(
     [
         (b"", "it ends too early"),
         (b'{"size":', "it ends too early"),
@@ -60,7 +59,7 @@ def test_a_value_that_does_not_fit(value: object, words: str) -> None:
         (b'{"size":1,"shape":[1,2,3]}', "shape must be a list of length 2"),
         (b'{"size":-1}', "parts below 0"),
         (b'{"size":1,"inner":' + b'{"size":1,"inner":' * 200_000, "it is nested too deep"),
-    ],
+    ]
 )
 def test_json_that_does_not_fit(data: bytes, words: str) -> None:
     with pytest.raises((msgspec.MsgspecError, ValueError, RecursionError)) as caught:

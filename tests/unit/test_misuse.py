@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.cli.main import COMMANDS
 from tpucc.numerics import Int64
@@ -20,8 +21,7 @@ from tpucc.schedule.allocate import Lives
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
+@each(
     [
         ({"param": {"batch": 3}}, "no keyword param\nhelp: did you mean params?"),
         ({"set": {"mxu": 16}}, "no keyword set\nhelp: did you mean overrides?"),
@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"params": "batch=3"}, "params is a dict, found str"),
         ({"weights": ""}, "weights is the path of a file, found an empty text"),
         ({"level": "2"}, "level is 0, 1 or 2, found str"),
-    ],
+    ]
 )
 def test_keywords_are_checked(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(tpucc.UsageError) as caught:
@@ -44,8 +44,7 @@ def test_keywords_are_checked(asked: dict[str, Any], words: str) -> None:
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
+@each(
     [
         (
             lambda: tpucc.resume("iris.tile"),
@@ -59,7 +58,7 @@ def test_keywords_are_checked(asked: dict[str, Any], words: str) -> None:
         (lambda: tpucc.compile_source(Path("iris.tpu")), "found the path iris.tpu"),  # type: ignore[arg-type]
         (lambda: tpucc.compile(""), "compile takes the path of a file, found an empty text"),
         (lambda: tpucc.load(SMALL), "load takes the path of a file, found a text"),
-    ],
+    ]
 )
 def test_a_path_for_a_text_and_a_text_for_a_path(call: Callable[[], object], words: str) -> None:
     with pytest.raises(tpucc.UsageError) as caught:
@@ -73,15 +72,14 @@ NO_FILES = ("new", "programs", "explain", "ops", "passes", "targets", "paper", "
 UNNAMED = [("lab", "check", ""), ("report", "m.tpu", "-o", ""), ("check", "m.tpu", "--weights", ""), ("new", "m", "-o", "")]
 
 
-@pytest.mark.parametrize("arguments", [*((name, "") for name in COMMANDS if name not in NO_FILES), *UNNAMED])
+@each([(words,) for words in (*((name, "") for name in COMMANDS if name not in NO_FILES), *UNNAMED)])
 def test_a_file_without_a_name(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """As of a variable of the shell that isn't set: it isn't the current folder."""
     assert run(*arguments) == 2
     assert ": the name is empty\n" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+@each(
     [
         (("export", "."), "can't read .: is a directory\nhelp: name a file in it"),
         (("import", "/"), "can't read /: is a directory"),
@@ -91,7 +89,7 @@ def test_a_file_without_a_name(arguments: tuple[str, ...], capsys: pytest.Captur
         (("check", "small.tpu", "--replace", "allocate="), "'allocate=' is not STAGE=FILE.py"),
         (("check", "small.tpu", "--target", ""), "the name of the target is empty\nhelp: the targets are "),
         (("new", ""), "an empty text can't name a model's files"),
-    ],
+    ]
 )
 def test_a_folder_for_a_file_and_no_name_at_all(
     arguments: tuple[str, ...], words: str, small: Path, capsys: pytest.CaptureFixture[str]
@@ -118,8 +116,7 @@ def test_the_class_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.Mon
 X = np.zeros((4, 6), np.float32)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
+@each(
     [
         (lambda exe: exe.run(X, x=X), "E0529: given twice: x, before the keywords and as one"),
         (lambda exe: exe.run({"x": X}, x=X), "E0529: given twice: x"),
@@ -132,7 +129,7 @@ X = np.zeros((4, 6), np.float32)
         (lambda exe: tpucc.judge(exe, against=["onnxruntime"]), "E0529: judge's against is 'onnxruntime', found list"),  # type: ignore[arg-type]
         (lambda exe: tpucc.judge(exe, against=""), "E0529: judge's against is 'onnxruntime', found ''"),  # type: ignore[arg-type]
         (lambda _: tpucc.train("small.tpu", epoch=3), "E0529: training has no keyword epoch\nhelp: did you mean epochs?"),  # type: ignore[arg-type]
-    ],
+    ]
 )
 def test_what_a_call_cannot_mean_is_refused(call: Callable[[tpucc.Executable], object], words: str) -> None:
     with pytest.raises(tpucc.Error) as caught:

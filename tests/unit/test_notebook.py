@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.pictures import HOSTILE
 from tpucc.api import Executable
 from tpucc.viz import notebook
@@ -54,8 +55,8 @@ def test_a_large_model_shows_the_layers_of_most_cycles(small: Executable, monkey
     assert "2 layers; the 1 that take the most cycles have rows of their own." in text
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_every_stage_has_a_short_name_a_text_and_a_picture(small: Executable, name: str) -> None:
+@each(VIEWS)
+def test_every_stage_has_a_short_name_a_text_and_a_picture(name: str, small: Executable) -> None:
     shown = getattr(small, name)
     assert re.fullmatch(r"<the [a-z ]+ of small>", repr(shown))
     assert len(str(shown)) > 20

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.numerics import (
     EXACT,
     affine_parameters,
@@ -74,8 +75,7 @@ def test_requantise_is_exact_arithmetic(count: int) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("accumulator", "factor", "zero", "expected"),
+@each(
     [
         (1, 0.5, 0, 0),  # 0.5 to even
         (3, 0.5, 0, 2),  # 1.5 to even
@@ -88,7 +88,7 @@ def test_requantise_is_exact_arithmetic(count: int) -> None:
         (-(2**31), 2.0**-24, 0, -128),
         (2**24 + 1, 2.0**-20, 0, 16),  # the accumulator is itself rounded to float32
         (0, 1e30, -5, -5),
-    ],
+    ]
 )
 def test_requantise_ties_and_extremes(accumulator: int, factor: float, zero: int, expected: int) -> None:
     assert requantise(np.array([accumulator], np.int32), np.float32(factor), zero)[0] == expected
@@ -119,7 +119,7 @@ def test_quantise_saturates_where_the_division_overflows() -> None:
     assert quantise(huge, 1e-30, 3).tolist() == [127, -128, 127, -128]
 
 
-@pytest.mark.parametrize("zero", [-128, -7, 0, 127])
+@each([-128, -7, 0, 127])
 def test_dequantise_then_quantise_is_the_identity(zero: int) -> None:
     values = np.arange(-128, 128).astype(np.int8)
     real = dequantise(values, 0.037, zero)
@@ -134,8 +134,7 @@ def test_saturate_adds_the_zero_point_exactly_however_large_the_value() -> None:
     assert saturate(rounded, 0, -10, 99).tolist() == [99, -10, 99, 99, -10, -10, 99]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
+@each(
     [
         (0.0, 255.0, (1.0, -128)),
         (-128.0, 127.0, (1.0, 0)),
@@ -145,7 +144,7 @@ def test_saturate_adds_the_zero_point_exactly_however_large_the_value() -> None:
         (0.0, 0.0, (2.0**-24, 0)),
         (0.0, 1e-45, (2.0**-24, 0)),
         (-127.5, 127.5, (1.0, 0)),  # -128 + 127.5 is a tie
-    ],
+    ]
 )
 def test_affine_parameters(low: float, high: float, expected: tuple[float, int]) -> None:
     assert affine_parameters(low, high) == expected
@@ -247,7 +246,7 @@ def qlinear_matmul(
     return result
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(range(20))
 def test_products_equal_onnx_runtime(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "1")
     generator = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.support.cases import each
 from tests.unit.test_ops import drawn
 from tpucc.diagnostics import Origin, UsageError
 from tpucc.interop.onnx.writing.file import onnx_bytes
@@ -40,7 +41,7 @@ def graph_of(op: OpDef[Any]) -> tuple[Graph, dict[str, AnyArray], dict[str, AnyA
     return Graph(op.name, tuple(nodes), tuple(Output(name, name) for name in expected)), inputs, expected
 
 
-@pytest.mark.parametrize("op", FORMS, ids=lambda op: op.name)
+@each(FORMS)
 def test_a_form_computes_what_the_reference_does(op: OpDef[Any]) -> None:
     graph, inputs, expected = graph_of(op)
     model = onnx_model(graph)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.onnx_files import add_model, model_of, wire
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.model import MAX_DEPTH, MAX_NODES, decoded
@@ -36,8 +37,7 @@ def test_a_model_of_another_framework_is_named(tmp_path: Path) -> None:
     assert "torch.onnx.export" in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("data", "says"),
+@each(
     [
         (b"", "it has no graph"),
         (b"\x00", "number 0"),
@@ -49,7 +49,7 @@ def test_a_model_of_another_framework_is_named(tmp_path: Path) -> None:
         (wire((7, 3)), "a number where bytes are expected"),
         (wire((7, wire((5, wire((2, b"float")))))), "bytes where a number is expected"),
         (wire((7, wire((5, wire((1, 4), (3, b"")))))), "segments"),
-    ],
+    ]
 )
 def test_bytes_that_are_no_model(data: bytes, says: str, tmp_path: Path) -> None:
     codes, text, status = refused(data, tmp_path)
@@ -80,8 +80,7 @@ def tensor(**fields: object) -> Any:
     return TensorProto(**{"name": "w", "data_type": TensorProto.FLOAT, **fields})
 
 
-@pytest.mark.parametrize(
-    ("constant", "code", "says"),
+@each(
     [
         (tensor(dims=[2**40]), "E1003", "4,398,046,511,104 bytes"),
         (tensor(dims=[2**62, 2**62]), "E1003", "claims"),
@@ -95,7 +94,7 @@ def tensor(**fields: object) -> Any:
         (tensor(dims=[2], data_type=TensorProto.INT4, raw_data=bytes(1)), "E1006", "int4"),
         (tensor(dims=[2], data_type=99, raw_data=bytes(1)), "E1001", "unknown type 99"),
         (tensor(dims=[4], raw_data=np.array([1, 2, np.nan, 4], "<f4").tobytes()), "E1007", "not a number"),
-    ],
+    ]
 )
 def test_constants_that_claim_what_is_not_there(constant: Any, code: str, says: str, tmp_path: Path) -> None:
     codes, text, status = refused(model_of([helper.make_node("Add", ["x", "w"], ["y"])], [constant]).SerializeToString(), tmp_path)
@@ -112,8 +111,7 @@ def outside(location: str, **entries: str) -> bytes:
     return data
 
 
-@pytest.mark.parametrize(
-    ("location", "entries", "says"),
+@each(
     [
         ("../w.bin", {}, "outside of the model's folder"),
         ("/etc/passwd", {}, "outside of the model's folder"),
@@ -127,7 +125,7 @@ def outside(location: str, **entries: str) -> bytes:
         ("w.bin", {"length": "999999999999"}, "claims 16 bytes"),
         ("w.bin", {"offset": "one"}, "no number"),
         ("w.bin", {"offset": "9" * 400}, "no number"),
-    ],
+    ]
 )
 def test_external_data_stays_in_the_folder_and_in_its_file(location: str, entries: dict[str, str], says: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
@@ -148,8 +146,7 @@ def test_external_data_beside_the_model_is_read(tmp_path: Path) -> None:
     assert tpucc.import_onnx(tmp_path / "m.onnx").weights["w"].tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "says"),
+@each(
     [
         ([("Relu", ["a"], ["y"]), ("Neg", ["x"], ["a"])], "comes later"),
         ([("Relu", ["y"], ["y"])], "comes later"),
@@ -158,7 +155,7 @@ def test_external_data_beside_the_model_is_read(tmp_path: Path) -> None:
         ([("Relu", ["x"], ["x"])], "defined twice"),
         ([("Relu", ["x"], ["y"]), ("Neg", ["x"], ["y"])], "defined twice"),
         ([("Relu", ["x"], ["z"])], "nothing computes"),
-    ],
+    ]
 )
 def test_names_that_no_order_defines(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
     codes, text, status = refused(model_of([helper.make_node(*node) for node in nodes]).SerializeToString(), tmp_path)
@@ -184,8 +181,7 @@ def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "more than 50 fields" in refused(wire((7, wire((13, b"")) * 60)), tmp_path)[1]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "says"),
+@each(
     [
         (
             [("ConstantOfShape", ["n"], ["b"]), ("Add", ["x", "b"], ["y"])],
@@ -208,7 +204,7 @@ def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ([("Reshape", ["x", "few"], ["y"])], "in the shape"),
         ([("OneHot", ["n", "many", "v"], ["y"])], "E1003: y (OneHot): its result has 2,199,023,255,552 values"),
         ([("OneHot", ["n", "r", "v"], ["y"])], "values is computed"),
-    ],
+    ]
 )
 def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
     import tracemalloc
@@ -272,7 +268,7 @@ DAMAGED = [
 """Nodes whose constants can't be what they stand for."""
 
 
-@pytest.mark.parametrize(("node", "arrays", "says"), DAMAGED)
+@each(DAMAGED)
 def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: list[Any], says: str, tmp_path: Path) -> None:
     constants = [
         pytest.importorskip("onnx").numpy_helper.from_array(np.asarray(each), name) for each, name in zip(arrays, "abcd", strict=False)
@@ -338,8 +334,7 @@ def test_packed_numbers() -> None:
         list(Reader().fields(memoryview(b"\x0c")))
 
 
-@pytest.mark.parametrize(
-    ("node", "arrays", "says"),
+@each(
     [
         (helper.make_node("Pad", ["x", "p"], ["y"], mode="wrap"), {"p": [0, 2**28, 0, 0]}, "wrap padding to 268,435,4"),
         (helper.make_node("Split", ["x"], ["y", "z"], axis=1, num_outputs=2**40), {}, "1,099,511,627,776 parts"),
@@ -384,7 +379,7 @@ def test_packed_numbers() -> None:
             {"s": [0], "e": [1, 2]},
             "operands of the shapes [2, 4], [1] and [2] don't fit each other, or the attributes axes = [0, 1] and note = 'long long",
         ),
-    ],
+    ]
 )
 def test_an_operator_that_would_make_much_or_does_not_fit(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
     numpy_helper = pytest.importorskip("onnx").numpy_helper
@@ -458,7 +453,7 @@ def test_a_result_of_another_size_than_the_file_says_is_noted(tmp_path: Path) ->
         assert ("it is [2, 4]" in tpucc.import_onnx(tmp_path / "m.onnx").source) is noted
 
 
-@pytest.mark.parametrize("op", ["Cast", "Reshape", "Sub", "QLinearAdd", "DequantizeLinear", "QLinearConcat", "QGemm"])
+@each(["Cast", "Reshape", "Sub", "QLinearAdd", "DequantizeLinear", "QLinearConcat", "QGemm"])
 def test_nodes_without_their_operands_beside_an_input_of_integers(op: str, tmp_path: Path) -> None:
     domain = "com.microsoft" if op.startswith("Q") else ""
     for operands in ([], ["x"]):

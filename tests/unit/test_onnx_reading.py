@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.cases import each
+
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
@@ -80,8 +82,7 @@ def ops(graph: Graph) -> list[str]:
 IMAGE = {"x": (2, 4, 7, 9)}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "constants", "wanted"),
+@each(
     [
         (
             [node("Conv", ["x", "w", "b"], ["y"], pads=[1, 0, 2, 1], strides=[2, 1])],
@@ -141,8 +142,7 @@ IMAGE = {"x": (2, 4, 7, 9)}
         ([node("Sigmoid", ["x"], ["a"]), node("Mul", ["a", "x"], ["y"])], [], ["silu"]),
         ([node("HardSigmoid", ["x"], ["a"], alpha=1 / 6), node("Mul", ["a", "x"], ["y"])], [], ["hard_swish"]),
         ([node("PRelu", ["x", "s"], ["y"])], [drawn("s", 4, 1, 1)], None),
-    ],
-    ids=lambda value: value[-1].op_type if isinstance(value, list) and value and hasattr(value[-1], "op_type") else "",
+    ]
 )
 def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wanted: list[str] | None) -> None:
     """A convolution before them makes their input an image with its channels last."""
@@ -158,8 +158,7 @@ def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wan
 SEQUENCE = {"x": (3, 5, 6)}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "constants"),
+@each(
     [
         ([node("Erf", ["x"], ["y"])], []),
         (
@@ -201,8 +200,7 @@ SEQUENCE = {"x": (3, 5, 6)}
             [node("GreaterOrEqual", ["x", "z"], ["m"]), node("Not", ["m"], ["n"]), node("Where", ["n", "z", "x"], ["y"])],
             [array(np.float32(0.1), "z")],
         ),
-    ],
-    ids=lambda value: value[-1].op_type if isinstance(value, list) and value and hasattr(value[-1], "op_type") else "",
+    ]
 )
 def test_operators_on_sequences(nodes: Sequence[Any], constants: Sequence[Any]) -> None:
     compared(model_of(nodes, constants, SEQUENCE, opset=21 if nodes[0].op_type != "RMSNormalization" else 23))
@@ -236,7 +234,7 @@ MASKS: dict[str, tuple[str, list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", MASKS)
+@each(list(MASKS))
 def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
     type_, nodes, limit = MASKS[name]
     dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(type_))
@@ -263,8 +261,7 @@ def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
     assert (inputs["m"].range and inputs["m"].range.high) == {"0": 1.0, "": None, "255": 255.0, "i32": 4.0}[limit]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "says", "mend"),
+@each(
     [
         (
             [node("Div", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)],
@@ -277,7 +274,7 @@ def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
             "second input",
         ),
         ([node("Gather", ["t", "m"], ["g"]), node("Mul", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)], "Mul: ", "second input"),
-    ],
+    ]
 )
 def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any], says: str, mend: str) -> None:
     model = model_of([*nodes, node("Add", ["x", "h"], ["y"])], [drawn("t", 5)], {"x": (3, 4), "m": (3, 4)})
@@ -347,8 +344,10 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
 
 
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize(("op", "gates", "more"), [("LSTM", 4, {}), ("GRU", 3, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {})])
+CELLS = [("LSTM", 4, {}), ("GRU", 3, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {})]
+
+
+@each([(*cell, direction) for cell in CELLS for direction in ("forward", "reverse", "bidirectional")])
 def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction: str) -> None:
     count, units = (2 if direction == "bidirectional" else 1), 3
     constants = [drawn("w", count, gates * units, 6), drawn("r", count, gates * units, units), drawn("b", count, 2 * gates * units)]
@@ -360,8 +359,7 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
     compared(model_of([made], constants, inputs, outputs))
 
 
-@pytest.mark.parametrize(
-    ("op", "gates", "functions", "alpha", "beta"),
+@each(
     [
         ("LSTM", 4, ["HardSigmoid", "ScaledTanh", "Affine"], [0.3, 0.7, 1.5], [0.4, 0.9, -0.2]),
         ("LSTM", 4, ["HardSigmoid", "LeakyRelu", "Elu"], [], []),
@@ -369,7 +367,7 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
         ("GRU", 3, ["Sigmoid", "LeakyRelu", "Tanh", "Elu"], [0.3, 0.6], []),
         ("RNN", 1, ["ThresholdedRelu"], [0.2], []),
         ("RNN", 1, ["Softplus"], [], []),
-    ],
+    ]
 )
 def test_functions_of_gates_take_their_numbers_in_order(
     op: str, gates: int, functions: list[str], alpha: list[float], beta: list[float]
@@ -505,17 +503,16 @@ def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytes
     assert run("import", model, "-o", source) == 0
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "wanted"),
+@each(
     [
         ("pkg.torch.onnx.name_scopes", "['', 'enc', 'enc.layer.0', 'linear_3']", "enc.layer.0.weight"),
         ("pkg.torch.onnx.name_scopes", "['linear_3']", "mat_mul_7.weight"),
         ("pkg.torch.onnx.name_scopes", "__import__('os')", "mat_mul_7.weight"),
         ("pkg.torch.onnx.name_scopes", f"['{'a' * 5000}', 'b']", "mat_mul_7.weight"),
         ("namespace", "['', 'enc', 'linear_3']", "mat_mul_7.weight"),
-    ],
+    ]
 )
-def test_weights_without_a_name_are_called_after_their_module(tmp_path: Path, key: str, value: str, wanted: str) -> None:
+def test_weights_without_a_name_are_called_after_their_module(key: str, value: str, wanted: str, tmp_path: Path) -> None:
     """The exporter of PyTorch leaves a transposed matrix without its name, and says where in the network the product stands."""
     product = node("MatMul", ["x", "val_3"], ["y"], name="node_MatMul_7")
     entry = product.metadata_props.add()
@@ -682,7 +679,7 @@ def collecting(steps: str, condition: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("steps", "condition"), [("four", "true"), ("four", ""), ("many", "true"), ("", "true")])
+@each([("four", "true"), ("four", ""), ("many", "true"), ("", "true")])
 def test_a_loop_of_known_steps_is_written_out_with_its_sequences(steps: str, condition: str) -> None:
     """As torch.nn.EmbeddingBag is exported: a `for`, a `for` that ends early, and a `while`."""
     constants = [
@@ -981,14 +978,13 @@ def test_a_computation_with_integers_of_a_scale_is_refused() -> None:
             built(model)
 
 
-@pytest.mark.parametrize(
-    ("op", "kernel", "attributes"),
+@each(
     [
         ("Conv", (6, 4, 3, 2), {"pads": [1, 0, 2, 1], "strides": [2, 1]}),
         ("Conv", (4, 2, 3, 3), {"group": 2, "dilations": [2, 1]}),
         ("Conv", (8, 1, 2, 2), {"group": 4}),
         ("ConvTranspose", (4, 3, 3, 2), {"strides": [2, 2], "pads": [1, 0, 1, 1]}),
-    ],
+    ]
 )
 def test_kernels_may_be_computed(op: str, kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
     nodes = [node("Tanh", ["k"], ["t"]), node(op, ["x", "t", "b"], ["y"], **attributes)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tpucc.floating.erf import erf
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import f32
@@ -53,7 +54,7 @@ SLOW: list[tuple[str, Any, Callable[[float], float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attributes", "slow"), SLOW)
+@each(SLOW)
 def test_references_against_plain_python(name: str, attributes: Any, slow: Callable[[float], float]) -> None:
     x = np.array(POINTS, np.float32)
     expected = np.array([slow(float(value)) for value in x])
@@ -62,7 +63,7 @@ def test_references_against_plain_python(name: str, attributes: Any, slow: Calla
     assert np.allclose(found, expected, rtol=3e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "attributes", "slow"), [case for case in SLOW if case[0] not in ("relu", "relu6")])
+@each([case for case in SLOW if case[0] not in ("relu", "relu6")])
 def test_tables_against_plain_python(name: str, attributes: Any, slow: Callable[[float], float]) -> None:
     legalisation = OPS[name].legalisation
     assert isinstance(legalisation, Table)

@@ -116,15 +116,14 @@ def test_values_come_from_where_it_is_said(op: OpDef[Any], example: Example[Any]
     assert (values is Values.COMPUTED) == isinstance(op.legalisation, Matrix | Pooling | Table | Clamp | Arithmetic | Boundary | OnHost)
 
 
-@pytest.mark.parametrize("fact", [field.name for field in fields(Facts)])
+@each([field.name for field in fields(Facts)])
 def test_every_fact_must_be_said(fact: str) -> None:
     said = {field.name: getattr(OPS["relu"].facts, field.name) for field in fields(Facts) if field.name != fact}
     with pytest.raises(TypeError, match=f"missing 1 required keyword-only argument: '{fact}'"):
         Facts(**said)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "why"),
+@each(
     [
         ("relu", {"elementwise": False}, "nothing else is element-wise"),
         ("softmax", {"elementwise": True}, "nothing else is element-wise"),
@@ -137,7 +136,7 @@ def test_every_fact_must_be_said(fact: str) -> None:
         ("max_pool", {"windows": None}, "a pool has windows"),
         ("relu", {"fuses_into": "linear"}, "take in an activation"),
         ("matmul", {"fuses_into": ""}, "take in an activation"),
-    ],
+    ]
 )
 def test_facts_that_contradict_each_other_are_refused(name: str, wrong: dict[str, Any], why: str) -> None:
     op = OPS[name]

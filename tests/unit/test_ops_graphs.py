@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.diagnostics import InputError, LimitError, Origin, ProgramError, Source, Span
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
@@ -184,7 +185,7 @@ WRONG: list[tuple[Node, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "code", "words"), WRONG)
+@each(WRONG)
 def test_a_wrong_node_is_named(wrong: Node, code: str, words: str) -> None:
     with pytest.raises(ProgramError) as caught:
         verify_operators(graph(node("x", "input"), wrong))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.gradients import by_rule
 from tpucc.diagnostics import InputError, Origin
 from tpucc.ir.graph import Attributes, NoAttributes, Node
@@ -49,9 +51,7 @@ REDUCED: dict[str, Callable[[Sequence[float]], float]] = {"sum": sum, "mean": la
 AXES = [None, 0, 1, -1, (), (0,), (0, 2), (2, 0), (-2, -1), (0, 1, 2)]
 
 
-@pytest.mark.parametrize("name", REDUCED)
-@pytest.mark.parametrize("axis", AXES, ids=str)
-@pytest.mark.parametrize("keepdims", [False, True])
+@each(product(REDUCED, AXES, [False, True]))
 def test_reductions_against_loops(name: str, axis: Any, keepdims: bool) -> None:
     x = np.random.default_rng(5).permutation(60).reshape(3, 4, 5).astype(np.float32)
     found = run(name, x, axis=axis, keepdims=keepdims)
@@ -82,7 +82,7 @@ FUNCTIONS: list[tuple[str, Callable[[float], float], list[float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "function", "points"), FUNCTIONS)
+@each(FUNCTIONS)
 def test_functions_against_plain_python(name: str, function: Callable[[float], float], points: list[float]) -> None:
     found = run(name, points)
     assert found.dtype == np.float32
@@ -96,7 +96,7 @@ def test_what_has_no_finite_value_is_silent() -> None:
     assert run("div", [1.0, -3e38], [0.0, 1e-3]).tolist() == [math.inf, -math.inf]
 
 
-@pytest.mark.parametrize(("name", "holds"), [
+@each([
     ("greater", (0, 0, 1, 0)), ("greater_equal", (0, 1, 1, 0)), ("less", (1, 0, 0, 0)),
     ("less_equal", (1, 1, 0, 0)), ("equal", (0, 1, 0, 0)), ("not_equal", (1, 0, 1, 1)),
 ])  # fmt: skip
@@ -229,7 +229,7 @@ KEEPS: list[tuple[str, Attributes, Sequence[tuple[int, ...]], Sequence[Where], D
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "attributes", "shapes", "batches", "wanted"), KEEPS)
+@each(KEEPS)
 def test_where_the_batch_goes(
     op: str, attributes: Attributes, shapes: Sequence[tuple[int, ...]], batches: Sequence[Where], wanted: Division
 ) -> None:
@@ -256,7 +256,7 @@ MIXES: list[tuple[str, Attributes, Sequence[tuple[int, ...]], Sequence[Where], s
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "attributes", "shapes", "batches", "words"), MIXES)
+@each(MIXES)
 def test_what_mixes_the_batch_is_refused(
     op: str, attributes: Attributes, shapes: Sequence[tuple[int, ...]], batches: Sequence[Where], words: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.examples import examples
 from tpucc.diagnostics import InputError
 from tpucc.ir.graph import NoAttributes
@@ -51,7 +53,7 @@ def run(name: str, attributes: Any, *operands: Array) -> Array:
     return OPS[name].reference(attributes, operands)
 
 
-@pytest.mark.parametrize("shape", [(3,), (1, 3), (5, 3), (2, 4, 3), (2, 1, 2, 3)])
+@each([(3,), (1, 3), (5, 3), (2, 4, 3), (2, 1, 2, 3)])
 def test_matmul_against_loops(shape: tuple[int, ...]) -> None:
     a, b = numbers(*shape), numbers(3, 4)
     found = run("matmul", NONE, a, b)
@@ -64,7 +66,7 @@ def test_matmul_against_loops(shape: tuple[int, ...]) -> None:
 BATCHES = [((2, 4, 3), (2, 3, 5)), ((1, 4, 3), (2, 3, 5)), ((2, 1, 4, 3), (5, 3, 2)), ((3,), (2, 3, 5)), ((4, 3), (2, 2, 3, 1))]
 
 
-@pytest.mark.parametrize(("left", "right"), BATCHES)
+@each(BATCHES)
 def test_matmul_of_batches_against_loops(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     a, b = numbers(*left), numbers(*right)
     rows, columns = np.atleast_2d(a), b.shape[-1]
@@ -79,7 +81,7 @@ def test_matmul_of_batches_against_loops(left: tuple[int, ...], right: tuple[int
     assert OPS["matmul"].infer(NONE, [f32(*left), f32(*right)]) == f32(*found.shape)
 
 
-@pytest.mark.parametrize("shape", [(3,), (4, 5), (2, 3, 7), (5, 1)])
+@each([(3,), (4, 5), (2, 3, 7), (5, 1)])
 def test_layer_norm_against_loops(shape: tuple[int, ...]) -> None:
     x, gamma, beta = numbers(*shape), numbers(shape[-1]) + 1, numbers(shape[-1]) - 7
     found = run("layer_norm", LayerNormAttributes(0.5), x, gamma, beta)
@@ -92,8 +94,7 @@ def test_layer_norm_against_loops(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(row, wanted, rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 3, 5)])
-@pytest.mark.parametrize("axis", [0, -1])
+@each(product([(5,), (2, 5), (2, 3, 5)], [0, -1]))
 def test_softmax_and_argmax_against_loops(shape: tuple[int, ...], axis: int) -> None:
     x = np.random.default_rng(1).standard_normal(shape, np.float32) * np.float32(20)
     lines = np.moveaxis(x, axis, -1).reshape(-1, shape[axis])
@@ -179,7 +180,7 @@ def test_embedding_gathers_rows() -> None:
     assert run("embedding", NONE, ids, table).tolist() == [[table[i].tolist() for i in line] for line in ids]
 
 
-@pytest.mark.parametrize(("ids", "words"), [([[0, 5]], "index 5 at [0, 1]"), ([[-1, 0]], "index -1 at [0, 0]"), (7, "index 7 is")])
+@each([([[0, 5]], "index 5 at [0, 1]"), ([[-1, 0]], "index -1 at [0, 0]"), (7, "index 7 is")])
 def test_embedding_refuses_indices_outside_the_table(ids: Any, words: str) -> None:
     with pytest.raises(InputError) as caught:
         run("embedding", NONE, np.array(ids, np.int32), numbers(5, 3))
@@ -188,7 +189,7 @@ def test_embedding_refuses_indices_outside_the_table(ids: Any, words: str) -> No
     assert "5 rows" in str(caught.value)
 
 
-@pytest.mark.parametrize("shape", [(40,), (5, 8), ()])
+@each([(40,), (5, 8), ()])
 def test_the_gradient_of_an_embedding_adds_rows_in_their_order(shape: tuple[int, ...]) -> None:
     """Numbers that float32 sums round: another order would give other bits."""
     random = np.random.default_rng(5)
@@ -272,8 +273,7 @@ def test_moved_integers_stay_quantised_and_held_values_say_nothing_of_the_result
 ACTIVATIONS = [name for name, op in OPS.items() if isinstance(op.legalisation, Table | Clamp)]
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
-@pytest.mark.parametrize("index", [0, 1])
+@each(product(ACTIVATIONS, [0, 1]))
 def test_linear_is_bit_for_bit_its_parts(name: str, index: int) -> None:
     own = OPS[name].examples[index].attributes
     generator = np.random.default_rng(index)
@@ -285,7 +285,7 @@ def test_linear_is_bit_for_bit_its_parts(name: str, index: int) -> None:
     assert activation_of(fused) == (OPS[name], own)
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@each(ACTIVATIONS)
 def test_convolution_is_bit_for_bit_its_parts(name: str) -> None:
     own = OPS[name].examples[0].attributes
     generator = np.random.default_rng(3)
@@ -297,8 +297,7 @@ def test_convolution_is_bit_for_bit_its_parts(name: str) -> None:
     assert without_activation(fused) == ConvolutionAttributes(stride=(2, 1), padding="same")
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
-@pytest.mark.parametrize("of", ["add", "sub", "mul"])
+@each(product(["add", "sub", "mul"], ACTIVATIONS))
 def test_arithmetic_is_bit_for_bit_its_parts(of: str, name: str) -> None:
     own = OPS[name].examples[0].attributes
     a, b = (np.random.default_rng(4).standard_normal(shape, np.float32) for shape in ((3, 1, 5), (4, 5)))

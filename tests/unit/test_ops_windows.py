@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.examples import examples
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import NoAttributes, Node
@@ -213,7 +214,7 @@ def test_resize_against_loops(h: int, w: int, height: int, width: int) -> None:
     np.testing.assert_allclose(found, mixed, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+@each([1, 2, 3, 4, 9])
 def test_local_response_normalisation_against_loops(size: int) -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 5))
     expected = np.zeros_like(x)
@@ -417,7 +418,7 @@ def case_of(name: str, attributes: Any, operands: Sequence[Array], batches: Sequ
     return Case(node, inputs, batches, 4, 2)
 
 
-@pytest.mark.parametrize(("name", "attributes", "operands", "batches"), DIVIDED)
+@each(DIVIDED)
 def test_gradients_of_images_are_those_of_the_parts_of_the_batch(
     name: str, attributes: Any, operands: tuple[Array, ...], batches: tuple[Batch | None, ...]
 ) -> None:
@@ -431,8 +432,7 @@ def test_gradients_of_images_are_those_of_the_parts_of_the_batch(
     assert np.array_equal(np.concatenate(found), OPS[name].reference(attributes, operands))
 
 
-@pytest.mark.parametrize(
-    ("name", "attributes", "operands", "batches", "why"),
+@each(
     [
         (*DIVIDED[0][:3], (None, Batch(3)), "needs a constant"),
         (*DIVIDED[1][:3], (Batch(1),), "along axis 1"),
@@ -446,7 +446,7 @@ def test_gradients_of_images_are_those_of_the_parts_of_the_batch(
             *((Batch(0), Batch(0)), "adds up over the batch"),
         ),
         ("random_uniform", RandomUniformAttributes(0, (4,)), (np.zeros(3, np.int32),), (Batch(0),), "one seed"),
-    ],
+    ]
 )
 def test_gradients_that_no_core_has_alone(name: str, attributes: Any, operands: Any, batches: Any, why: str) -> None:
     rule = OPS[name].facts.batch
@@ -465,10 +465,7 @@ def test_the_outputs_that_see_a_pixel(size: int, window: int, stride: int, befor
     assert list(range(*axis.reached)) == expected
 
 
-@pytest.mark.parametrize(
-    ("size", "window", "stride", "before", "after"),
-    [(28, 2, 1, 0, 1), (5, 3, 2, 1, 1), (4, 3, 2, 0, 1), (6, 3, 2, 0, 1), (7, 1, 3, 0, 0), (2, 5, 1, 2, 2), (3, 4, 4, 0, 1)],
-)
+@each([(28, 2, 1, 0, 1), (5, 3, 2, 1, 1), (4, 3, 2, 0, 1), (6, 3, 2, 0, 1), (7, 1, 3, 0, 0), (2, 5, 1, 2, 2), (3, 4, 4, 0, 1)])
 def test_same_padding_of_tensorflow(size: int, window: int, stride: int, before: int, after: int) -> None:
     height, width = axes((1, size, size, 1), (window, window), (stride, stride), "same")
     assert (height.before, height.after) == (width.before, width.after) == (before, after)

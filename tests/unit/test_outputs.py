@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tests.support.watching import draw
 from tpucc.compilation import Compilation
@@ -58,7 +59,7 @@ def files(small: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path().iterdir()}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each(list(COMMANDS))
 def test_no_input_and_no_other_output_is_written_over(command: str, files: dict[str, bytes], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*command.split()) == 2
     name, why = COMMANDS[command]

@@ -12,6 +12,8 @@ from tpucc.ir.dtypes import I8
 from tpucc.layers.kinds import Conv, Requantise
 from tpucc.layers.reference import convolution
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 DEPTHWISE = """
 weights random(seed=0)
 model m(x: f32[2, 8, 8, 4] in [-1.0, 1.0]):
@@ -36,9 +38,16 @@ model m(x: f32[2, 8, 8, 4] in [-1.0, 1.0]):
 """
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
-@pytest.mark.parametrize("source", [DEPTHWISE, GROUPS], ids=["slices", "groups"])
+PAIRS = [
+    pytest.param(source, level, target, marks=pytest.mark.soak if (row + level + column) % 2 else ())
+    for row, source in enumerate((DEPTHWISE, GROUPS))
+    for level in (0, 1, 2)
+    for column, target in enumerate(("tpu_v1", "tiny"))
+]
+"""Each two of source, level and target together; in `make soak`, all three."""
+
+
+@pytest.mark.parametrize(("source", "level", "target"), PAIRS)
 def test_a_depthwise_convolution_counts_its_own(source: str, level: int, target: str) -> None:
     """2 · 8 · 8 pixels: 4 · 16 products of each for the first layer, and nine of each channel."""
     overrides = {"unified_buffer_rows": 4096} if target == "tiny" else {}

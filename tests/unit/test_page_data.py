@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tpucc
+from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
@@ -137,7 +137,7 @@ def test_a_line_that_stays_is_linked_to_where_its_node_comes_from_now() -> None:
     assert (lines[kept], lines[added]) == ([7], [7])
 
 
-@pytest.mark.parametrize("beyond", [-1, 0, 1, 50])
+@each([-1, 0, 1, 50])
 def test_a_long_line_is_cut(beyond: int) -> None:
     (whole,) = stages_payload([stage("x")], Origins())["texts"].split("\n")
     name = "x" * (LONGEST + beyond - len(whole) + 1)
@@ -160,8 +160,7 @@ def test_lines_of_the_source_keep_their_tabs_and_nothing_else_that_acts() -> Non
     assert source_lines("x") == source_lines("x\n") == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("line", "tokens"),
+@each(
     [
         ('# a 1 "b"', [("comment", '# a 1 "b"')]),
         ("param batch = 200", [("keyword", "param"), ("number", "200")]),
@@ -172,7 +171,7 @@ def test_lines_of_the_source_keep_their_tabs_and_nothing_else_that_acts() -> Non
         ("    y = relu(x2) if n else .5", [("call", "relu"), ("keyword", "if"), ("keyword", "else"), ("number", ".5")]),
         ("weight = 1e-3", [("number", "1e-3")]),
         ("<b>'#'</b>", [("string", "'#'")]),
-    ],
+    ]
 )
 def test_the_tokens_of_a_line_have_their_classes(line: str, tokens: list[tuple[str, str]]) -> None:
     markup = ET.fromstring(f"<code>{coloured(line)}</code>")

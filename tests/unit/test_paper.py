@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.cli.paper_command import section_text
 from tpucc.diagnostics import UsageError
@@ -65,7 +66,7 @@ def ours(section: Section, row: str, column: str = "") -> float | None:
     return next(figure.ours for figure in section.figures if (figure.row, figure.column) == (row, column))
 
 
-@pytest.mark.parametrize("name", published().applications)
+@each(list(published().applications))
 def test_the_published_rows_add_up(name: str) -> None:
     rows = published().applications[name].table3
     assert set(rows) == set(TABLE3)
@@ -81,7 +82,7 @@ def test_the_published_means() -> None:
     assert max(a.buffer_mib for a in found) < 14
 
 
-@pytest.mark.parametrize("peak", published().peaks, ids=lambda peak: f"{peak.target} {peak.chips}")
+@each(published().peaks)
 def test_the_published_peaks_come_out_by_arithmetic(peak: Peak) -> None:
     target = load_target(peak.target)
     computed = peak.chips * target.cores * target.matrix_units * target.mxu**2 * 2 * target.clock_hz / 1e12
@@ -134,18 +135,17 @@ def test_programs_without_optimisation_are_those_of_level_0(folder: Path, sectio
     assert "CNN1" not in sections["table_3_plain"].columns
 
 
-@pytest.mark.parametrize(
-    ("row", "overrides"),
+@each(
     [
         ("weight memory ×4", {"weight_bandwidth": 136e9}),
         ("clock ×4", {"clock_hz": 2.8e9}),
         ("clock and accumulators ×4", {"clock_hz": 2.8e9, "accumulator_rows": 16384}),
         ("512×512 unit", {"mxu": 512, "accumulator_rows": 2048, "unified_buffer_rows": 49152}),
         ("512×512, accumulators ×4", {"mxu": 512, "accumulator_rows": 8192, "unified_buffer_rows": 49152}),
-    ],
+    ]
 )
 def test_sensitivities_are_ratios_of_compiled_programs(
-    folder: Path, sections: dict[str, Section], row: str, overrides: dict[str, float]
+    row: str, overrides: dict[str, float], folder: Path, sections: dict[str, Section]
 ) -> None:
     path = folder / "mlp1.tpu"
     ratio = tpucc.compile(path).stats["seconds"] / tpucc.compile(path, overrides=overrides).stats["seconds"]
@@ -190,8 +190,7 @@ def test_a_folder_without_programs(tmp_path: Path, name: str, capsys: pytest.Cap
     assert not captured.out
 
 
-@pytest.mark.parametrize(
-    ("figure", "difference", "large", "texts"),
+@each(
     [
         (Figure("r", "", "%", 50.0, 54.9), 4.9, False, ("50.0", "54.9", "+4.9")),
         (Figure("r", "", "%", 50.0, 44.9), -5.1, True, ("50.0", "44.9", "-5.1")),
@@ -203,7 +202,7 @@ def test_a_folder_without_programs(tmp_path: Path, name: str, capsys: pytest.Cap
         (Figure("r", "", "1/s", 225000.0, None), None, False, ("225,000", "–", "–")),
         (Figure("r", "", "MiB", None, 2.0), None, False, ("–", "2.00", "–")),
         (Figure("r", "", "MiB", 0.0, 2.0), None, False, ("0.00", "2.00", "–")),
-    ],
+    ]
 )
 def test_differences(figure: Figure, difference: float | None, large: bool, texts: tuple[str, str, str]) -> None:
     assert figure.difference == (None if difference is None else pytest.approx(difference))

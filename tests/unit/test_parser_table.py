@@ -13,6 +13,7 @@ from typing import Any
 import lark
 import pytest
 
+from tests.support.cases import each
 from tpucc.frontend import parse as parsing
 from tpucc.frontend import table
 from tpucc.frontend.build import Builder
@@ -67,10 +68,8 @@ def test_a_stored_table_gives_the_same_parser(both: tuple[lark.Lark, lark.Lark, 
         assert made.parse(text) == read.parse(text), path.name
 
 
-@pytest.mark.parametrize(
-    "text", ["model m(x f32[8]):\n    return x\n", "model\n", "model m(x: f32[8]):\n    return x +\n", "weights @\n", "1 = 2\n", "?\n"]
-)
-def test_a_stored_table_gives_the_same_errors(both: tuple[lark.Lark, lark.Lark, bytes], text: str) -> None:
+@each(["model m(x f32[8]):\n    return x\n", "model\n", "model m(x: f32[8]):\n    return x +\n", "weights @\n", "1 = 2\n", "?\n"])
+def test_a_stored_table_gives_the_same_errors(text: str, both: tuple[lark.Lark, lark.Lark, bytes]) -> None:
     found = []
     for made in both[:2]:
         with pytest.raises(Exception) as caught:  # noqa: PT011 which one it is, is compared

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran, results
 from tpucc.ir.graph import Graph
@@ -58,8 +59,7 @@ def test_constant_parameters_become_a_scale_and_an_offset() -> None:
         """)
 
 
-@pytest.mark.parametrize(
-    ("computed", "found"),
+@each(
     [
         ("m", "y.1 = sub(x, m) : f32[3, 2]\ny.2 = mul(y.1, y.scale.1) : f32[3, 2]\ny = add(y.2, b) : f32[3, 2]"),
         ("b", "y.1 = sub(x, m) : f32[3, 2]\ny.2 = mul(y.1, y.scale.1) : f32[3, 2]\ny = add(y.2, b) : f32[3, 2]"),
@@ -69,7 +69,7 @@ def test_constant_parameters_become_a_scale_and_an_offset() -> None:
             "y.3 = mul(y.2, g) : f32[3, 2]\ny = add(y.3, b) : f32[3, 2]",
         ),
         ("v", "y = batch_norm(x, g, b, m, v, epsilon=0.5) : f32[3, 2]"),
-    ],
+    ]
 )
 def test_computed_parameters(computed: str, found: str) -> None:
     text = re.sub(rf"{computed} = constant\(.*?\) :", f"{computed} = input :", PARAMETERS)
@@ -81,9 +81,7 @@ def test_computed_parameters(computed: str, found: str) -> None:
     np.testing.assert_allclose(results(result)[0], results(graph)[0], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"), [("v", "{-1, 1}"), ("v", "{-0.5, 1}"), ("g", "{-3e38, 1e9}")], ids=["negative", "zero", "overflow"]
-)
+@each([("v", "{-1, 1}"), ("v", "{-0.5, 1}"), ("g", "{-3e38, 1e9}")])
 def test_what_is_not_finite_stays(parameter: str, value: str) -> None:
     """The overflow: the offset 1 + 3e38 · 9."""
     changed = {"m": "{-27, 4}", parameter: value}
@@ -92,7 +90,7 @@ def test_what_is_not_finite_stays(parameter: str, value: str) -> None:
     assert body(DecomposeBatchNorm().run(graph, CONTEXT)) == body(graph)
 
 
-@pytest.mark.parametrize("shape", [(7,), (5, 7), (2, 3, 5, 7), (1, 1)])
+@each([(7,), (5, 7), (2, 3, 5, 7), (1, 1)])
 def test_values_of_any_rank(shape: tuple[int, ...]) -> None:
     """Against the formula in float64, which is not how the operator's reference computes it."""
     random = np.random.default_rng(1)

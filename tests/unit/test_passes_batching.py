@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran
 from tpucc.ir.graph import Graph
@@ -79,7 +79,7 @@ def test_stacks_of_products_are_batched_whole() -> None:
     assert "p1 = slice(p0.1, starts=(0, 1, 0), stops=(2, 2, 2), squeeze=(1,))" in text
 
 
-@pytest.mark.parametrize(("coverage", "batched"), [(0.5, False), (0.4, True), (0.0, True)])
+@each([(0.5, False), (0.4, True), (0.0, True)])
 def test_rows_that_nobody_needs_count(coverage: float, batched: bool) -> None:
     """Two of five steps."""
     products = "\n".join(f"{step(t)}\np{t} = matmul(x{t}, w) : f32[2, 2]" for t in (0, 3))
@@ -89,8 +89,7 @@ def test_rows_that_nobody_needs_count(coverage: float, batched: bool) -> None:
     assert_close(graph, result)
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         f"{step(0)}\np = matmul(x0, w) : f32[2, 2]\nreturn p",
         f"{step(0, False, 3)}\np = matmul(x0, w) : f32[2, 3, 2]\nreturn p",
@@ -105,8 +104,7 @@ def test_rows_that_nobody_needs_count(coverage: float, batched: bool) -> None:
         "p = matmul(a, v) : f32[2, 3, 1]\nq = matmul(b, v) : f32[2, 3, 1]\nreturn p, q",
         f"{step(0)}\n{step(1)}\nr0 = reshape(x0, shape=(4, 2)) : f32[4, 2]\nr1 = reshape(x1, shape=(4, 2)) : f32[4, 2]\n"
         "p = matmul(r0, v) : f32[4, 1]\nq = matmul(r1, v) : f32[4, 1]\nreturn p, q",
-    ],
-    ids=["one part", "the whole", "one part twice", "other weights", "computed", "pinned", "pinned part", "a function", "lanes", "turned"],
+    ]
 )
 def test_products_that_stay(rest: str) -> None:
     graph = graph_of(HEAD + rest)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, ran
 from tpucc.ir.graph import Graph
@@ -21,8 +21,7 @@ SUM = """
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@each(
     [
         ("i = add(a, p) : f32[3, 4]\ny = add(i, b) : f32[3, 4]", "p.1 = add(p, b) : f32[3, 4]\ny = add(a, p.1) : f32[3, 4]"),
         ("i = add(p, a) : f32[3, 4]\ny = add(b, i) : f32[3, 4]", "p.1 = add(p, b) : f32[3, 4]\ny = add(p.1, a) : f32[3, 4]"),
@@ -30,7 +29,7 @@ SUM = """
         ("i = sub(p, a) : f32[3, 4]\ny = add(i, b) : f32[3, 4]", "p.1 = add(p, b) : f32[3, 4]\ny = sub(p.1, a) : f32[3, 4]"),
         ("i = add(a, b) : f32[3, 4]\ny = add(i, p) : f32[3, 4]", "p.1 = add(p, b) : f32[3, 4]\ny = add(a, p.1) : f32[3, 4]"),
         ("i = sub(a, b) : f32[3, 4]\ny = add(p, i) : f32[3, 4]", "p.1 = sub(p, b) : f32[3, 4]\ny = add(a, p.1) : f32[3, 4]"),
-    ],
+    ]
 )
 def test_a_constant_moves_to_the_product(before: str, after: str) -> None:
     assert after in ran(ReassociateBias(), f"{SUM}{before}\nreturn y")
@@ -57,8 +56,7 @@ def test_of_two_products_the_right_one_takes_the_constant() -> None:
     assert "q.1 = add(q, b) : f32[3, 4]\ny = add(p, q.1) : f32[3, 4]" in ran(ReassociateBias(), text)
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         "i = add(a, p) : f32[3, 4]\ny = add(i, b) : f32[3, 4]\nreturn y, i",
         "i = add(a, p) : f32[3, 4]\ny = add(i, b) : f32[3, 4]\nreturn y, p",
@@ -70,8 +68,7 @@ def test_of_two_products_the_right_one_takes_the_constant() -> None:
         "e = input : f32[2, 3, 4]\ni = add(e, p) : f32[2, 3, 4]\ny = add(i, b) : f32[2, 3, 4]\nreturn y",
         "q = matmul(x, w) : f32[3, 4]\ni = add(q, b) : f32[3, 4]\ny = add(i, p) : f32[3, 4]\nreturn y",
         "i = add(a, b) : f32[3, 4]\ny = sub(i, p) : f32[3, 4]\nreturn y",
-    ],
-    ids=["sum read", "product read", "pinned", "minus", "from", "activation", "one a row", "repeated", "has its own", "minus outside"],
+    ]
 )
 def test_sums_that_stay(rest: str) -> None:
     graph = graph_of(SUM + rest)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import Device, Graph, assert_computes, compiled, random_inputs, reference
 from tests.support.mixed import Mixed
 from tpucc.diagnostics import Source
@@ -74,9 +75,7 @@ def root(device: Device, kind: str, *, table: bool) -> str:
     return device.look_up("root", device.input("x", 5, 13))
 
 
-@pytest.mark.parametrize("length", [1, 2, 5])
-@pytest.mark.parametrize("table", [False, True], ids=["bare", "table"])
-@pytest.mark.parametrize("kind", ["fc", "conv", "add", "subtract", "multiply", "look_up"])
+@each(product(["fc", "conv", "add", "subtract", "multiply", "look_up"], [False, True], [1, 2, 5]))
 def test_a_chain_of_any_length_is_one_layer(kind: str, table: bool, length: int) -> None:
     device = Device(seed=length)
     h = root(device, kind, table=table)
@@ -87,7 +86,7 @@ def test_a_chain_of_any_length_is_one_layer(kind: str, table: bool, length: int)
     assert_computes(result, compiled(result, TINY)[1])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each(range(12))
 def test_random_graphs_keep_their_integers(seed: int) -> None:
     """Chains that branch anywhere, with layers between that take no table, and outputs at any place."""
     random = np.random.default_rng(seed)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check
 from tpucc.ir.graph import Graph
@@ -16,7 +15,7 @@ def resized(size: tuple[int, int], mode: str = "nearest") -> Graph:
     return model.build(model.op("resize", model.input("x", 2, 3, 4, 5), name="y", size=size, mode=mode))
 
 
-@pytest.mark.parametrize(("size", "joins"), [((6, 8), 2), ((3, 12), 1), ((9, 4), 1), ((3, 4), 0)])
+@each([((6, 8), 2), ((3, 12), 1), ((9, 4), 1), ((3, 4), 0)])
 def test_whole_numbers_are_copies(size: tuple[int, int], joins: int) -> None:
     graph = resized(size)
     result = CopyPixels().run(graph, CONTEXT)
@@ -26,7 +25,7 @@ def test_whole_numbers_are_copies(size: tuple[int, int], joins: int) -> None:
     assert_equal(graph, result)
 
 
-@pytest.mark.parametrize(("size", "mode"), [((6, 9), "nearest"), ((2, 8), "nearest"), ((6, 8), "bilinear")])
+@each([((6, 9), "nearest"), ((2, 8), "nearest"), ((6, 8), "bilinear")])
 def test_what_needs_more_than_copies_stays(size: tuple[int, int], mode: str) -> None:
     graph = resized(size, mode)
     assert body(CopyPixels().run(graph, CONTEXT)) == body(graph)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.networks import drawn, elaborated, results
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context
@@ -34,8 +35,7 @@ def ops(graph: Graph) -> list[str]:
     return [node.op for node in graph if node.op not in ("input", "constant", "matmul")]
 
 
-@pytest.mark.parametrize(
-    ("body", "wanted"),
+@each(
     [
         ("return h / (s + 1.0)", ["mul"]),
         ("return relu(h) / constant([[3.0]])", ["relu", "mul"]),
@@ -47,7 +47,7 @@ def ops(graph: Graph) -> list[str]:
         ("return mean(h, 2)", ["reshape", "global_avg_pool", "reshape"]),
         ("return mean(reshape(h, (2, 15, 6)), 1)", ["reshape", "reshape", "global_avg_pool"]),
         ("return mean(tanh(h) + h, 2, keepdims=True)", ["tanh", "add", "reshape", "global_avg_pool", "reshape"]),
-    ],
+    ]
 )
 def test_what_the_device_has_under_another_name(body: str, wanted: list[str]) -> None:
     before, after = formed(body)
@@ -58,8 +58,7 @@ def test_what_the_device_has_under_another_name(body: str, wanted: list[str]) ->
     assert DeviceForms().run(after, CONTEXT) is after
 
 
-@pytest.mark.parametrize(
-    "body",
+@each(
     [
         "return 1.0 / h",
         "return h / zeros([6])",
@@ -74,7 +73,7 @@ def test_what_the_device_has_under_another_name(body: str, wanted: list[str]) ->
         "return mean(h, (0, 1, 2))",
         "return mean(softmax(h), (1, 2))",
         "return mean(x, (1, 2)) @ w, h",
-    ],
+    ]
 )
 def test_what_stays(body: str) -> None:
     before, after = formed(body)

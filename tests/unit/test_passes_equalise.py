@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, context
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -51,14 +51,13 @@ def equal(before: Graph, after: Graph) -> bool:
     return all(np.array_equal(value, evaluate(after, x)[name]) for name, value in evaluate(before, x).items())
 
 
-@pytest.mark.parametrize(
-    "between",
+@each(
     [
         lambda model, h: model.op("relu", h),
         lambda model, h: model.op("leaky_relu", h, alpha=0.25),
         lambda model, h: h,
         lambda model, h: model.op("add", model.op("relu", h), model.constant("late", drawn(5, 1))),
-    ],
+    ]
 )
 def test_channels_become_alike_and_values_stay_the_same(between: Callable[[Model, str], str]) -> None:
     model = Model()
@@ -117,7 +116,7 @@ def other_rows(model: Model) -> str:
     return dense_pair(model, lambda model, h: model.op("reshape", model.op("reshape", model.op("relu", h), shape=(3, 10)), shape=(5, 6)))
 
 
-@pytest.mark.parametrize("build", [two_readers, not_homogeneous, shared_weights, other_rows])
+@each([two_readers, not_homogeneous, shared_weights, other_rows])
 def test_what_scales_do_not_pass_is_left_alone(build: Callable[[Model], str]) -> None:
     model = Model()
     graph = model.build(build(model))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, check, graph_of, lines, ran
 from tpucc.ir.graph import Graph
@@ -76,8 +76,7 @@ def dense_after(shape: tuple[int, ...], *views: tuple[int, ...], units: int = 3)
     return model.build(*products)
 
 
-@pytest.mark.parametrize(
-    ("shape", "view", "image"),
+@each(
     [
         ((3, 4, 7, 2), (3, -1), (3, 4, 7, 5)),
         ((3, 7, 2), (3, -1), (3, 1, 7, 5)),
@@ -87,7 +86,7 @@ def dense_after(shape: tuple[int, ...], *views: tuple[int, ...], units: int = 3)
         ((3, 4, 7, 2), (12, -1), (12, 1, 7, 5)),
         ((3, 4, 7, 2), (-1,), (1, 1, 84, 5)),
         ((1, 4, 7, 2), (1, 1, -1), (1, 4, 7, 5)),
-    ],
+    ]
 )
 def test_maps_of_every_rank(shape: tuple[int, ...], view: tuple[int, ...], image: tuple[int, ...]) -> None:
     graph = dense_after(shape, view)
@@ -102,18 +101,13 @@ def test_maps_of_every_rank(shape: tuple[int, ...], view: tuple[int, ...], image
     assert body(FlattenToConvolution().run(result, CONTEXT)) == body(result)
 
 
-@pytest.mark.parametrize(
-    ("shape", "views"),
-    [((3, 1, 1, 2), [(3, 5)]), ((3, 4, 2), [(12, 5)]), ((3, 4, 2), [(60, 1)]), ((2, 2), [(1, 2, 5)]), ((3, 2, 2), [(5, 6)])],
-    ids=["one pixel", "rows only", "one lane", "one more axis", "not whole rows"],
-)
+@each([((3, 1, 1, 2), [(3, 5)]), ((3, 4, 2), [(12, 5)]), ((3, 4, 2), [(60, 1)]), ((2, 2), [(1, 2, 5)]), ((3, 2, 2), [(5, 6)])])
 def test_views_that_stay(shape: tuple[int, ...], views: list[tuple[int, ...]]) -> None:
     graph = dense_after(shape, *views)
     assert FlattenToConvolution().run(graph, CONTEXT) == graph
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         "f = flatten(x) : f32[2, 3]\nv = constant(value=f32[3, 1]{1, 2, 3}) : f32[3, 1]\ny = matmul(f, v) : f32[2, 1]\nreturn y",
         "r = relu(x) : f32[2, 1, 3, 1]\nf = flatten(r) : f32[2, 3]\nv = constant(value=f32[3, 1]{1, 2, 3}) : f32[3, 1]\n"
@@ -125,8 +119,7 @@ def test_views_that_stay(shape: tuple[int, ...], views: list[tuple[int, ...]]) -
         "v = input : f32[4, 1]\nf = flatten(c) : f32[2, 4]\ny = matmul(f, v) : f32[2, 1]\nreturn y",
         "b = constant(value=f32[4]{1, 2, 3, 4}) : f32[4]\nf = flatten(c) : f32[2, 4]\ng = add(f, b) : f32[2, 4]\n"
         "y = matmul(g, w) : f32[2, 1]\nreturn y",
-    ],
-    ids=["input", "function of an input", "host", "no product", "only a function", "pinned", "computed weights", "other operator"],
+    ]
 )
 def test_products_that_stay(rest: str) -> None:
     graph = graph_of(MAP + rest)
@@ -214,8 +207,7 @@ def test_views_sink_below_biases_and_one_activation() -> None:
     assert_equal(graph, SinkViews().run(graph, CONTEXT))
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         "v = flatten(x) : f32[3, 2]\ny = relu(v) : f32[3, 2]\nreturn y, p",
         "v = reshape(p, shape=(6, 2)) : f32[6, 2]\ny = relu(v) : f32[6, 2]\nreturn y",
@@ -229,8 +221,7 @@ def test_views_sink_below_biases_and_one_activation() -> None:
         "v = flatten(p) : f32[3, 4]\ny = mul(v, b) : f32[3, 4]\nreturn y",
         "v = reshape(p, shape=(1, 3, 4)) : f32[1, 3, 4]\ny = add(v, c) : f32[1, 3, 4]\nreturn y",
         "r = tanh(p) : f32[3, 4]\nv = flatten(r) : f32[3, 4]\ny = relu(v) : f32[3, 4]\nreturn y",
-    ],
-    ids=["no product", "lanes", "view read", "read", "host", "pinned view", "pinned", "from", "twice", "scale", "axes", "activation"],
+    ]
 )
 def test_views_above_that_stay(rest: str) -> None:
     graph = graph_of(PRODUCT + rest)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.networks import elaborated, results
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context
@@ -25,8 +25,7 @@ def slices(graph: Graph) -> int:
     return sum(node.op == "slice" for node in graph)
 
 
-@pytest.mark.parametrize(
-    "body",
+@each(
     [
         "    weight w: f32[5, 7]\n    return h[:, :, :, 3:8] @ w\n",
         "    weight w: f32[3, 2, 5, 7]\n    return conv2d(h[:, :, :, 3:8], w, stride=2, padding=1)\n",
@@ -34,7 +33,7 @@ def slices(graph: Graph) -> int:
         "    weight w: f32[1, 7]\n    return h[:, :, :, 11:] @ w\n",
         "    weight w: f32[4, 7]\n    return h[:, :, :, 2::3] @ w\n",
         "    weight w: f32[3, 2, 5, 7]\n    return conv2d(h[:, :, :, 9::-2], w)\n",
-    ],
+    ]
 )
 def test_lanes_are_read_where_they_lie(body: str) -> None:
     before, after = folded(body)
@@ -45,8 +44,7 @@ def test_lanes_are_read_where_they_lie(body: str) -> None:
         np.testing.assert_allclose(results(after, x)[name], value, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("body", "width"),
+@each(
     [
         ("    weight w: f32[12, 7]\n    return h[:, 1:] @ w\n", 12),
         ("    weight w: f32[5, 7]\n    return h[:, 1:, :, 3:8] @ w\n", 12),
@@ -56,7 +54,7 @@ def test_lanes_are_read_where_they_lie(body: str) -> None:
         ("    weight w: f32[1, 1, 1, 5]\n    return conv2d(h[:, :, :, 3:8], w, groups=5)\n", 12),
         ("    weight w: f32[12, 7]\n    return h[:, ::2] @ w\n", 12),
         ("    weight w: f32[3, 7]\n    return h[:, :, :, ::256] @ w\n", 600),
-    ],
+    ]
 )
 def test_it_leaves_alone_what_would_cost_more(body: str, width: int) -> None:
     before, after = folded(body, width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.rewrites import CONTEXT, assert_close, assert_equal, check, drawn_graph, graph_of, lines, ran
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.printer import print_graph
@@ -22,8 +23,7 @@ PRODUCT = """
 """
 
 
-@pytest.mark.parametrize(
-    ("bias", "found"),
+@each(
     [
         ("y = add(m, b) : f32[3, 4]", "linear(x, w, b)"),
         ("y = add(b, m) : f32[3, 4]", "linear(x, w, b)"),
@@ -31,14 +31,13 @@ PRODUCT = """
         ("y = sub(b, m) : f32[3, 4]", "sub(b, m)"),
         ("y = add(m, m) : f32[3, 4]", "add(m, m)"),
         ("y = mul(m, b) : f32[3, 4]", "mul(m, b)"),
-    ],
+    ]
 )
 def test_a_bias_is_fused_from_either_side(bias: str, found: str) -> None:
     assert f"y = {found} : f32[3, 4]" in ran(FuseBias(), f"{PRODUCT}{bias}\nreturn y")
 
 
-@pytest.mark.parametrize(
-    ("constant", "bias"),
+@each(
     [
         ("f32[]{2.5}", "f32[4]{2.5, 2.5, 2.5, 2.5}"),
         ("f32[1]{2.5}", "f32[4]{2.5, 2.5, 2.5, 2.5}"),
@@ -46,7 +45,7 @@ def test_a_bias_is_fused_from_either_side(bias: str, found: str) -> None:
         ("f32[1, 4]{1, 2, 3, 4}", "f32[4]{1.0, 2.0, 3.0, 4.0}"),
         ("f32[3, 1]{1, 2, 3}", None),
         ("f32[3, 4]{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}", None),
-    ],
+    ]
 )
 def test_a_bias_is_one_value_a_column(constant: str, bias: str | None) -> None:
     shape = constant.split("{")[0]
@@ -70,15 +69,13 @@ def test_a_second_bias_joins_the_first() -> None:
         """)
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         "y = add(m, b) : f32[3, 4]\nreturn y, m",
         "y = add(m, b) : f32[3, 4]\nz = relu(m) : f32[3, 4]\nreturn y, z",
         'a = linear(x, w, activation="relu") : f32[3, 4]\ny = add(a, b) : f32[3, 4]\nreturn y',
         "v = input : f32[4, 4]\nn = matmul(m, v) : f32[3, 4]\ny = add(n, b) : f32[3, 4]\nreturn y",
-    ],
-    ids=["an output", "another use", "an activation between", "computed weights"],
+    ]
 )
 def test_a_product_that_must_stay_is_not_fused(rest: str) -> None:
     assert "y = add(" in ran(FuseBias(), PRODUCT + rest)
@@ -198,8 +195,7 @@ def test_a_scale_that_overflows_stays() -> None:
     assert "y = mul(m, s)" in print_graph(FoldScales().run(graph, CONTEXT))
 
 
-@pytest.mark.parametrize(
-    ("chain", "found"),
+@each(
     [
         ("a = add(x, c) : f32[2]\ny = add(a, d) : f32[2]", "c.1 = constant(value=f32[2]{11.0, 22.0}) : f32[2]\ny = add(x, c.1)"),
         ("a = add(c, x) : f32[2]\ny = sub(a, d) : f32[2]", "c.1 = constant(value=f32[2]{-9.0, -18.0}) : f32[2]\ny = add(x, c.1)"),
@@ -209,7 +205,7 @@ def test_a_scale_that_overflows_stays() -> None:
         ("a = sub(c, x) : f32[2]\ny = sub(d, a) : f32[2]", "c.1 = constant(value=f32[2]{9.0, 18.0}) : f32[2]\ny = add(x, c.1)"),
         ("a = mul(c, x) : f32[2]\ny = mul(a, d) : f32[2]", "c.1 = constant(value=f32[2]{10.0, 40.0}) : f32[2]\ny = mul(x, c.1)"),
         ("a = mul(c, x) : f32[2]\ny = add(a, d) : f32[2]", "a = mul(c, x) : f32[2]\ny = add(a, d)"),
-    ],
+    ]
 )
 def test_constants_of_chains_are_joined(chain: str, found: str) -> None:
     text = ran(

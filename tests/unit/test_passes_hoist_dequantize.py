@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, outputs_of
 from tpucc.ir.types import Quantisation
 from tpucc.passes.hoist_dequantize import HoistDequantize
@@ -31,8 +34,7 @@ MOVES = [
 ]
 
 
-@pytest.mark.parametrize("level", [0, 2])
-@pytest.mark.parametrize("move", MOVES)
+@each(product(MOVES, [0, 2]))
 def test_moved_integers_compile(move: str, level: int) -> None:
     exe = tpucc.compile_source(SOURCE.format(move=move, result=REAL), level=level)
     compilation = exe.compilation
@@ -43,7 +45,7 @@ def test_moved_integers_compile(move: str, level: int) -> None:
     assert not [comparison for comparison in compared if comparison.unequal]
 
 
-@pytest.mark.parametrize("move", MOVES[:4])
+@each(MOVES[:4])
 def test_the_device_holds_them_with_the_source_s_parameters(move: str) -> None:
     """Not one value between the two products is rounded to other parameters."""
     compilation = tpucc.compile_source(SOURCE.format(move=move, result=REAL)).compilation

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from itertools import product
 
+import numpy as np
+
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, check, graph_of, lines, ran
 from tpucc.ir.graph import Graph
@@ -72,8 +74,7 @@ def test_an_activation_moves_before_the_pool() -> None:
         """)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("activation", MOVE)
+@each(product(MOVE, [False, True]))
 def test_functions_that_never_fall_fuse_with_the_convolution(activation: str, bias: bool) -> None:
     graph = pooled(activation, MOVE[activation], bias=bias)
     result = HoistActivations().run(graph, CONTEXT)
@@ -85,7 +86,7 @@ def test_functions_that_never_fall_fuse_with_the_convolution(activation: str, bi
     assert [node.op for node in fused if node.op not in ("input", "constant")] == ["convolution", "max_pool"]
 
 
-@pytest.mark.parametrize("activation", STAY)
+@each(list(STAY))
 def test_functions_that_fall_stay(activation: str) -> None:
     graph = pooled(activation, STAY[activation])
     assert HoistActivations().run(graph, CONTEXT) == graph
@@ -101,8 +102,7 @@ def test_an_average_is_no_maximum() -> None:
     assert HoistActivations().run(graph, CONTEXT) == graph
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         "p = max_pool(c) : f32[1, 2, 2, 2]\ny = relu(p) : f32[1, 2, 2, 2]\nreturn y, p",
         "p = max_pool(c) : f32[1, 2, 2, 2]\ny = relu(p) : f32[1, 2, 2, 2]\nreturn y, c",
@@ -111,8 +111,7 @@ def test_an_average_is_no_maximum() -> None:
         "a = add(c, x) : f32[1, 4, 5, 2]\np = max_pool(a) : f32[1, 2, 2, 2]\ny = relu(p) : f32[1, 2, 2, 2]\nreturn y",
         "p = max_pool(x) : f32[1, 2, 2, 1]\ny = relu(p) : f32[1, 2, 2, 1]\nreturn y, c",
         "y = relu(c) : f32[1, 4, 5, 2]\nreturn y",
-    ],
-    ids=["pool read", "product read", "pinned", "activation before", "no bias", "no product", "no pool"],
+    ]
 )
 def test_activations_that_stay(rest: str) -> None:
     graph = graph_of(HEAD + rest)

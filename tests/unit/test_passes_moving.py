@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.rewrites import CONTEXT, assert_close, body, check, drawn_graph, graph_of, lines, ran
 from tpucc.diagnostics import LimitError, Origin, Span
 from tpucc.ir.graph import Graph
@@ -83,14 +84,12 @@ def test_transposes_cancel_in_a_chain() -> None:
         """)
 
 
-@pytest.mark.parametrize(
-    "text",
+@each(
     [
         'c = constant(value=f32[2, 3, 4] random(0, "c")) : f32[2, 3, 4]\nm = matmul(c, x) : f32[2, 3, 5]\nreturn m',
         'c = constant(value=f32[4] random(0, "c")) : f32[4]\nm = matmul(c, x) : f32[5]\nreturn m',
         'c = constant(value=f32[1, 4] random(0, "c")) : f32[1, 4]\nm = matmul(c, x) : f32[1, 5]\nn = add(m, m) : f32[1, 5]\nreturn n, m',
-    ],
-    ids=["three dimensions", "a vector", "read twice"],
+    ]
 )
 def test_constants_of_any_rank_move_to_the_right(text: str) -> None:
     graph = graph_of(f"x = input : f32[4, 5]\n{text}")
@@ -119,7 +118,7 @@ MIDDLES = {
 }
 
 
-@pytest.mark.parametrize("middle", MIDDLES.values(), ids=MIDDLES.keys())
+@each(MIDDLES.values())
 def test_no_transpose_stays_between_products(middle: str) -> None:
     graph = graph_of(f"""
         x = input : f32[5, 3]
@@ -311,7 +310,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "type_"), PARTS.values(), ids=PARTS.keys())
+@each(PARTS.values())
 def test_parts_of_every_kind_are_pushed(text: str, type_: str) -> None:
     rows = type_.removesuffix("4]")
     graph = graph_of(f"""
@@ -399,8 +398,7 @@ def test_slices_of_rows_alone_stay(part: str) -> None:
     assert PushSlices(rows=False).run(graph, CONTEXT) is graph
 
 
-@pytest.mark.parametrize(
-    ("part", "found"),
+@each(
     [
         (
             "r = slice(a, starts=(1, 0), stops=(3, 3)) : f32[2, 3]\nt = tanh(r) : f32[2, 3]\n"
@@ -420,8 +418,7 @@ def test_slices_of_rows_alone_stay(part: str) -> None:
             "y = matmul(s, v) : f32[3, 1]",
             "t = transpose(a, perm=(1, 0)) : f32[3, 4]\ns = slice(t, starts=(0, 1), stops=(3, 3)) : f32[3, 2]",
         ),
-    ],
-    ids=["through a slice of rows", "an index of rows", "an index of columns", "a transpose ends it"],
+    ]
 )
 def test_columns_pass_slices_of_rows(part: str, found: str) -> None:
     assert found in ran(PushSlices(rows=False), f"{ROWS_STAY}{part}\nreturn y")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check, graph_of, lines, ran
 from tpucc.ir.graph import Graph
@@ -23,8 +23,7 @@ def padded(pads: Pads, stride: Pair = 1, padding: Padding = "valid", shape: tupl
     return model.build(model.op("conv2d", x, kernel, name="y", stride=stride, padding=padding))
 
 
-@pytest.mark.parametrize(
-    ("stride", "padding", "found"),
+@each(
     [
         (1, "valid", "(1, 2, 0, 3)"),
         (2, "valid", "(1, 2, 0, 3)"),
@@ -34,7 +33,7 @@ def padded(pads: Pads, stride: Pair = 1, padding: Padding = "valid", shape: tupl
         ((2, 3), "same", "(1, 3, 0, 3)"),
         # 10 outputs of height 3 need 12 rows; 9 of width 2 need 10 columns.
         (1, "same", "(2, 3, 0, 4)"),
-    ],
+    ]
 )
 def test_padding_is_taken_in(stride: Pair, padding: Padding, found: str) -> None:
     graph = padded(((0, 0), (1, 2), (0, 3), (0, 0)), stride, padding)
@@ -56,25 +55,19 @@ def test_dilation_and_groups_stay() -> None:
     assert_equal(graph, result)
 
 
-@pytest.mark.parametrize(
-    "pads",
-    [((1, 0), (1, 1), (1, 1), (0, 0)), ((0, 0), (1, 1), (1, 1), (0, 1)), ((0, 0), (MAX_STEP + 1, 0), (0, 0), (0, 0))],
-    ids=["batch", "channels", "too large"],
-)
+@each([((1, 0), (1, 1), (1, 1), (0, 0)), ((0, 0), (1, 1), (1, 1), (0, 1)), ((0, 0), (MAX_STEP + 1, 0), (0, 0), (0, 0))])
 def test_other_padding_stays(pads: Pads) -> None:
     graph = padded(pads, shape=(1, 3, 2, 1))
     assert body(FoldPadding().run(graph, CONTEXT)) == body(graph)
 
 
-@pytest.mark.parametrize(
-    ("before", "rest"),
+@each(
     [
         ("", "y = max_pool(p) : f32[1, 2, 2, 1]"),
         ("", "y = avg_pool(p) : f32[1, 2, 2, 1]"),
         ("", "y = relu(p) : f32[1, 4, 5, 1]"),
         (" scale 0.5 zero 1", "y = conv2d(p, k) : f32[1, 3, 5, 1]"),
-    ],
-    ids=["max", "average", "no convolution", "fixed quantisation"],
+    ]
 )
 def test_what_is_no_convolution_keeps_its_padding(before: str, rest: str) -> None:
     graph = graph_of(f"""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import body, check
 from tpucc.ir.dtypes import I8, I16, DeviceFormat
@@ -136,9 +137,14 @@ def test_every_way_is_among_the_drawn() -> None:
     assert found >= {"as it is", "padded", "whole", "lines"}
 
 
-@pytest.mark.parametrize("dilation", [1, 2, (3, 1), (1, 2)])
-@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (4, 1), (9, 1), (4, 2), (3, 3)])
-@pytest.mark.parametrize("padding", [0, 2])
+@each(
+    [
+        (channels, groups, dilation, padding)
+        for channels, groups in [(1, 1), (4, 1), (9, 1), (4, 2), (3, 3)]
+        for dilation in [1, 2, (3, 1), (1, 2)]
+        for padding in [0, 2]
+    ]
+)
 def test_dilated_and_grouped_convolutions_are_packed(channels: int, groups: int, dilation: Pair, padding: int) -> None:
     """Groups of channels keep their pixels: the host only pads them."""
     model, random = Model(), np.random.default_rng(4)

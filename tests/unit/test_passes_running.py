@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import Model
 from tpucc.diagnostics import PluginError
@@ -74,8 +75,7 @@ def negative(graph: Graph) -> Graph:
     return change(name, attributes=ConstantAttributes(factors))(graph)
 
 
-@pytest.mark.parametrize(
-    ("graph", "rewrite", "code", "blamed"),
+@each(
     [
         (operators, change("h_relu", type=f32(4, 9)), "E0783", "h_relu"),
         (operators, change("h_relu", op="relux"), "E0780", "h_relu"),
@@ -87,7 +87,7 @@ def negative(graph: Graph) -> Graph:
         (operators, lambda graph: replace(graph, outputs=(Output("y", "nothing"),)), "E0743", "nothing"),
         (layers, negative, "E0825", "h"),
         (layers, change("x", type=f32(4, 5)), "E0822", "x"),
-    ],
+    ]
 )
 def test_a_fault_is_found_wherever_the_pass_left_it(graph: Callable[[], Graph], rewrite: Rewrite, code: str, blamed: str) -> None:
     """In the node that was changed, in a reader that stayed the same object, in the order, in the outputs."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran
 from tpucc.passes.dead_code import DeadCode
@@ -37,10 +37,7 @@ def test_a_scale_folds_into_the_kernel() -> None:
         """)
 
 
-@pytest.mark.parametrize(
-    ("total", "bias"),
-    [("add(c, b)", "{6.0, 102.0}"), ("add(b, c)", "{6.0, 102.0}"), ("sub(c, b)", "{-4.0, -98.0}")],
-)
+@each([("add(c, b)", "{6.0, 102.0}"), ("add(b, c)", "{6.0, 102.0}"), ("sub(c, b)", "{-4.0, -98.0}")])
 def test_a_scale_passes_a_bias(total: str, bias: str) -> None:
     """(c + b) * (s / 2) + b, where s / 2 is 5 and 50 and b is 1 and 2."""
     text = f"""a = {total} : f32[2, 3, 2, 2]
@@ -78,8 +75,7 @@ def test_a_scale_of_zero_leaves_no_bias() -> None:
         """)
 
 
-@pytest.mark.parametrize(
-    "rest",
+@each(
     [
         "a = add(c, b) : f32[2, 3, 2, 2]\ny = mul(a, s) : f32[2, 3, 2, 2]\nreturn y, c",
         "a = add(c, b) : f32[2, 3, 2, 2]\ny = mul(a, s) : f32[2, 3, 2, 2]\nreturn y, a",
@@ -92,8 +88,7 @@ def test_a_scale_of_zero_leaves_no_bias() -> None:
         "y = mul(a, t) : f32[1, 2, 3, 2, 2]\nreturn y",
         "t = constant(value=f32[]{3e38}) : f32[]\na = add(c, b) : f32[2, 3, 2, 2]\nd = mul(a, t) : f32[2, 3, 2, 2]\n"
         "e = mul(x, h) : f32[2, 3, 4, 1]\nreturn d, e",
-    ],
-    ids=["product read", "sum read", "pinned", "subtracted", "one a row", "no constant", "activation", "more axes", "overflow"],
+    ]
 )
 def test_scales_that_stay(rest: str) -> None:
     graph = graph_of(CONVOLUTION + rest)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
-import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, outputs_of
 from tpucc.passes.shuffle_lanes import ShuffleLanes
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
@@ -23,8 +25,7 @@ model net(x: f32[batch, 3, 2, 12]):
 """Two grouped convolutions with a shuffle between them."""
 
 
-@pytest.mark.parametrize("target", ["tiny", "tpu_v1"])
-@pytest.mark.parametrize("cores", [1, 2])
+@each(product(["tiny", "tpu_v1"], [1, 2]))
 def test_a_shuffle_between_convolutions_needs_no_host_step(target: str, cores: int) -> None:
     exe = tpucc.compile_source(NET, target=target, cores=cores)
     assert exe.program.host_steps == ()
@@ -43,16 +44,14 @@ def test_the_device_moves_the_integers_as_they_are() -> None:
     assert (meant == found).all()
 
 
-@pytest.mark.parametrize(
-    ("divided", "perm", "joined", "made"),
+@each(
     [
         ((2, 3, 4), (0, 2, 1), (2, 12), True),
         ((2, 2, 3, 2), (0, -1, 1, 2), (2, 12), True),
         ((2, 3, 4), (1, 0, 2), (2, 12), False),
         ((2, 3, 4), (0, 2, 1), (4, 6), False),
         ((4, 3, 2), (0, 2, 1), (2, 12), False),
-    ],
-    ids=["two sizes", "three sizes", "rows turn too", "another shape", "rows are divided"],
+    ]
 )
 def test_only_lanes_of_one_row_are_shuffled(divided: tuple[int, ...], perm: tuple[int, ...], joined: tuple[int, ...], made: bool) -> None:
     model = Model()

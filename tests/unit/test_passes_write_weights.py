@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tpucc.api import Executable
 from tpucc.diagnostics import ProgramError
@@ -89,8 +90,7 @@ def test_products_at_the_edges_of_the_devices_work_are_the_hosts() -> None:
     assert chosen(graph, computed_products="device")[0]
 
 
-@pytest.mark.parametrize(
-    ("product", "last"),
+@each(
     [
         ("h @ transpose(k, (0, 2, 1))", 6),
         ("reshape(h, (2, 8, 6)) @ k", 8),
@@ -99,7 +99,7 @@ def test_products_at_the_edges_of_the_devices_work_are_the_hosts() -> None:
         ("h @ transpose(h, (0, 2, 1)) @ relu(k)", 8),
         ("reshape(h, (4, 8, 3)) @ reshape(k, (4, 3, 8))", 8),
         ("reshape(relu(h), (3, 4, 8)) @ transpose(reshape(k, (3, 4, 8)), (0, 2, 1)) + [1.0, -2.0, 3.0, 0.5]", 4),
-    ],
+    ]
 )
 def test_views_of_the_devices_values_become_weights(product: str, last: int) -> None:
     """Also those that the device could walk, and values that others read as well."""
@@ -126,13 +126,12 @@ def test_a_written_tile_takes_the_link_as_long_as_any_transfer_and_the_fetch_wai
         assert timeline.start[fetch] >= timeline.end[write]
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "code"),
+@each(
     [
         ("matmul", {"operands": 1}, "E0823"),
         ("transpose.weights.1.i8", {"zero_point": 3}, "E0823"),
         ("transpose.weights.1.i8", {"reader": True}, "E0820"),
-    ],
+    ]
 )
 def test_wrong_written_weights_are_named(name: str, fields: dict[str, object], code: str) -> None:
     """A layer as weights, weights with a zero point, and weights that a layer reads from the unified buffer too."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, context
 from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.ir.graph import Graph
@@ -76,9 +77,7 @@ def test_integers_and_constants_are_the_hosts() -> None:
     assert on_device(model.build(y)) == {"y"}
 
 
-@pytest.mark.parametrize(
-    ("shape", "is_kept"), [((2, 2, 4), True), ((4, 4), True), ((1, 4, 4), True), ((16,), False), ((8, 2), False), ((4, 4, 1), False)]
-)
+@each([((2, 2, 4), True), ((4, 4), True), ((1, 4, 4), True), ((16,), False), ((8, 2), False), ((4, 4, 1), False)])
 def test_reshape_is_a_view_only_while_the_last_size_stays(shape: tuple[int, ...], is_kept: bool) -> None:
     model = Model()
     h = product(model, model.input("x", 4, 3), "h")
@@ -109,8 +108,7 @@ def test_flatten_of_rows_and_columns_is_a_step_of_the_host() -> None:
     assert on_device(model.build(product(model, model.op("flatten", h, name="flat"), "y"))) == {"h", "y"}
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes", "shape", "is_device"),
+@each(
     [
         ("transpose", {"perm": (1, 0, 2)}, (2, 3, 4), True),
         ("transpose", {"perm": (0, 1, -1)}, (2, 3, 4), True),
@@ -124,7 +122,7 @@ def test_flatten_of_rows_and_columns_is_a_step_of_the_host() -> None:
         ("slice", {"starts": (0, 2, 0), "stops": (2, -1, 4), "steps": (1, -1, 1)}, (2, 3, 4), False),
         ("pad", {"pads": ((0, 0), (1, 0), (0, 0))}, (2, 3, 4), True),
         ("pad", {"pads": ((0, 0), (0, 0), (0, 3))}, (2, 3, 4), True),
-    ],
+    ]
 )
 def test_what_moves_values_between_products_is_the_devices_unless_lanes_become_rows(
     op: str, attributes: dict[str, Any], shape: tuple[int, ...], is_device: bool
@@ -295,8 +293,7 @@ def three_layers() -> Graph:
     return model.build(product(model, model.op("relu", product(model, h, "two"), name="r"), "three"))
 
 
-@pytest.mark.parametrize(
-    ("kept", "device"),
+@each(
     [
         (("one",), {"two", "r", "three"}),
         (("two",), {"one", "s", "t", "three"}),
@@ -304,7 +301,7 @@ def three_layers() -> Graph:
         (("one", "three"), {"two", "r"}),
         (("t",), {"one", "s", "two", "r", "three"}),
         (("one", "two", "three"), set()),
-    ],
+    ]
 )
 def test_a_layer_that_is_kept_is_the_hosts_with_what_is_fused_into_it(kept: tuple[str, ...], device: set[str]) -> None:
     graph = three_layers()
@@ -315,13 +312,12 @@ def test_a_layer_that_is_kept_is_the_hosts_with_what_is_fused_into_it(kept: tupl
     assert {"two", "r"}.isdisjoint(node.name for node in by_line if node.on_device)
 
 
-@pytest.mark.parametrize(
-    ("name", "message", "help", "line"),
+@each(
     [
         ("twoo", "no layer is named twoo", "did you mean two?", 8),
         ("9999", "line 9999", "one, ", 3),
         ("x.i8", "no layer is named x.i8", "x.i8 is where x becomes integers; keep the layers that read it", 0),
-    ],
+    ]
 )
 def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help: str, line: int) -> None:
     with pytest.raises(UsageError) as caught:

@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.playground import builder
 from tests.support.watching import SMALL, WRONG
 from tpucc.diagnostics import PluginError
@@ -84,13 +85,12 @@ def test_an_error_has_its_place() -> None:
     assert set(answer) == {"diagnostics", "printed"}
 
 
-@pytest.mark.parametrize(
-    ("value", "message", "help"),
+@each(
     [
         ({"batch": "8"}, "the source has no param batch for its field to set", "its params are rows"),
         ({"rows": "0"}, "rows = 0 doesn't fit: a size must be at least 1, found 0", "a size is a whole number from 1 up: rows = 8"),
         ({"rows": "8 8"}, "the value is not one: ", "a value is written as in the source: batch = 8"),
-    ],
+    ]
 )
 def test_an_error_of_a_field_speaks_of_no_command_line(value: dict[str, str], message: str, help: str) -> None:
     source = "param rows = 4\n" + SMALL.replace("[4, ", "[rows, ")
@@ -114,13 +114,12 @@ def test_files_lie_beside_the_source() -> None:
     assert answer["diagnostics"][0]["message"].startswith("mine.npz: ")
 
 
-@pytest.mark.parametrize(
-    ("body", "found"),
+@each(
     [
         ("return [0, 100, 200, 300][: len(lives.rows)]", ""),
         ("print('here'); return lives.rows * 0 - 1", "allocate.py"),
         ("return 1 / 0", "allocate.py"),
-    ],
+    ]
 )
 def test_a_stage_is_judged(body: str, found: str) -> None:
     answer = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format(body)})
@@ -138,13 +137,12 @@ def test_a_pass_is_judged() -> None:
     assert (found["file"], found["line"]) == ("pass.py", 8)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
+@each(
     [
         ({"passes": "x = ("}, "your Python raised SyntaxError: '(' was never closed"),
         ({"passes": "x = 1"}, "your Python defines no pass: it has no class"),
         ({"stages": {"lower_fc": "x = 1"}}, "your Python defines no function lower_fc"),
-    ],
+    ]
 )
 def test_a_message_names_no_file_that_the_visitor_has_not_seen(given: dict[str, Any], message: str) -> None:
     [found] = ask("judge", source=SMALL, **given)["diagnostics"]
@@ -177,8 +175,7 @@ def test_a_compile_is_compared_with_the_one_without_a_stage() -> None:
     assert answer["cause"].endswith("with the same instructions at other addresses.")
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "found"),
+@each(
     [
         ({"source": WRONG}, {"source": SMALL}, [("a", "E0201", "the original: nothing is named v")]),
         ({"source": SMALL}, {"source": WRONG}, [("b", "E0201", "this version: nothing is named v")]),
@@ -188,13 +185,13 @@ def test_a_compile_is_compared_with_the_one_without_a_stage() -> None:
             {"source": SMALL, "stages": {"allocate": "x = 1"}},
             [("b", "E0526", "this version: your Python defines no"), ("a", "E0501", "the original: no target is named abacus")],
         ),
-    ],
+    ]
 )
 def test_what_is_wrong_with_a_side_is_said_of_it(a: dict[str, Any], b: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
     answer = ask("compare", a=a, b=b, said=["the original", "this version"])
     assert set(answer) == {"diagnostics", "printed"}
-    for each, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
-        assert (each["side"], each["code"], each["message"][: len(message)]) == (side, code, message)
+    for line, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
+        assert (line["side"], line["code"], line["message"][: len(message)]) == (side, code, message)
 
 
 def test_a_fault_of_a_side_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +223,7 @@ def test_a_puzzle_is_checked() -> None:
     assert ask("puzzle", number=99, text="")["diagnostics"][0]["code"] == "E0530"
 
 
-@pytest.mark.parametrize(
-    "request_", ["", "[]", "{}", '{"kind": "no"}', '{"kind": "puzzle", "number": "1"}', '{"kind": "compile", "more": 1}']
-)
+@each(["", "[]", "{}", '{"kind": "no"}', '{"kind": "puzzle", "number": "1"}', '{"kind": "compile", "more": 1}'])
 def test_what_is_no_request_is_said(request_: str) -> None:
     [found] = json.loads(answered(request_))["diagnostics"]
     assert found["code"] == "E0529"

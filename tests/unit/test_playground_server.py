@@ -10,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from tests.support.cases import each
 from tpucc.playground.engine import answered
 from tpucc.playground.server import Server
 from tpucc.watch.loopback import JSON, LARGEST
@@ -53,11 +54,8 @@ def test_it_serves_the_page_and_nothing_above_it(server: Server) -> None:
     assert asked(server, base(server), Host="elsewhere.example")[0] == 403
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Content_Type": "text/plain"}, {"Content_Length": str(LARGEST + 1)}],
-)
-def test_only_the_page_may_ask(server: Server, headers: dict[str, str]) -> None:
+@each([{"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Content_Type": "text/plain"}, {"Content_Length": str(LARGEST + 1)}])
+def test_only_the_page_may_ask(headers: dict[str, str], server: Server) -> None:
     assert asked(server, base(server) + "engine", b"{}", **headers)[0] == 403
     assert asked(server, "/engine", b"{}")[0] == 403
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.interop.programs import examples
 
@@ -56,9 +57,7 @@ def test_what_it_makes_of_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("there/z.tpu").is_file()
 
 
-@pytest.mark.parametrize(
-    "name", ["if", "relu", "len", "softmax", "dense", "batch", "weights", "model", "range", "3d", "my-net", "a.b", "mine"]
-)
+@each(["if", "relu", "len", "softmax", "dense", "batch", "weights", "model", "range", "3d", "my-net", "a.b", "mine"])
 def test_a_new_model_of_any_name_is_no_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A word of the language, one that the source uses, and what is no name: the model keeps the example's name, and a line says so."""
     like, model = ("digits_mlp", "digits") if name == "dense" else ("iris", "iris")
@@ -69,7 +68,7 @@ def test_a_new_model_of_any_name_is_no_error(name: str, capsys: pytest.CaptureFi
     assert run("check", f"{name}/{name}.tpu") == 0
 
 
-@pytest.mark.parametrize("path", ["digits_mlp", "04_digits_mlp.tpu", "nowhere/digits_mlp.tpu"])
+@each(["digits_mlp", "04_digits_mlp.tpu", "nowhere/digits_mlp.tpu"])
 def test_a_program_that_is_not_there_is_offered(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", path) == 2
     assert "help: tpucc new digits_mlp writes the program of this name" in capsys.readouterr().err

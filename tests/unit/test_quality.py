@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.runtime.quality import Accuracy, Regression, quality
 
@@ -59,8 +60,7 @@ def test_values_have_their_own_measures() -> None:
     assert isinstance(measured(CLASSES, truth(CLASSES)), Regression)
 
 
-@pytest.mark.parametrize(
-    ("labels", "words"),
+@each(
     [
         (np.zeros(9, int), "there are 9 labels for 10 rows of inputs"),
         (np.zeros((3, 10)), "labels of shape [3, 10] for 10 rows"),
@@ -71,7 +71,7 @@ def test_values_have_their_own_measures() -> None:
         (np.array(["a"] * 10), "expected numbers"),
         (np.full((10, 3), np.inf), "NaN or infinity"),
         (np.full(10, np.nan), "NaN or infinity"),
-    ],
+    ]
 )
 def test_labels_that_fit_nothing_get_a_word(labels: np.ndarray, words: str) -> None:
     found = measured(CLASSES, labels)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, applied, context, layers_of, outputs_of, placed, value_of
 from tpucc.diagnostics import CompileError, ProgramError, UsageError
 from tpucc.ir.dtypes import I8
@@ -137,17 +138,19 @@ def test_vector_layers_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("op", "left", "function"),
+@each(
     [
-        ("add", False, lambda x: x + 2.5),
-        ("sub", False, lambda x: x - 2.5),
-        ("sub", True, lambda x: 2.5 - x),
-        ("mul", False, lambda x: x * 2.5),
-        ("mul", True, lambda x: x * 2.5),
-    ],
+        (op, left, function, shape)
+        for op, left, function in [
+            ("add", False, lambda x: x + 2.5),
+            ("sub", False, lambda x: x - 2.5),
+            ("sub", True, lambda x: 2.5 - x),
+            ("mul", False, lambda x: x * 2.5),
+            ("mul", True, lambda x: x * 2.5),
+        ]
+        for shape in [(), (1,), (1, 1, 1)]
+    ]
 )
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
 def test_a_constant_number_makes_a_table(op: str, left: bool, function: object, shape: tuple[int, ...]) -> None:
     assert callable(function)
     model = Model()
@@ -204,9 +207,7 @@ def test_products_of_every_rank(shape: tuple[int, ...], fused: bool) -> None:
 BROADCASTS = [((4, 5), (5,)), ((4, 5), (4, 1)), ((4, 1), (1, 5)), ((), (3,)), ((2, 3, 4), (3, 1)), ((1,), (2, 1, 3)), ((6,), (6,))]
 
 
-@pytest.mark.parametrize("op", ["add", "sub", "mul"])
-@pytest.mark.parametrize(("left", "right"), BROADCASTS)
-@pytest.mark.parametrize("constant", ["", "left", "right"])
+@each([(op, *shapes, constant) for op in ("add", "sub", "mul") for shapes in BROADCASTS for constant in ("", "left", "right")])
 def test_broadcasting_of_every_kind(op: str, left: tuple[int, ...], right: tuple[int, ...], constant: str) -> None:
     model = Model()
     x = {side: drawn(n, *shape) for n, (side, shape) in enumerate((("left", left), ("right", right)))}
@@ -218,7 +219,7 @@ def test_broadcasting_of_every_kind(op: str, left: tuple[int, ...], right: tuple
     assert error_in_steps(graph, layers, inputs) < 4.5
 
 
-@pytest.mark.parametrize(("op", "function"), [("add", lambda x: x + x), ("sub", lambda x: x - x), ("mul", lambda x: x * x)])
+@each([("add", lambda x: x + x), ("sub", lambda x: x - x), ("mul", lambda x: x * x)])
 def test_the_same_operand_twice(op: str, function: object) -> None:
     assert callable(function)
     model = Model()
@@ -296,8 +297,7 @@ def test_every_edge_of_the_device_is_quantised_and_every_node_has_an_origin() ->
     assert all(node.type.quantisation for node in layers if node.type.dtype == "i8" and node.op != "constant")
 
 
-@pytest.mark.parametrize(
-    ("key", "name"),
+@each(
     [
         ("fc1.w", "fc1"),
         ("encoder.0.weight", "encoder.0"),
@@ -305,7 +305,7 @@ def test_every_edge_of_the_device_is_quantised_and_every_node_has_an_origin() ->
         ("w", "product"),
         ("w.1", "product"),
         ("0", "product"),
-    ],
+    ]
 )
 def test_a_layer_is_named_as_the_student_named_it(key: str, name: str) -> None:
     model = Model()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, placed, value_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
@@ -77,8 +80,7 @@ def test_parameters_survive_calibration_and_are_read_back_from_the_range() -> No
             assert affine_parameters(known.range.low, known.range.high) == (float(np.float32(scale)), zero)
 
 
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@each(product(["relu", "tanh"], [False, True]))
 def test_an_activation_after_the_pair_works_on_what_was_fixed(activation: str, fused: bool) -> None:
     model = Model()
     h = pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d")

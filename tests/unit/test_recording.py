@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.unit.test_debugger import CASES
+from tests.unit.test_debugger import CASES, compiled
 from tpucc.interop.programs import folder
 from tpucc.isa.instructions import Place
 from tpucc.numerics import AnyArray
@@ -24,7 +24,7 @@ MORE: dict[str, tuple[str, Any]] = {**CASES, "padding": ("02_iris", {}), "produc
 @pytest.fixture(params=MORE)
 def runtime(request: pytest.FixtureRequest) -> Runtime:
     name, options = MORE[request.param]
-    return tpucc.compile(folder() / f"{name}.tpu", **options).runtime
+    return compiled(name, repr(options))
 
 
 def memory(interpreter: Interpreter, seen: Seen) -> AnyArray:
@@ -39,38 +39,32 @@ def memory(interpreter: Interpreter, seen: Seen) -> AnyArray:
     )
 
 
-@pytest.mark.parametrize("window", [slice(None), slice(37, 61), slice(-9, None)], ids=["all", "a middle part", "the end"])
-def test_what_is_recorded_is_the_simulators_memory(runtime: Runtime, window: slice) -> None:
-    """Of every instruction of the window: what it read before it, and what it wrote after it, in a run of everything."""
-    program = runtime.program
-    chosen = np.arange(len(program.instructions))[window]
-    inputs = random_inputs(runtime)
-    found = {step.index: step for step in recorded(runtime.begun(inputs), chosen, "these").steps}
-    assert list(found) == chosen.tolist()
-    whole, compared = runtime.begun(inputs), 0
+WINDOWS = (slice(None), slice(37, 61), slice(-9, None))
+"""All instructions, some in the middle, and those at the end."""
+
+
+def test_what_is_recorded_is_the_simulators_memory(runtime: Runtime) -> None:
+    """Of each instruction of a window: what it read, what it wrote, and the corner of its tile, as in a run of everything."""
+    program, inputs = runtime.program, random_inputs(runtime)
+    chosen = [np.arange(len(program.instructions))[window] for window in WINDOWS]
+    recordings = [recorded(runtime.begun(inputs), indices, "these") for indices in chosen]
+    steps = [{step.index: step for step in recording.steps} for recording in recordings]
+    assert [list(found) for found in steps] == [indices.tolist() for indices in chosen]
+    whole, compared, tiles = runtime.begun(inputs), 0, recordings[0].tiles
     for index in range(len(program.instructions)):
-        step = found.get(index)
-        for seen in step.reads if step else ():
+        present = [found[index] for found in steps if index in found]
+        for seen in (seen for step in present for seen in step.reads):
             assert np.array_equal(memory(whole, seen), seen.values), (index, seen.place)
         whole.execute(index)
-        for seen in step.writes if step else ():
+        for seen in (seen for step in present for seen in step.writes):
             assert 0 < len(seen.rows) <= ROWS
             assert seen.values.shape[1] == min(LANES, program.target.mxu)
             assert np.array_equal(memory(whole, seen), seen.values), (index, seen.place)
             compared += seen.values.size
-    assert compared or not len(chosen)
-
-
-def test_the_corner_of_a_tile_is_that_of_the_tile_in_use(runtime: Runtime) -> None:
-    inputs, count = random_inputs(runtime), len(runtime.program.instructions)
-    found = recorded(runtime.begun(inputs), np.arange(count), "these")
-    fetches, whole = {step.index: step.fetch for step in found.steps if step.fetch >= 0}, runtime.begun(inputs)
-    for index in range(count):
-        whole.execute(index)
-        if index in fetches:
-            assert np.array_equal(found.tiles[fetches[index]], whole.machine.tiles[whole.tile, :SIDE, :SIDE])
-    assert fetches
-    assert set(found.tiles) == set(fetches.values())
+        if (fetch := steps[0][index].fetch) >= 0:
+            assert np.array_equal(tiles[fetch], whole.machine.tiles[whole.tile, :SIDE, :SIDE])
+    assert compared
+    assert set(tiles) == {step.fetch for step in steps[0].values() if step.fetch >= 0} != set()
 
 
 def test_the_usual_window_has_the_beginning_and_the_start_of_each_layer(monkeypatch: pytest.MonkeyPatch) -> None:

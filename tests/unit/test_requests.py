@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.diagnostics import Diagnostic, UsageError, reason
 from tpucc.files import write_files
@@ -29,22 +30,21 @@ def refused(kind: type[tpucc.Error], text: str = SMALL, **options: Any) -> Diagn
     return caught.value.diagnostics[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
+@each(
     [
         ({"level": 7}, "found 7"),
         ({"level": -1}, "found -1"),
         ({"activation_bits": 4}, "found 4"),
         ({"settings": {"calibrate": {"method": 3}}}, "method of calibrate is like 'minmax', found 3"),
         ({"settings": {"calibrate": {"rows": "all"}}}, "found 'all'"),
-    ],
+    ]
 )
 def test_options_out_of_their_bounds(options: Mapping[str, Any], found: str) -> None:
     error = refused(UsageError, **options)
     assert (error.code, found in error.message) == ("E0518", True)
 
 
-@pytest.mark.parametrize("name", ["methd", "name", "level"])
+@each(["methd", "name", "level"])
 def test_an_unknown_option_of_a_pass_names_those_that_there_are(name: str) -> None:
     error = refused(UsageError, settings={"calibrate": {name: "percentile"}})
     assert error.code == "E0509"
@@ -56,7 +56,7 @@ def test_a_whole_number_will_do_where_a_number_is_wanted() -> None:
     assert tpucc.compile_source(SMALL, settings=settings).stats["model"] == "small"
 
 
-@pytest.mark.parametrize("value", [np.int64(7), np.int8(7), 7])
+@each([np.int64(7), np.int8(7), 7])
 def test_params_take_numpy_s_integers(value: object) -> None:
     assert tpucc.compile_source(SMALL, params={"n": value}).run(x=np.ones((7, 5)))["out"].shape == (7, 5)
 
@@ -96,17 +96,16 @@ def test_a_missing_key_keeps_the_place_of_its_weight(tmp_path: Path) -> None:
     assert (error.code, error.labels[0].span.line, error.help) == ("E0423", 3, ("did you mean W?",))
 
 
-@pytest.mark.parametrize(
-    ("arrays", "code"),
+@each(
     [
         ({}, "E0441"),
         ({"x": np.ones((3, 4))}, "E0443"),
         ({"x": np.full((3, 5), np.nan)}, "E0445"),
         ({"x": np.ones((3, 5)), "z": np.ones(2)}, "E0442"),
-    ],
+    ]
 )
 def test_calibration_arrays_that_do_not_fit_are_shown_where_the_source_names_them(
-    tmp_path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], code: str
+    arrays: Mapping[str, np.ndarray[Any, Any]], code: str, tmp_path: Path
 ) -> None:
     np.savez(tmp_path / "c.npz", **arrays)  # type: ignore[arg-type]
     error = refused(tpucc.InputError, f'{SMALL}calibration "c.npz"\n', folder=tmp_path)
@@ -251,9 +250,14 @@ def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> 
 # Files that can't be had: why, in the same words wherever a file is read or written
 
 
-@pytest.mark.parametrize("what", ["source", "weights", "calibration", "target", "pass", "input"])
-@pytest.mark.parametrize(("name", "why"), [("nowhere", "no such file"), ("folder", "is a directory")])
-def test_the_reason_is_plain(tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, name: str, why: str) -> None:
+@each(
+    [
+        (what, *wrong)
+        for what in ("source", "weights", "calibration", "target", "pass", "input")
+        for wrong in (("nowhere", "no such file"), ("folder", "is a directory"))
+    ]
+)
+def test_the_reason_is_plain(what: str, name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, wrong = tmp_path / "m.tpu", tmp_path / f"{name}{'.toml' if what == 'target' else ''}"
     source.write_text(SMALL)
     if name == "folder":
@@ -273,7 +277,7 @@ def test_a_target_that_is_no_text_says_where() -> None:
             load_target(str(path))
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOSPC, errno.ENOTDIR, errno.EADDRINUSE, 0])
+@each([errno.EACCES, errno.ENOSPC, errno.ENOTDIR, errno.EADDRINUSE, 0])
 def test_a_reason_has_no_number(number: int) -> None:
     words = reason(OSError(number, "Something Else") if number else OSError("no number at all"))
     assert words in {"permission denied", "the disk is full", "not a directory", "Something Else", "no number at all"}
@@ -284,29 +288,29 @@ def test_a_reason_has_no_number(number: int) -> None:
 LISTING = "".join(f"read_host ub={n} host={n} rows=1\n" for n in range(30))
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "says", "helps"),
-    [
-        ("M.ASM", LISTING.encode(), "M.ASM is a listing,", "tpucc asm makes a program of it"),
-        ("w.npz", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
-        ("w", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
-        ("w.npy", b"\x93NUMPY\x01\0", "a single array", "np.savez"),
-        ("m.tflite", b"\x08\x07\x12\x07pytorch", "a model of TensorFlow Lite", "tf2onnx"),
-        ("m.pt", b"PK\x03\x04\x14\0", "a model of PyTorch", "torch.onnx.export"),
-        ("m.keras", b"PK\x03\x04\x14\0", "a model of Keras", "tpucc import"),
-        ("m.tpu", b"\x89TPUB\r\n\x1a", "a compiled program", ".tpub"),
-        ("m.svg", b"<svg xmlns='x'>", "a picture", ".tpu"),
-        ("m.tpu", b"<?xml version='1.0'?>\n<svg/>", "a picture or a document", ".tpu"),
-        ("m.tpu", b"\n<SVG xmlns='x'>", "a picture", ".tpu"),
-        ("report", b"\xef\xbb\xbf<!DOCTYPE html>", "a page", "browser"),
-        ("m.py", b"import torch\n\nclass Net:\n    pass\n", "is Python,", "--pass"),
-        ("m.ipynb", b'{"cells": []}', "a notebook", "Jupyter"),
-        ("m.tpu", b"\x7fELF\x02\x01", "a machine's program", ".tpu"),
-    ],
-)
-@pytest.mark.parametrize("command", ["run", "check"])
+KINDS = [
+    ("M.ASM", LISTING.encode(), "M.ASM is a listing,", "tpucc asm makes a program of it"),
+    ("w.npz", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
+    ("w", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
+    ("w.npy", b"\x93NUMPY\x01\0", "a single array", "np.savez"),
+    ("m.tflite", b"\x08\x07\x12\x07pytorch", "a model of TensorFlow Lite", "tf2onnx"),
+    ("m.pt", b"PK\x03\x04\x14\0", "a model of PyTorch", "torch.onnx.export"),
+    ("m.keras", b"PK\x03\x04\x14\0", "a model of Keras", "tpucc import"),
+    ("m.tpu", b"\x89TPUB\r\n\x1a", "a compiled program", ".tpub"),
+    ("m.svg", b"<svg xmlns='x'>", "a picture", ".tpu"),
+    ("m.tpu", b"<?xml version='1.0'?>\n<svg/>", "a picture or a document", ".tpu"),
+    ("m.tpu", b"\n<SVG xmlns='x'>", "a picture", ".tpu"),
+    ("report", b"\xef\xbb\xbf<!DOCTYPE html>", "a page", "browser"),
+    ("m.py", b"import torch\n\nclass Net:\n    pass\n", "is Python,", "--pass"),
+    ("m.ipynb", b'{"cells": []}', "a notebook", "Jupyter"),
+    ("m.tpu", b"\x7fELF\x02\x01", "a machine's program", ".tpu"),
+]
+"""A file's name, its bytes, what it is taken for, and what helps."""
+
+
+@each([(command, *kind) for kind in KINDS for command in ("run", "check")])
 def test_another_kind_of_file_is_one_message(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, data: bytes, says: str, helps: str
+    command: str, name: str, data: bytes, says: str, helps: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_bytes(data)
     assert main([command, str(tmp_path / name)]) == 1
@@ -315,16 +319,15 @@ def test_another_kind_of_file_is_one_message(
     assert ("E0121" in printed, says in printed, helps in printed) == (True, True, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "says", "helps"),
+@each(
     [
         ("m.asm", LISTING.encode(), "m.asm is a listing,", "tpucc asm makes a program of it"),
         ("m.graph", b"graph m\n", "a graph in text form", "tpucc opt"),
         ("m.tile", b".program m stage=tile\n", "a tile program in text form", "tpucc compile goes on from it"),
-    ],
+    ]
 )
 def test_the_text_of_a_stage_is_no_source(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, says: str, helps: str
+    name: str, data: bytes, says: str, helps: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """But compile and check go on from it."""
     (tmp_path / name).write_bytes(data)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
@@ -170,8 +171,7 @@ def test_a_fault_of_an_edited_listing_is_shown_in_it() -> None:
     assert "02_iris.tpu:12:17: note: compiled from here" in shown
 
 
-@pytest.mark.parametrize(
-    ("stage", "old", "new", "code", "message"),
+@each(
     [
         ("graph", "graph iris", "graph isis", "E0762", "of the model isis"),
         ("graph", 'as "species"', 'as "kind"', "E0763", "no output kind"),
@@ -189,7 +189,7 @@ def test_a_fault_of_an_edited_listing_is_shown_in_it() -> None:
         ("program", "| species = softmax", "| species = relu", "E0765", "the epilogue"),
         ("program", ".program iris", ".cores 2\n.program iris", "E0765", "the number of cores"),
         ("program", ".output fc2 51x3", ".output fc3 51x3", "E0763", "no output fc3"),
-    ],
+    ]
 )
 def test_what_an_edit_may_not_change_is_refused_by_name(stage: str, old: str, new: str, code: str, message: str) -> None:
     text = text_of(stage)
@@ -198,8 +198,7 @@ def test_what_an_edit_may_not_change_is_refused_by_name(stage: str, old: str, ne
     assert any(d.code == code and message in d.message for d in found), found
 
 
-@pytest.mark.parametrize(
-    ("stage", "old", "new", "code", "line", "model"),
+@each(
     [
         ("graph", "h = sigmoid(add) : f32[51, 256]", "h = sigmoid(add) : f32[51, 255]", "E0783", "h = sigmoid", 12),
         ("graph", "fc2.b = constant(value=f32[3]{0.029358555, ", "fc2.b = constant(value=f32[2]{", "E0783", "fc2.b = constant", 13),
@@ -221,7 +220,7 @@ def test_what_an_edit_may_not_change_is_refused_by_name(stage: str, old: str, ne
         ("program", "output start=51 rows=51", "output start=50 rows=51", "V0103", ".host output:fc2.0", 0),
         ("program", "    write_host_memory", "    ; write_host_memory", "V1002", ".host output:fc2.0", 0),
         ("program", ".source", ".cores 2\n.source", "E0765", ".cores 2", 0),
-    ],
+    ]
 )
 def test_what_is_wrong_is_shown_in_the_text_and_in_the_model(stage: str, old: str, new: str, code: str, line: str, model: int) -> None:
     text = text_of(stage)
@@ -237,7 +236,7 @@ def test_what_is_wrong_is_shown_in_the_text_and_in_the_model(stage: str, old: st
     assert lines == [model] * bool(model)
 
 
-@pytest.mark.parametrize(("stage", "line"), [("layers", "data d"), ("tiles", ".tile sha256="), ("program", ".tile sha256=")])
+@each([("layers", "data d"), ("tiles", ".tile sha256="), ("program", ".tile sha256=")])
 def test_two_constants_in_each_others_place_are_refused(stage: str, line: str) -> None:
     """Each is one of the model's, by its digest; the name is another's."""
     square = tpucc.compile_source(SQUARE)

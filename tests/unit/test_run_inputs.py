@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 
 SOFTMAX = """
 param batch = 4
@@ -16,8 +19,7 @@ model m(x: f32[batch, 6] in [-1.0, 1.0]) -> f32[batch, 3]:
 """
 
 
-@pytest.mark.parametrize("rows", [4, 1, 9])
-@pytest.mark.parametrize("cores", [1, 2])
+@each(product([4, 1, 9], [1, 2]))
 def test_integers_before_the_last_operator_of_the_host_have_names(rows: int, cores: int) -> None:
     exe = tpucc.compile_source(SOFTMAX, cores=cores)
     x = np.random.default_rng(0).uniform(-1, 1, (rows, 6)).astype(np.float32)
@@ -45,8 +47,7 @@ def test_one_array_is_the_input_of_a_model_with_one() -> None:
         two.run(np.zeros((2, 3)))
 
 
-@pytest.mark.parametrize(
-    ("row", "given", "mend"),
+@each(
     [
         ((6, 5, 3), (2, 3, 6, 5), "images have their channels last here: x.transpose(0, 2, 3, 1)"),
         ((64,), (64,), "one row is a batch of 1: x.reshape(1, 64)"),
@@ -56,7 +57,7 @@ def test_one_array_is_the_input_of_a_model_with_one() -> None:
         ((64,), (64, 50), "x.T has a row for each of its 50 columns"),
         ((64,), (50, 63), "n is any number of rows"),
         ((64,), (), "n is any number of rows"),
-    ],
+    ]
 )
 def test_an_input_of_another_shape_is_told_how_to_fit(row: tuple[int, ...], given: tuple[int, ...], mend: str) -> None:
     sizes = ", ".join(map(str, (2, *row)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import msgspec
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
 from tests.support.examples import examples
 from tests.support.loop_orders import scheduled
@@ -52,8 +54,7 @@ def test_the_one_tile_program() -> None:
     assert program.peak_rows == program.lower_bound_rows == 8
 
 
-@pytest.mark.parametrize("rows", [16, 48, 100])
-@pytest.mark.parametrize("graph", [chain(9, 9, 7, 13), lstm(2, 3, 5, 6), chain(40, 5, 3)], ids=["chain", "lstm", "rows"])
+@each(product([chain(9, 9, 7, 13), lstm(2, 3, 5, 6), chain(40, 5, 3)], [16, 48, 100]))
 def test_stays_do_not_overlap_and_the_lower_bound_holds(graph: Graph, rows: int) -> None:
     tiles, program = compiled(graph, machine(unified_buffer_rows=rows))
     assert_stays_apart(program)
@@ -77,17 +78,14 @@ def test_accumulators_are_used_in_turn() -> None:
     assert place_groups(tiles).tolist() == [0, 8, 16, 24]
 
 
-@pytest.mark.parametrize(
-    ("room", "starts"),
-    # Six chunks of 4 rows, three after the other alive at once. The second three begin behind the first and go on at row 0, unless
-    # what is left over at the end (3 rows of 15) would make them meet their own first one.
+@each(
     [
         (24, [0, 4, 8, 12, 16, 20]),
         (20, [0, 4, 8, 12, 16, 0]),
         (16, [0, 4, 8, 12, 0, 4]),
         (15, [0, 4, 8, 0, 4, 8]),
         (12, [0, 4, 8, 0, 4, 8]),
-    ],
+    ]
 )
 def test_accumulators_go_on_at_the_first_row(room: int, starts: list[int]) -> None:
     """Chunks that just became free are used last, so that activate has the time of all others."""
@@ -225,9 +223,7 @@ def test_spilled_programs_compute_the_same(rows: int, widths: list[int], room: i
     assert_stays_apart(program)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("sum", "sum"), ("sum.1", "sum"), ("sum.band.2", "a band of lines of sum"), ("stage4.sum.1", "stage4.sum")]
-)
+@each([("sum", "sum"), ("sum.1", "sum"), ("sum.band.2", "a band of lines of sum"), ("stage4.sum.1", "stage4.sum")])
 def test_operands_that_do_not_fit_by_themselves(name: str, words: str) -> None:
     device = Device()
     graph = device.build(device.vector(name, "add", device.input("a", 1, 5, 6, 4), device.input("b", 6, 4)))
@@ -286,22 +282,22 @@ def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> N
 
 
 def test_a_long_lstm() -> None:
-    graph = lstm(250, 8, 32, 100)
+    graph = lstm(60, 8, 32, 100)
     program = schedule(lower(graph, V1))
-    assert len(program.instructions) > 12_000
+    assert len(program.instructions) > 2_500
     assert verify(program) == ()
     assert_computes(graph, program)
 
 
-def test_a_hundred_thousand_instructions() -> None:
+def test_fifty_thousand_instructions() -> None:
     device = Device()
     weights = device.weights("w", 2000, 2000)
     h = device.input("x", 200, 2000)
-    for number in range(700):
+    for number in range(350):
         h = device.fc(f"h{number}", h, 2000, weights=weights)
     graph = device.build(h)
     program = schedule(lower(graph, V1))
-    assert len(program.instructions) > 100_000
+    assert len(program.instructions) > 50_000
     assert verify(program) == ()
 
 

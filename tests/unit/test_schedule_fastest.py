@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, chain
 from tpucc.isa.program import Program
 from tpucc.lowering.lower import lowerings
@@ -38,12 +39,9 @@ def candidates() -> Sequence[TileProgram]:
     return found[:3]
 
 
-@pytest.mark.parametrize(
-    ("cycles", "best"),
-    [((1000, 970, 980), 1), ((1000, 971, 980), 0), ((1000, 1200, 900), 2), ((1000, 800, 700), 2), ((1000, 1000, 1000), 0)],
-)
+@each([((1000, 970, 980), 1), ((1000, 971, 980), 0), ((1000, 1200, 900), 2), ((1000, 800, 700), 2), ((1000, 1000, 1000), 0)])
 def test_the_fastest_that_gains_enough(
-    candidates: Sequence[TileProgram], cycles: tuple[int, ...], best: int, monkeypatch: pytest.MonkeyPatch
+    cycles: tuple[int, ...], best: int, candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three percent are enough, and less is not worth another shape of program."""
     monkeypatch.setattr(fastest, "time_program", Clock(*cycles))
@@ -83,9 +81,9 @@ def test_an_only_candidate_is_not_timed(candidates: Sequence[TileProgram], monke
     assert fastest.fastest(iter(candidates[:1]), 1) == (candidates[0], None)
 
 
-@pytest.mark.parametrize(("bounds", "timed"), [((970, 970), 2), ((971, 970), 2), ((971, 2000), 1), ((900, 949), 3), ((900, 950), 2)])
+@each([((970, 970), 2), ((971, 970), 2), ((971, 2000), 1), ((900, 949), 3), ((900, 950), 2)])
 def test_what_cannot_gain_enough_is_not_scheduled(
-    candidates: Sequence[TileProgram], bounds: tuple[int, int], timed: int, monkeypatch: pytest.MonkeyPatch
+    bounds: tuple[int, int], timed: int, candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three percent of the first, or less than the best so far: 950 cycles."""
     clock, left = Clock(1000, 950, 949), list(bounds)

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import msgspec
 import numpy as np
-import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import HostBuffer, Program, stretch_ends
@@ -27,8 +27,7 @@ def reads(program: Program) -> list[tuple[int, int, int]]:
     return list(zip(code["host"].tolist(), code["dest"].tolist(), code["inner"].tolist(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("rows", "target", "wanted"),
+@each(
     [
         (1, V1, [13]),  # 13 column blocks of one row: fewer than the 42 rows of a microsecond
         (5, V1, [45, 20]),  # nine blocks have 45 rows
@@ -36,7 +35,7 @@ def reads(program: Program) -> list[tuple[int, int, int]]:
         (42, V1, [42] * 13),
         (200, V1, [200] * 13),
         (1, NO_LATENCY, [1] * 13),
-    ],
+    ]
 )
 def test_small_column_blocks_are_read_together(rows: int, target: Target, wanted: list[int]) -> None:
     graph = chain(rows, 13 * 256 - 7, 300)
@@ -115,8 +114,7 @@ def rows_of(placement: Placement) -> list[tuple[int, int, int]]:
     return list(zip(code["host"].tolist(), (code["ub"] + code["dest"]).tolist(), code["inner"].tolist(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("moves", "wanted"),
+@each(
     [
         ([(READ, 0, 0, 7, 3), (READ, 0, 3, 10, 2), (READ, 0, 5, 12, 1)], [(0, 7, 6)]),
         ([(WRITE, 0, 40, 7, 3), (WRITE, 0, 43, 10, 2)], [(40, 7, 5)]),
@@ -131,7 +129,7 @@ def rows_of(placement: Placement) -> list[tuple[int, int, int]]:
         ([(READ, 0, 0, 7, 4), (READ, 0, 4, 11, 4)], [(0, 7, 4), (4, 11, 4)]),  # large enough
         ([(READ, 0, 0, 7, 3), (OTHER, 0, 0, 0, 0), (READ, 0, 3, 10, 2)], [(0, 7, 3), (0, 0, 0), (3, 10, 2)]),
         ([(OTHER, 0, 0, 0, 0), (OTHER, 0, 0, 0, 0)], [(0, 0, 0), (0, 0, 0)]),
-    ],
+    ]
 )
 def test_what_continues_a_transfer_is_done_with_it(moves: list[Move], wanted: list[tuple[int, int, int]]) -> None:
     assert LATENT.half_rate_rows == 4
@@ -145,14 +143,13 @@ def test_stays_follow_their_instructions() -> None:
     assert [(stay.buffer, stay.start, stay.first, stay.last) for stay in found.stays] == [(0, 7, 0, 2), (1, 8, 0, 2), (2, 9, 1, 3)]
 
 
-@pytest.mark.parametrize(
-    ("buffers", "ends"),
+@each(
     [
         ([("input", 0, 3), ("input", 3, 2), ("constant", 5, 4)], [5, 5, 5, 5, 5, 9, 9, 9, 9, 9]),
         ([("constant", 5, 4), ("input", 0, 3)], [3, 3, 3, 3, 4, 9, 9, 9, 9, 9]),  # rows 3 and 4 are in no buffer
         ([("output", 2, 2), ("output", 4, 1), ("scratch", 5, 1), ("scratch", 7, 1)], [0, 1, 5, 5, 5, 6, 6, 8, 8, 9]),
         ([], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
-    ],
+    ]
 )
 def test_stretches_are_buffers_of_one_kind_without_a_gap(buffers: list[tuple[str, int, int]], ends: list[int]) -> None:
     host = [HostBuffer(f"{kind}{start}", kind, start, rows) for kind, start, rows in buffers]

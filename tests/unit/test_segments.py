@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.support.machine import Writer
 from tpucc.isa.instructions import Flag, Opcode
@@ -12,6 +13,8 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Stalls, Tiles, Timeline
+
+pytestmark = pytest.mark.usefixtures("any_ranges")
 
 A, W, S, R, I, N = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.IDLE  # noqa: E741
 

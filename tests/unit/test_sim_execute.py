@@ -165,7 +165,7 @@ def test_ties_go_to_even_before_the_zero_point_is_added() -> None:
     assert [row[0] for row in run_all(writer.program(), x)] == [7, 9, 9, 7, 5]
 
 
-@pytest.mark.parametrize(("value", "clamped"), [(127, 100), (-128, -90), (3, 6)])
+@each([(127, 100), (-128, -90), (3, 6)])
 def test_clamp_and_table(value: int, clamped: int) -> None:
     table = np.arange(-128, 128)[::-1]
     for has_table, expected in ((0, clamped), (1, -1 - clamped)):
@@ -318,7 +318,7 @@ def test_rows_that_lie_regularly_are_a_view() -> None:
         assert np.shares_memory(found, memory) == isinstance(places, Grid)
 
 
-@pytest.mark.parametrize(("depth", "width"), [(0, 0), (1, 8), (3, 5), (8, 8)])
+@each([(0, 0), (1, 8), (3, 5), (8, 8)])
 def test_zero_rows_and_columns_of_a_tile_add_nothing(depth: int, width: int) -> None:
     rows, tile = np.arange(-12, 12, dtype=np.int8).reshape(3, 8), np.zeros((8, 8), np.int8)
     tile[:depth, :width] = -7

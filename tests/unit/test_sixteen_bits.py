@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import floor
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.ir.dtypes import I8, I16
@@ -65,8 +67,7 @@ def test_parameters_are_symmetric() -> None:
     assert quantise(np.array([1e9, -1e9, 0.25]), 0.5, 0, I16).tolist() == [32767, -32768, 0]
 
 
-@pytest.mark.parametrize("per_channel", [True, False])
-@pytest.mark.parametrize("bias", [0.0, 3.0])
+@each(product([True, False], [0.0, 3.0]))
 def test_deep_weights_leave_room_for_16_bits(per_channel: bool, bias: float) -> None:
     """Uniform weights 2,000 deep would overflow; scaled down, no input can, and more than six bits are left."""
     generator = np.random.default_rng(1)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.isa.container import encode
 from tpucc.schedule.synchronise import Wait
@@ -36,7 +37,7 @@ def test_the_built_in_stages_through_the_doors_give_the_same_bytes(name: str, bi
     path, target = ROOT / "programs" / f"{name}.tpu", tpucc.load_target("tpu_v1", {"mxu": 32})
     stages = tpucc.Stages(**{stage: wrapped(getattr(BUILT_IN, stage)) for stage in NAMES})
     assert set(stages.replaced) == set(NAMES)
-    plain, through = (tpucc.compile(path, target=target, activation_bits=bits, stages=s) for s in (BUILT_IN, stages))
+    plain, through = (tpucc.compile(path, target=target, activation_bits=bits, stages=s, params={"batch": 24}) for s in (BUILT_IN, stages))
     told = {layer.choice for layer in through.program.value.layers}
     assert any("replaced stage lower_" in choice for choice in told)
     assert encode(with_choices_of(plain, through)) == encode(plain.program.value)
@@ -133,8 +134,7 @@ def test_an_order_of_independent_instructions() -> None:
     assert exe.tiles.value[0].text.startswith("read_host")
 
 
-@pytest.mark.parametrize(
-    ("stage", "function", "code", "words"),
+@each(
     [
         ("allocate", lambda lives, rows: np.zeros(len(lives.rows), np.int64), "E0523", "put two buffers on the same rows: buffer"),
         ("allocate", lambda lives, rows: [0.5] * len(lives.rows), "E0523", "integers: the first row of each buffer"),
@@ -157,7 +157,7 @@ def test_an_order_of_independent_instructions() -> None:
         ("lower_fc", lambda layer: "halt", "E0523", "E071"),
         ("lower_fc", lambda layer: f"activate acc=g0 ub={layer.results[0]} inner=1", "E0523", "no accumulator group is named g0"),
         ("lower_fc", lambda layer: "", "E0525", "E075"),
-    ],
+    ]
 )
 def test_what_is_wrong_is_said(stage: str, function: Any, code: str, words: str) -> None:
     with pytest.raises(tpucc.PluginError) as caught:

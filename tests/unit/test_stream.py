@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.cli.main import main
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine
 from tpucc.sim.stream import AHEAD, Stream, stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
+
+pytestmark = pytest.mark.usefixtures("any_ranges")
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORK = """
@@ -108,7 +111,7 @@ def test_weights_are_fetched_while_a_batch_waits_for_the_link() -> None:
     assert shares["input_stall"] > 60
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each(PROGRAMS)
 def test_a_batch_of_a_stream_is_never_slower_and_its_rows_add_up(name: str) -> None:
     stats = compiled(name).stats
     found = stats["stream"]

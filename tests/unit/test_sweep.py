@@ -29,6 +29,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
@@ -94,7 +95,7 @@ MESSAGES: Mapping[tuple[str, ...], str] = {
 }
 
 
-@pytest.mark.parametrize("axes", MESSAGES)
+@each(list(MESSAGES))
 def test_axes_that_are_refused(axes: tuple[str, ...]) -> None:
     assert refused(*axes) == MESSAGES[axes]
 
@@ -288,7 +289,7 @@ DIFFERENCES: Mapping[str, tuple[Mapping[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", DIFFERENCES)
+@each(list(DIFFERENCES))
 def test_a_message_says_what_differs(name: str) -> None:
     """However long both sides are."""
     change, words = DIFFERENCES[name]
@@ -431,7 +432,7 @@ def test_a_line_that_no_sweep_writes_is_computed_again(change: str, small: Path)
     assert Path("two.csv").read_bytes() == Path("one.csv").read_bytes()
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"tpucc":1,"models":1,"options":5,"axes":[]}', "9" * 401])
+@each(["[" * 100_000, '{"tpucc":1,"models":1,"options":5,"axes":[]}', "9" * 401])
 def test_a_first_line_that_no_sweep_writes_is_refused(text: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.points.jsonl").write_text(f"{text}\n")
     assert run("sweep", small, "--set", "mxu=16", "-o", "a.csv", "--jobs", "1") == 2
@@ -606,8 +607,7 @@ def test_several_models_are_an_axis(small: Path) -> None:
     assert found[3]["macs"] == 10 * found[0]["macs"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+@each(
     [
         (("-o", "a.xlsx"), "error E0563: a table of a sweep is .csv, .json or .parquet, not a.xlsx"),
         (("--scheduler", "tcp://h:1", "--jobs", "2"), "--jobs is of this machine; a cluster has the workers that it has"),
@@ -615,7 +615,7 @@ def test_several_models_are_an_axis(small: Path) -> None:
         (("--omit", "nothing"), "error E0509: no pass is named nothing"),
         (("--target", "tpu_v2"), "error E0530: tpu_v2 multiplies bfloat16"),
         (("--most", "1", "-D", "batch=4,8"), "error E0560: the sweep has 2 points (1 × 2), and at most 1 are computed"),
-    ],
+    ]
 )
 def test_a_command_that_is_refused(arguments: tuple[str, ...], words: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, *arguments) == 2

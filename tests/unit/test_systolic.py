@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.machine import TINY, Writer
 from tpucc.isa.instructions import Engine, Flag, Opcode
 from tpucc.isa.program import Program
@@ -122,7 +123,7 @@ def test_the_first_multiply_s_sums_can_be_used_when_the_timing_model_says() -> N
     assert (cycles[start - 2].accumulators != x).any()
 
 
-@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+@each(SHAPES)
 def test_a_row_takes_as_long_as_it_crosses_elements(rows: int, columns: int) -> None:
     """Read in cycle t, at element (r, c) in cycle t + 1 + r + c, the last sum accumulated in cycle t + rows + columns."""
     cycles = list(simulate([Multiply(np.ones((1, rows)), Tile(np.ones((rows, columns))))], rows=rows, columns=columns))
@@ -156,7 +157,7 @@ def test_fewer_rows_than_the_shift_leave_a_bubble(short: int) -> None:
     assert [b - a for a, b in zip(last, first[1:], strict=False)] == [short, short]
 
 
-@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+@each(SHAPES)
 def test_shadows_are_taken_in_the_last_possible_cycle(rows: int, columns: int) -> None:
     """A shift could not begin a cycle sooner: the next tile's first weight is at each element when that has just switched."""
     random = np.random.default_rng(columns)
@@ -209,8 +210,7 @@ def test_a_cycle_does_not_change() -> None:
         assert not (isinstance(value, np.ndarray) and value.flags.writeable), name
 
 
-@pytest.mark.parametrize(
-    ("work", "words"),
+@each(
     [
         ([Multiply(np.ones((2, 4)))], "the first multiply has no tile"),
         ([Multiply(np.ones((2, 3)), Tile(np.ones((4, 5))))], r"x of multiply 0 is \(2, 3\), expected at least one row of 4"),
@@ -218,7 +218,7 @@ def test_a_cycle_does_not_change() -> None:
         ([Multiply(np.ones((2, 4)), Tile(np.ones((4, 5)))), Multiply(np.ones(4))], "x of multiply 1"),
         ([Multiply(np.ones((2, 4)), Tile(np.ones((4, 5))), acc=-1)], "acc of multiply 0 is -1"),
         ([Multiply(np.ones((2, 4)), Tile(np.ones((5, 4))))], r"the tile of multiply 0 is \(5, 4\), expected \(4, 5\)"),
-    ],
+    ]
 )
 def test_shapes_that_do_not_fit(work: list[Multiply], words: str) -> None:
     with pytest.raises(ValueError, match=words):

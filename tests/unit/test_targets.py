@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.isa.assembler import assemble, disassemble
@@ -27,8 +28,7 @@ model small(x: f32[8, 300] in [-1.0, 1.0]):
 FOLDER = Path(tpucc.__file__).parent / "targets"
 
 
-@pytest.mark.parametrize(
-    ("name", "peak", "unit"),
+@each(
     [
         ("tpu_v1", 91.75, "TOPS"),
         ("tpu_v1_prime", 91.75, "TOPS"),
@@ -36,7 +36,7 @@ FOLDER = Path(tpucc.__file__).parent / "targets"
         ("tpu_v2", 45.88, "TFLOPS"),
         ("tpu_v3", 123.21, "TFLOPS"),
         ("tpu_v4i", 137.63, "TFLOPS"),
-    ],
+    ]
 )
 def test_the_peaks_of_the_relatives(name: str, peak: float, unit: str) -> None:
     target = load_target(name)
@@ -57,7 +57,7 @@ def test_a_tile_of_bfloat16_takes_two_bytes_a_weight() -> None:
     assert load_target("tpu_v1").tile_bytes == 256 * 256
 
 
-@pytest.mark.parametrize("name", ["tpu_v2", "tpu_v3", "tpu_v4i"])
+@each(["tpu_v2", "tpu_v3", "tpu_v4i"])
 def test_no_program_is_made_for_bfloat16(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match=f"{name} multiplies bfloat16 and sums in float32; this compiler makes 8-bit programs") as error:
         tpucc.compile_source(SOURCE, target=name)
@@ -82,7 +82,7 @@ def test_no_listing_and_no_binary_is_for_a_machine_without_programs() -> None:
     assert error.value.diagnostics[0].code == "E0706"
 
 
-@pytest.mark.parametrize("field", ["accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles", "host_bandwidth"])
+@each(["accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles", "host_bandwidth"])
 def test_a_machine_for_programs_needs_all_its_parts(field: str) -> None:
     lines = (FOLDER / "tpu_v1.toml").read_text().splitlines()
     with pytest.raises(ProgramError, match=f"mine.toml is not a target: it doesn't say {field}$"):
@@ -102,8 +102,7 @@ def test_an_override_changes_one_number_and_the_name() -> None:
     assert {f: getattr(found, f) for f in same} == same
 
 
-@pytest.mark.parametrize(
-    ("field", "values", "name"),
+@each(
     [
         ("weight_bandwidth", ("136e9", "136000000000", 136e9, 136 * 10**9, np.float64(136e9)), "weight_bandwidth=136e9"),
         ("mxu", ("512", " 512", "5.12e2", 512, 512.0, np.int64(512)), "mxu=512"),
@@ -111,7 +110,7 @@ def test_an_override_changes_one_number_and_the_name() -> None:
         ("host_step_seconds", ("0", 0), "host_step_seconds=0"),
         ("host_step_seconds", ("20e-6", 2e-5), "host_step_seconds=0.00002"),
         ("weight_bandwidth", (1e11 / 3,), "weight_bandwidth=33333333333.333332"),
-    ],
+    ]
 )
 def test_values_may_be_written_in_many_ways(field: str, values: tuple[object, ...], name: str) -> None:
     targets = {load_target("tpu_v1", {field: value}) for value in values}
@@ -123,8 +122,7 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
     assert load_target("tpu_v1", {"clock_hz": "700e6", "mxu": 256}) == load_target("tpu_v1")
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
+@each(
     [
         ("weight_bandwith", "136e9", "did you mean weight_bandwidth"),
         ("name", "mine", "it has mxu"),
@@ -145,7 +143,7 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
         ("host_step_seconds", "-1", "from 0 to 1,000,000"),
         ("host_latency_seconds", "-1e-6", "from 0 to 1,000,000"),
         ("host_latency_seconds", "inf", "from 0 to"),
-    ],
+    ]
 )
 def test_wrong_overrides(field: str, value: object, words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
@@ -186,13 +184,13 @@ def test_a_listing_keeps_the_overridden_machine() -> None:
     assert decode(encode(program), "small.tpub").target == program.target
 
 
-@pytest.mark.parametrize("arguments", [["--set", "mxu"], ["--set", "=4"], ["--set", "mux=4"], ["--set", "mxu=four"]])
+@each([["--set", "mxu"], ["--set", "=4"], ["--set", "mux=4"], ["--set", "mxu=four"]])
 def test_malformed_sets(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "small.tpu").write_text(SOURCE)
     assert main(["profile", str(tmp_path / "small.tpu"), *arguments]) == 2
 
 
-@pytest.mark.parametrize("name", target_names())
+@each(target_names())
 def test_what_targets_prints_is_the_target(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets", name]) == 0
     assert parse_target(capsys.readouterr().out, name) == load_target(name)
@@ -231,14 +229,13 @@ def test_programs_run_on_the_new_machines(name: str) -> None:
         np.testing.assert_array_equal(found[key].values, value.values)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
+@each(
     [
         ("tpu", "tpu_edge, tpu_v1 or tpu_v1_prime"),
         ("TPU_V1", "tpu_v1 or tpu_v1_prime"),
         ("tpu_v4", "tpu_v4i"),
         ("tiyn", "tiny"),
-    ],
+    ]
 )
 def test_the_beginning_of_a_name_suggests_the_machines_that_programs_are_made_for(name: str, meant: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -256,8 +253,7 @@ def test_no_name_suggests_none() -> None:
 TINY = (FOLDER / "tiny.toml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
+@each(
     [
         ("clock_hz = 1e300", "clock_hz must be a number from 1 to"),
         ("clock_hz = 1e-300", "clock_hz must be a number from 1 to"),
@@ -281,7 +277,7 @@ TINY = (FOLDER / "tiny.toml").read_text()
         ("x =", "it is no TOML at its end: invalid value"),
         ("cores = 1\ncores = 2", "it is no TOML at its end: the field is there already"),
         ("accumulator_rows = 1", "accumulator_rows must be an integer from 2 to 2\\^31 - 1, and is 1$"),
-    ],
+    ]
 )
 def test_numbers_that_no_machine_has(line: str, words: str) -> None:
     """In words about the field: none of the libraries that read it."""
@@ -304,15 +300,14 @@ def test_an_override_of_many_digits_is_cut() -> None:
         load_target("tiny", {"mxu": "9" * 10_000})
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
+@each(
     [
         ('"4"', 'the text "4"'),
         ("true", "true"),
         ("[1, 2]", "a list"),
         ("{a = 1}", "a table"),
         ("1979-05-27", "the date or time 1979-05-27"),
-    ],
+    ]
 )
 def test_every_field_of_another_type_is_said_with_its_range(value: str, found: str) -> None:
     for field, kind in number_fields().items():

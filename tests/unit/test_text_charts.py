@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 import tpucc
+from tests.support.cases import each
 from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
@@ -68,9 +70,7 @@ def busy_cycles(starts: np.ndarray, ends: np.ndarray, cycles: int, fine: int) ->
     return busy
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("columns", [80, 57])
-@pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
+@each(product(NETWORKS, [80, 57], ["tpu_v1", "tiny"]))
 def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: int, target: str) -> None:
     sizes = NETWORKS[name] if target == "tpu_v1" else [size % 9 + 1 for size in NETWORKS[name]]
     program = chain_program(name, 5, sizes, target)
@@ -84,7 +84,7 @@ def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: i
         assert lane(lines, unit, cells) == wanted
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@each(list(NETWORKS))
 def test_a_letter_is_the_stall_that_takes_most_of_a_cell(name: str) -> None:
     program = chain_program(name, 5, NETWORKS[name])
     runtime = Runtime(program)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.pictures import chain_program
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
@@ -44,7 +45,7 @@ def compiled(source: str) -> Program:
     return program
 
 
-@pytest.mark.parametrize(("channels", "groups", "filters"), [(8, 2, 8), (8, 4, 16), (6, 3, 9), (12, 2, 4), (3, 3, 6), (4, 1, 8)])
+@each([(8, 2, 8), (8, 4, 16), (6, 3, 9), (12, 2, 4), (3, 3, 6), (4, 1, 8)])
 def test_the_used_cells_of_a_grouped_convolution_are_those_on_its_diagonal(channels: int, groups: int, filters: int) -> None:
     """Eight channels are two tiles of `tiny`, one below the other: which of them are of one position only the size of a group says."""
     program = compiled(GROUPED.format(channels=channels, own=channels // groups, filters=filters, groups=groups))

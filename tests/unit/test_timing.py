@@ -12,6 +12,8 @@ from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode
 from tpucc.isa.program import Program
 from tpucc.sim.timing import time_program
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 CHAIN = """
 param batch = 200
 param layers = 5

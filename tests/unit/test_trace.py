@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
@@ -26,6 +27,8 @@ from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause
 from tpucc.sim.timing import Timeline
 from tpucc.sim.trace import Clock, trace_events
+
+pytestmark = pytest.mark.usefixtures("any_ranges")
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", "12_mlp_mixer_block")
@@ -89,14 +92,14 @@ def test_every_event_is_what_the_format_asks_for(model: str) -> None:
         assert 0 <= event.get("ts", 0) <= event.get("ts", 0) + event.get("dur", 0) <= end + 1e-3
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_lanes_are_named_in_order(model: str) -> None:
     names = {e["tid"]: e["args"]["name"] for e in traced(model) if e["name"] == "thread_name"}
     order = {e["tid"]: e["args"]["sort_index"] for e in traced(model) if e["name"] == "thread_sort_index"}
     assert [names[tid] for tid in sorted(order, key=lambda tid: order[tid])] == LANES
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_slices_of_a_lane_follow_each_other(model: str) -> None:
     for own in lanes(traced(model)).values():
         for before, after in pairwise(own):
@@ -106,7 +109,7 @@ def test_slices_of_a_lane_follow_each_other(model: str) -> None:
                 assert nanoseconds(before["ts"]) + nanoseconds(before["dur"]) == nanoseconds(after["ts"])
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_a_lane_is_as_long_as_its_unit_is_busy(model: str) -> None:
     program, timeline = runtime(model).program, runtime(model).timeline
     mnemonics = [Opcode(code).mnemonic for code in program.instructions["opcode"].tolist()]
@@ -122,7 +125,7 @@ def test_a_lane_is_as_long_as_its_unit_is_busy(model: str) -> None:
     assert sum(e["args"]["cycles"] for e in both) == timeline.makespan
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_arguments_are_those_of_the_instruction(model: str) -> None:
     program, timeline = runtime(model).program, runtime(model).timeline
     lines = (PROGRAMS / f"{model}.tpu").read_text().split("\n")
@@ -191,7 +194,7 @@ def test_what_the_format_fixes() -> None:
     assert trace_events(program, timeline, compressed=True)[4:8] == bytes(4)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_counters_ascend_and_say_what_the_memories_hold(model: str) -> None:
     program, timeline = runtime(model).program, runtime(model).timeline
     times, depths = series(traced(model), "weight FIFO", "tiles")
@@ -232,7 +235,7 @@ def note(counts: np.ndarray, life: tuple[int, int] | None) -> None:
         counts[life[0] : life[1]] += 1
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_accumulators_are_in_use_from_a_sums_first_multiply_to_its_last_activate(model: str) -> None:
     program, timeline = runtime(model).program, runtime(model).timeline
     times, rows = series(traced(model), "accumulators", "rows")
@@ -245,7 +248,7 @@ def test_accumulators_are_in_use_from_a_sums_first_multiply_to_its_last_activate
     assert list(zip(clock.times(changed), counts[changed].tolist(), strict=True)) == list(zip(times, rows, strict=True))[rows[0] == 0 :]
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each(MODELS)
 def test_arrows_join_each_tiles_fetch_shift_and_multiply(model: str) -> None:
     found = lanes(traced(model))
     arrows = defaultdict(dict)
@@ -279,7 +282,7 @@ def test_the_command_compresses_what_is_called_gz(tmp_path: Path, capsys: pytest
     assert gzip.decompress((tmp_path / "t.json.gz").read_bytes()) == (tmp_path / "t.json").read_bytes()
 
 
-@pytest.mark.parametrize("clock_hz", [3e9, 1e3, 7.31e8])
+@each([3e9, 1e3, 7.31e8])
 def test_slices_never_overlap_at_any_clock(clock_hz: float) -> None:
     program = chain_program("deep", 7, [300, 520, 10])
     program = replace(program, target=type(program.target)(**{**as_fields(program.target), "clock_hz": clock_hz}))

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.diagnostics import Source
 from tpucc.ir.parser import parse_graph
@@ -201,14 +202,13 @@ def test_compile_train_writes_a_graph_that_reads_back_and_a_picture(written: Pat
     assert "softmax_cross_entropy(" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
     [
         (["--print-after", "logts"], "did you mean logits?"),
         (["-O1"], "-O has no effect on a step of training"),
         (["--cores", "3"], "cores must be a power of two"),
         (["--cores", "8", "-D", "batch=6"], "batch 6 can't be divided among 8 cores: 8 and 16 can"),
-    ],
+    ]
 )
 def test_compile_train_refuses(arguments: list[str], message: str, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "net.tpu", "--train", *arguments]) == 2
@@ -412,7 +412,7 @@ def test_the_mean_of_an_epoch_stands_over_its_steps() -> None:
     assert "epoch 1" not in single, "the steps' line is not hidden"
 
 
-@pytest.mark.parametrize("scale", [0.0, 1e-20, 1.0, 1e20])
+@each([0.0, 1e-20, 1.0, 1e20])
 def test_charts_of_any_size_of_number(scale: float) -> None:
     series = {"w": [scale, 0.5 * scale], "a <b> & c": [0.0, scale]}
     found = [
@@ -438,16 +438,15 @@ def test_files_are_written_though_nobody_reads_what_is_printed(written: Path, mo
     assert len(json.loads(Path("out/history.json").read_text())["epochs"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
+@each(
     [
         (("--batch", "8"), "train has no option --batch: the batch is a param of the source: -D batch="),
         (("--lr", "0.1"), "train has no option --lr: the source says it: optimizer adam(rate="),
         (("--cores", str(2**4000)), "cores is at most 2,147,483,647, found a number of 4,001 bits"),
         (("--steps", str(10**19)), "at most 2,147,483,647 steps"),
         (("-o", "net.tpu/out"), "can't write net.tpu: not a directory"),
-    ],
+    ]
 )
-def test_what_cannot_be_asked(written: Path, options: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_asked(options: tuple[str, ...], words: str, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(written, *options) == 2
     assert words in capsys.readouterr().err

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.diagnostics import CompileError, Error, InputError, TrainingError, UsageError
 from tpucc.floating.reduction import all_reduce_steps
 from tpucc.interop.archive import Archive
@@ -442,8 +443,8 @@ def test_a_training_has_as_many_steps_as_a_state_counts(tmp_path: Path) -> None:
     assert refused(UsageError, path, steps=2**31 - 1, resume=tmp_path / "out" / "state.npz") == "E0529"
 
 
-@pytest.mark.parametrize("labels", [np.int32(1), np.zeros(0, np.int32), np.zeros(39, np.int32), np.zeros(41, np.int32)])
-def test_a_held_out_set_has_a_label_for_each_row(tmp_path: Path, labels: AnyArray) -> None:
+@each([np.int32(1), np.zeros(0, np.int32), np.zeros(39, np.int32), np.zeros(41, np.int32)])
+def test_a_held_out_set_has_a_label_for_each_row(labels: AnyArray, tmp_path: Path) -> None:
     np.savez(tmp_path / "held.npz", x=examples(40)["x"], labels=labels)
     assert refused(InputError, source(tmp_path), held_out=tmp_path / "held.npz") == "E0447"
 
@@ -465,17 +466,16 @@ NO_PATHS: tuple[Any, ...] = (5, {})
 NO_ARRAYS: tuple[Any, ...] = (5, np.ones((50, 4)), RAGGED, {3: np.ones(50)})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
     [
         *((name, value) for name in ("steps", "epochs", "seed", "cores", "microbatches") for value in NO_COUNTS),
         *((name, None) for name in ("target", "cores", "microbatches")),
         *((name, value) for name in ("weights", "resume") for value in NO_PATHS),
         *((name, value) for name in ("examples", "held_out") for value in NO_ARRAYS),
         ("target", 5),
-    ],
+    ]
 )
-def test_arguments_of_another_kind_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+def test_arguments_of_another_kind_are_refused(name: str, value: Any, tmp_path: Path) -> None:
     assert refused(UsageError, source(tmp_path), **{name: value}) == "E0529"
 
 
@@ -498,8 +498,7 @@ model net(x: f32[4, 2]) -> f32[4, 1]:
 """
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
+@each(
     [
         ({"label": np.eye(3)[examples()["label"]]}, "train takes i32[16]; the first size may be another\nhelp: label.argmax(axis=1) makes"),
         ({"label": examples()["label"][:, None]}, "help: label.reshape(-1) has that shape"),
@@ -507,9 +506,9 @@ model net(x: f32[4, 2]) -> f32[4, 1]:
         ({"labels": np.zeros(50)}, "but train has no such input\nhelp: train takes x and label"),
         ({"label": None}, "no array label, which train takes as i32[16]\nhelp: train takes x and label"),
         ({"x": None, "label": None, "y": np.zeros(50)}, "no array x, which train takes as f32[16, 4]\nhelp: "),
-    ],
+    ]
 )
-def test_what_mends_examples_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_what_mends_examples_that_do_not_fit(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
     given = {name: array for name, array in (examples() | changes).items() if array is not None}
     with pytest.raises(InputError) as caught:
         trained(source(tmp_path), examples=given)
@@ -561,15 +560,14 @@ def test_the_losses_of_an_epoch_are_not_copied_at_each_step(tmp_path: Path) -> N
         second[2]
 
 
-@pytest.mark.parametrize(
-    ("batch", "cores", "microbatches", "words"),
+@each(
     [
         (6, 8, 1, "batch 6 can't be divided among 8 cores: 8 and 16 can"),
         (16, 1, 32, "batch 16 can't be divided among 32 microbatches: 32 and 64 can"),
         (20, 4, 2, "batch 20 can't be divided among 4 cores of 2 microbatches: 16 and 24 can"),
-    ],
+    ]
 )
-def test_a_batch_that_cannot_be_divided_says_among_what(tmp_path: Path, batch: int, cores: int, microbatches: int, words: str) -> None:
+def test_a_batch_that_cannot_be_divided_says_among_what(batch: int, cores: int, microbatches: int, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"E0508: .*\n(.*\n)*help: {words}"):
         trained(source(tmp_path), cores=cores, microbatches=microbatches, params={"batch": batch})
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.device_graphs import TINY, chain, compiled
 from tests.support.random_machine import RandomProgram
 from tests.support.worked import ROOT
@@ -105,7 +106,7 @@ def test_all_answers_agree() -> None:
         assert by_verifier(touched) == expected
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each(range(12))
 def test_the_rows_that_both_ask_about_are_those_that_the_simulator_uses(seed: int) -> None:
     """What is missing in the reads and writes that they share, both would miss."""
     program = RandomProgram(seed, length=80, wide=seed % 2 > 0).make()
@@ -165,7 +166,7 @@ SCHEDULER_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("what", SCHEDULER_FAULTS)
+@each(list(SCHEDULER_FAULTS))
 def test_the_verifier_finds_what_the_scheduler_forgets(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tiles, _ = compiled(chain(33, 9, 7, 5), SMALL, 1)
     monkeypatch.setattr(*SCHEDULER_FAULTS[what])
@@ -201,7 +202,7 @@ VERIFIER_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("what", VERIFIER_FAULTS)
+@each(list(VERIFIER_FAULTS))
 def test_the_scheduler_finds_what_the_verifier_forgets(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     all_touched = random_effects(4)
     assert all(by_verifier(touched) == by_scheduler(touched) for touched in all_touched)

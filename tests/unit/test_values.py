@@ -219,7 +219,7 @@ def test_a_class_does_what_the_standard_one_does(
         assert _outcome(act, *values) == _outcome(act, *expected)
 
 
-@pytest.mark.parametrize("kind", [_plain, _slots, _one])
+@each([_plain, _slots, _one])
 def test_a_value_with_a_nan_is_equal_to_itself_in_each_version_of_python(kind: Callable[[Decorator], Any]) -> None:
     """The standard class compares field by field since Python 3.13, and isn't."""
     made = kind(dataclass)
@@ -256,7 +256,7 @@ class Named(Loose):
     """A class that isn't decorated: it may have attributes of its own."""
 
 
-@pytest.mark.parametrize("value", [Kept(3), Derived(4, c="d"), Loose(Kept(5)), Named(Kept(6))], ids=lambda value: type(value).__name__)
+@each([Kept(3), Derived(4, c="d"), Loose(Kept(5)), Named(Kept(6))])
 def test_values_are_pickled_and_copied(value: Any) -> None:
     for again in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
         assert again == value

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import each, one_of
 from tests.support.dense import DenseNetwork
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Engine, Flag, Opcode
@@ -247,7 +248,7 @@ def _late_write(p: Program) -> Program:
     return replace(p, instructions=code[order], layer_of=p.layer_of[order], residents=())
 
 
-@pytest.mark.parametrize("what", WRITTEN)
+@each(list(WRITTEN))
 def test_a_fault_of_written_tiles_is_named(what: str) -> None:
     edit, wanted = WRITTEN[what]
     found = [f"{violation.code} {violation.message}" for violation in verify(edit(by_written_weights()))]
@@ -266,7 +267,7 @@ def test_the_first_part_that_weight_memory_has_no_room_for_is_named() -> None:
         assert (found.code, found.about) == ("V0105", about)
 
 
-@pytest.mark.parametrize("code", BREAKS)
+@each(list(BREAKS))
 def test_a_broken_rule_is_named(code: str) -> None:
     found = verify(BREAKS[code](program()))
     assert code in {violation.code for violation in found}
@@ -275,8 +276,7 @@ def test_a_broken_rule_is_named(code: str) -> None:
     assert caught.value.exit_status == 3
 
 
-@pytest.mark.parametrize("bias", [2**31 - 1, -(2**31 - 1), -(2**31)])
-@pytest.mark.parametrize("column", [0, None])
+@each(product([2**31 - 1, -(2**31 - 1), -(2**31)], [0, None]))
 def test_a_bias_of_either_sign_may_overflow(bias: int, column: int | None) -> None:
     """Products of the same sign may come on top of it, whatever its sign is, and whatever the other columns' are."""
     p = program()

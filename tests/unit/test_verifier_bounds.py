@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.machine import TINY, Writer
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine, Flag, Function, Opcode
@@ -67,8 +68,8 @@ BOUNDS: dict[str, Callable[[Program, int], Program]] = {
 }
 
 
-@pytest.mark.parametrize("code", BOUNDS)
-def test_bounds_are_exact(program: Program, code: str) -> None:
+@each(list(BOUNDS))
+def test_bounds_are_exact(code: str, program: Program) -> None:
     assert code not in codes(BOUNDS[code](program, 0))
     assert code in codes(BOUNDS[code](program, 1))
 

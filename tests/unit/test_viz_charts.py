@@ -6,10 +6,12 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
@@ -60,7 +62,7 @@ def all_charts(program: Program) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "tiles", "roofline"])
+@each(["timeline", "memory", "tiles", "roofline"])
 def test_charts_are_well_formed_escaped_and_always_the_same(kind: str) -> None:
     svg = all_charts(hostile_program())[kind]
     root = ET.fromstring(svg)
@@ -71,10 +73,7 @@ def test_charts_are_well_formed_escaped_and_always_the_same(kind: str) -> None:
     assert any(HOSTILE in text for text in texts(svg))
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
-@pytest.mark.parametrize(
-    "program", [chain_program("hello", 8, [256, 256]), chain_program("tiny", 6, [9, 7, 3], "tiny")], ids=["v1", "tiny"]
-)
+@each(product(ALL_KINDS, [chain_program("hello", 8, [256, 256]), chain_program("tiny", 6, [9, 7, 3], "tiny")]))
 def test_no_text_leaves_the_picture(kind: str, program: Program) -> None:
     root = ET.fromstring(all_charts(program)[kind])
     width, height = float(root.get("width", "")), float(root.get("height", ""))
@@ -95,8 +94,7 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
     assert headline("iris", replace_stalls(times)) == "iris: 150 cycles, 100.0 % of them: array active"
 
 
-@pytest.mark.parametrize(
-    ("owners", "found"),
+@each(
     [
         ("aabbcc", [(0, 20, "a"), (20, 40, "b"), (40, 60, "c")]),
         ("aaaabbc", [(0, 40, "a"), (40, 60, "b"), (60, 70, "…")]),
@@ -104,8 +102,7 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
         ("abcabbc", [(0, 20, "a …"), (20, 40, "c …"), (40, 60, "b"), (60, 70, "…")]),
         ("abbbbbab", [(0, 10, "…"), (10, 60, "b"), (60, 80, "a …")]),
         ("abbabb", [(0, 10, "…"), (10, 30, "b"), (30, 40, "…"), (40, 60, "b")]),
-    ],
-    ids=["room", "too little at the end", "neighbours share", "in turn", "at the ends", "again"],
+    ]
 )
 def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, float, str]]) -> None:
     """Each letter is the layer of 10 cycles; a name takes 15 of them, with dots 20; dots alone take 10."""
@@ -340,7 +337,7 @@ def test_a_model_without_products_has_an_empty_roofline() -> None:
     assert "sum: no matrix products, so no point on the roofline" in texts(svg)
 
 
-@pytest.mark.parametrize("high", [1e-3, 0.7, 1, 7, 8, 9, 72, 150, 999, 1000, 453063, 2.7e6, 1e12])
+@each([1e-3, 0.7, 1, 7, 8, 9, 72, 150, 999, 1000, 453063, 2.7e6, 1e12])
 def test_ticks_are_round_and_few(high: float) -> None:
     found = ticks(high)
     assert 2 <= len(found) <= 9
@@ -375,17 +372,17 @@ def test_scales_and_hatches() -> None:
     assert {stall.kind for stall in STALLS.values()} <= set(Kind)
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
-@pytest.mark.parametrize(
-    "program",
-    [
-        chain_program("hello", 8, [256, 256]),
-        chain_program("tiny", 6, [9, 7, 3], "tiny"),
-        chain_program("many", 8, [256] * 30),
-        replace(chain_program("near", 150, [4, 256, 3]), lower_bound_rows=449),
-        replace(chain_program("far", 150, [4, 256, 3]), lower_bound_rows=1),
-    ],
-    ids=lambda program: program.name,
+@each(
+    product(
+        ALL_KINDS,
+        [
+            chain_program("hello", 8, [256, 256]),
+            chain_program("tiny", 6, [9, 7, 3], "tiny"),
+            chain_program("many", 8, [256] * 30),
+            replace(chain_program("near", 150, [4, 256, 3]), lower_bound_rows=449),
+            replace(chain_program("far", 150, [4, 256, 3]), lower_bound_rows=1),
+        ],
+    )
 )
 def test_charts_are_readable(kind: str, program: Program) -> None:
     assert_readable(all_charts(program)[kind])

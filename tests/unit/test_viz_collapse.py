@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.support.cases import each
 from tpucc.viz.diagrams.collapse import collapse, sized
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.grouping import LONGEST_PERIOD, TRIES, _runs
@@ -51,8 +52,7 @@ def test_a_run_and_others_in_one_box_are_no_run() -> None:
     assert [(box.title, box.details) for box in found.diagram.boxes] == [("5 operators", ("3 a, b, c",))]
 
 
-@pytest.mark.parametrize(
-    ("signatures", "runs"),
+@each(
     [
         ("aaabaaabaaab", [(0, 4, 3)]),  # not the three that it begins with
         ("aaaaaa", [(0, 1, 6)]),  # of two ways that take equally many, the one with more periods
@@ -64,7 +64,7 @@ def test_a_run_and_others_in_one_box_are_no_run() -> None:
             ("a" * (TRIES + 1) + "b") * 3,
             [run for at in (0, TRIES + 2, 2 * TRIES + 4) for run in ((at, 1, TRIES + 1), (at + TRIES + 1, 1, 1))],
         ),
-    ],
+    ]
 )
 def test_of_the_runs_from_a_place_the_longest_is_taken(signatures: str, runs: list[tuple[int, int, int]]) -> None:
     assert _runs(signatures) == runs
@@ -131,8 +131,7 @@ def test_of_more_than_three_boxes_the_first_and_the_last_are_named(count: int, d
 SHAPE, SCALED, OTHER = ("f32[2]",), ("i8[2]", "0.5 · q"), ("f32[3]",)
 
 
-@pytest.mark.parametrize(
-    ("edges", "label"),
+@each(
     [
         ((Edge(0, 3, SCALED),), SCALED),
         ((Edge(0, 3, SCALED), Edge(0, 4, SCALED)), SCALED),
@@ -140,14 +139,14 @@ SHAPE, SCALED, OTHER = ("f32[2]",), ("i8[2]", "0.5 · q"), ("f32[3]",)
         ((Edge(0, 3, SCALED), Edge(1, 4, ("i8[2]", "0.25 · q"))), ("2 × i8[2]",)),
         ((Edge(0, 3, SHAPE), Edge(1, 4, OTHER), Edge(2, 4, OTHER)), ("3 values",)),
         ((Edge(0, 3), Edge(1, 4)), ("2 values",)),
-    ],
+    ]
 )
 def test_an_arrow_says_what_it_carries(edges: tuple[Edge, ...], label: tuple[str, ...]) -> None:
     found = collapse(picture(*map(box, "aaabbb"), edges=edges), 2).diagram
     assert [(edge.tail, edge.head, edge.label) for edge in found.edges] == [(0, 1, label)]
 
 
-@pytest.mark.parametrize("thick", [(True, False), (False, True), (False, False), (True, True)])
+@each([(True, False), (False, True), (False, False), (True, True)])
 def test_an_arrow_is_thick_if_one_of_its_values_is_integers(thick: tuple[bool, bool]) -> None:
     edges = tuple(Edge(tail, 3, SHAPE, quantised) for tail, quantised in enumerate(thick))
     [edge] = collapse(picture(*map(box, "aaabbb"), edges=edges), 2).diagram.edges

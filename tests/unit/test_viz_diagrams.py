@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.pictures import branching, chain_program, dense_chain, hostile, layer_chain, recurrent
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
@@ -84,7 +85,7 @@ def test_two_products_summed_are_one_layer_and_a_product_of_two_layers_is_none()
     assert "joined" not in clusters(branching())[0]
 
 
-@pytest.mark.parametrize("op", sorted(OPS))
+@each(sorted(OPS))
 def test_every_operator_has_a_kind(op: str) -> None:
     assert kind_of(op) in Kind
 

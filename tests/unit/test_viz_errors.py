@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.dtypes import I8
@@ -142,7 +143,7 @@ def place_of(shape: ET.Element, *names: str) -> list[float]:
     return [float(shape.get(name, "nan")) for name in names]
 
 
-@pytest.mark.parametrize(("below", "above"), [(0.125, 0.25), (0.125, 0.0), (0.0, 0.25), (0.0, 0.0)])
+@each([(0.125, 0.25), (0.125, 0.0), (0.0, 0.25), (0.0, 0.0)])
 def test_a_bar_stands_in_its_bin_and_is_logarithmic(below: float, above: float) -> None:
     """All stand on one line; those beyond an end of the integers are marked if values lie beyond that end."""
     error = by_hand(below=below, above=above)

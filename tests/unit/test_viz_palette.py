@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.support.cases import each
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.palette import INKS, KINDS, SOURCE_INKS, VARIABLES, Kind
 
@@ -78,16 +79,14 @@ def test_text_of_pages_stands_out(theme: str) -> None:
     assert {pair: ratio for pair, ratio in found.items() if ratio < LEGIBLE} == {}
 
 
-@pytest.mark.parametrize("vision", VISIONS)
-@pytest.mark.parametrize("dark", ["", "dark_"])
+@each(product(["", "dark_"], VISIONS))
 def test_kinds_of_boxes_differ_in_fill_or_outline(dark: str, vision: str) -> None:
     for one, other in combinations(KINDS.values(), 2):
         found = [distance(getattr(one, dark + part), getattr(other, dark + part), vision) for part in ("fill", "line")]
         assert max(found) >= APART, (one.meaning, other.meaning, found)
 
 
-@pytest.mark.parametrize("vision", VISIONS)
-@pytest.mark.parametrize("line", ["line", "dark_line"])
+@each(product(["line", "dark_line"], VISIONS))
 def test_units_and_stalls_in_the_timeline_differ(line: str, vision: str) -> None:
     """Bars by their colours; hatching by its colour or its slant."""
     bars = [getattr(KINDS[kind], line) for kind in (Kind.HOST, Kind.WEIGHTS, Kind.MATRIX, Kind.VECTOR)]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.pictures import BIDI, HOSTILE, assert_readable, branching, dense_chain, hostile, layer_chain, recurrent
 from tpucc.viz.diagrams.collapse import collapsed
 from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
@@ -145,14 +146,13 @@ def test_straight_chains_are_straight(chain: str, name: str, lines: int) -> None
         assert rect in begins or (rect.left > before.right and abs(rect.middle[1] - before.middle[1]) < 2)
 
 
-@pytest.mark.parametrize(
-    ("edges", "ranks", "aside"),
+@each(
     [
         (((0, 1), (0, 2), (2, 1)), (0, 1, 1), 2),  # between two boxes of one rank, to the left
         (((2, 1), (0, 1), (0, 2)), (0, 1, 1), 0),
         (((0, 1), (1, 2), (2, 0)), (0, 1, 2), 2),  # backwards
         (((0, 1), (1, 2), (2, 2)), (0, 1, 2), 2),  # from a box to itself
-    ],
+    ]
 )
 def test_an_edge_that_does_not_run_forwards_goes_from_side_to_side(
     edges: tuple[tuple[int, int], ...], ranks: tuple[int, ...], aside: int

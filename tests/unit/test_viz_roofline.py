@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import Target, load_target
 from tpucc.viz.charts import roofline
@@ -198,7 +199,7 @@ def test_what_is_in_the_way_of_a_name_is_found_once(monkeypatch: pytest.MonkeyPa
     assert len(asked) < 10
 
 
-@pytest.mark.parametrize("macs", [10**3, 10**6, 10**9])
+@each([10**3, 10**6, 10**9])
 def test_a_narrow_picture_has_all_its_words_inside(macs: int) -> None:
     """At the width of a telephone the roof's name is short, that of the ridge is left of it, and numbers of the axis don't touch."""
     work = RooflinePoint("model", macs, 10**5, 10**5, link_cycles=65_193)

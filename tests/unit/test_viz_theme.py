@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import tpucc
+from tests.support.cases import each
 from tpucc.viz.palette import INKS, KINDS, PAGE_INKS, SOURCE_INKS, VARIABLES, WAVES, Kind, theme
 
 PACKAGE = Path(tpucc.__file__).parent
@@ -48,7 +47,7 @@ def test_values_are_colours_that_a_canvas_takes() -> None:
     assert [value for value in values if not re.fullmatch(r"#[0-9a-f]{6}", value)] == []
 
 
-@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
+@each(SHEETS)
 def test_style_sheets_have_no_colours_of_their_own(sheet: Path) -> None:
     """But for shadows, which are black that lets light through."""
     text = sheet.read_text("utf-8")
@@ -56,7 +55,7 @@ def test_style_sheets_have_no_colours_of_their_own(sheet: Path) -> None:
     assert re.findall(r"#[0-9a-fA-F]{3,8}(?=[;\s,)])|\b(?:rgba?|hsla?|light-dark)\(", without_shadows) == []
 
 
-@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
+@each(SHEETS)
 def test_style_sheets_ask_for_variables_that_are_there(sheet: Path) -> None:
     text = sheet.read_text("utf-8")
     own = set(re.findall(r"--([-\w]+):", text)) | {"fill", "line", "share", "least", "sans"}  # scripts set the first four at elements

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
 from tpucc.viz.palette import WAVES
@@ -77,7 +78,7 @@ def test_accumulators_fill_tile_by_tile(shape: tuple[int, int, int, int]) -> Non
     assert (work.frames[-1].summed == work.tiles).all()
 
 
-@pytest.mark.parametrize(("sizes", "words"), [((1, 4, 4), "rows is 1"), ((4, 33, 4), "columns is 33"), ((4, 4, 0), "count is 0")])
+@each([((1, 4, 4), "rows is 1"), ((4, 33, 4), "columns is 33"), ((4, 4, 0), "count is 0")])
 def test_sizes_have_bounds(sizes: tuple[int, int, int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         random_work(*sizes)
@@ -207,8 +208,7 @@ def rectangle(lattice: Lattice, rows: int, columns: int) -> tuple[float, float, 
     return float(low[0]), float(low[1]), float(high[0] + lattice.width), float(high[1] + lattice.height)
 
 
-@pytest.mark.parametrize("shape", [*RAGGED, (8, 8, 8, 1), (32, 32, 32, 2), (2, 32, 3, 1), (32, 2, 32, 4), (2, 2, 1, 1)], ids=str)
-@pytest.mark.parametrize("layout", [roomy, fitting])
+@each(product([*RAGGED, (8, 8, 8, 1), (32, 32, 32, 2), (2, 32, 3, 1), (32, 2, 32, 4), (2, 2, 1, 1)], [roomy, fitting]))
 def test_nothing_overlaps(shape: tuple[int, int, int, int], layout: type[Geometry]) -> None:
     work = drawn_work(shape)
     geometry = layout(work)
@@ -273,8 +273,7 @@ def test_colours_are_for_terminals_only(
     assert "13 of 16 elements multiply" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+@each(
     [
         (("--rows", "1"), "2<=x<=32"),
         (("--cols", "33"), "2<=x<=32"),
@@ -288,7 +287,7 @@ def test_colours_are_for_terminals_only(
         (("-o", "waves.html", "--cycles", "3"), "--cycles is for text"),
         (("-o", "waves.svg", "--cycles", "3:5"), "--cycles is for text"),
         (("-o", "waves.svg", "--rows", "13"), "-o waves.html"),
-    ],
+    ]
 )
 def test_what_the_command_refuses(
     arguments: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,8 @@ from tpucc.isa.instructions import UNITS, Engine
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.waiting import SHIFTER, Reason
 
+pytestmark = pytest.mark.usefixtures("any_ranges")
+
 CASES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "dense": ("04_digits_mlp", {}),
     "convolutions": ("05_digits_cnn", {"params": {"batch": 6}}),

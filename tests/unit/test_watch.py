@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.cases import each
 from tests.support.pictures import BIDI, HOSTILE
 from tests.support.watching import REPORT_PAGE, SMALL, WRONG, Drawing, draw, recipe
 from tpucc.compilation import Compilation
@@ -93,8 +94,8 @@ def test_the_archives_that_a_source_names(model: Path) -> None:
     assert list(named_files(model, Options())) == [model.parent.resolve() / "w.npz", model.parent.resolve() / "below" / "c.npz"]
 
 
-@pytest.mark.parametrize("name", ["../w.npz", "/etc/hostname", "below/../../w.npz"])
-def test_files_outside_the_source_s_folder_are_not_looked_at(model: Path, name: str) -> None:
+@each(["../w.npz", "/etc/hostname", "below/../../w.npz"])
+def test_files_outside_the_source_s_folder_are_not_looked_at(name: str, model: Path) -> None:
     model.write_text(SMALL.replace("weights random(seed=1)", f'weights "{name}"'))
     assert list(named_files(model, Options())) == []
 
@@ -234,14 +235,13 @@ def test_notes_stand_at_their_own_lines() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("span", "expected"),
+@each(
     [
         (Span(1, 2, 2, 3), (1, 4)),  # over two lines: to the end of the first
         (Span(1, 5, 1, 6), (4, 4)),  # behind the end of the line
         (Span(1, 9, 1, 12), (4, 4)),
         (Span(3, 1, 3, 2), (0, 0)),  # past the end of the file
-    ],
+    ]
 )
 def test_marks_stay_inside_their_line(span: Span, expected: tuple[int, int]) -> None:
     (own,) = remarks(Source("s", "abcd\r\nef"), [Diagnostic("E0208", "m", (Label(span),))]).values()

@@ -6,12 +6,14 @@ import re
 import socket
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
+from itertools import product
 from pathlib import Path
 from threading import Event, Thread
 
 import msgspec
 import pytest
 
+from tests.support.cases import each
 from tests.support.watching import SMALL, WRONG, recipe
 from tpucc.cli import watch_command
 from tpucc.cli.main import main
@@ -70,11 +72,8 @@ def test_pages_come_by_their_exact_paths(server: Server) -> None:
     assert ask(server, "/a%20b.txt")[2] == b"file"
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/nothing", "/../a%20b.txt", "/%2e%2e/%2e%2e/etc/passwd", "/a%20b.txt/", "/./a%20b.txt", "/a%20b.txt%00", "/events/"],
-)
-def test_no_other_path_leads_anywhere(server: Server, path: str) -> None:
+@each(["/nothing", "/../a%20b.txt", "/%2e%2e/%2e%2e/etc/passwd", "/a%20b.txt/", "/./a%20b.txt", "/a%20b.txt%00", "/events/"])
+def test_no_other_path_leads_anywhere(path: str, server: Server) -> None:
     assert ask(server, path)[0] == 404
 
 
@@ -88,24 +87,24 @@ def test_head_has_the_headers_and_no_body(server: Server) -> None:
     assert ask(server, "/events", "HEAD")[1]["Content-Type"] == "text/event-stream"
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_nothing_but_get_and_head(server: Server, method: str) -> None:
+@each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_get_and_head(method: str, server: Server) -> None:
     status, headers, body = ask(server, method=method)
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
     assert b"home" not in body
     assert ask(server, method="BREW")[0] == 501
 
 
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]", "LocalHost"])
-def test_hosts_that_are_this_machine_are_answered(server: Server, name: str) -> None:
+@each(["localhost", "127.0.0.1", "[::1]", "LocalHost"])
+def test_hosts_that_are_this_machine_are_answered(name: str, server: Server) -> None:
     assert ask(server, host=f"{name}:{server.port}")[0] == 200
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example:{}", "localhost", "localhost:1", "localhost.evil.example:{}", "evil@localhost:{}", "0.0.0.0:{}", ""]
-)
-@pytest.mark.parametrize("path", [FRONT, SOURCE, "/events", "/nothing"])
-def test_a_foreign_host_is_refused(server: Server, host: str, path: str) -> None:
+HOSTS = ["evil.example:{}", "localhost", "localhost:1", "localhost.evil.example:{}", "evil@localhost:{}", "0.0.0.0:{}", ""]
+
+
+@each(product(HOSTS, [FRONT, SOURCE, "/events", "/nothing"]))
+def test_a_foreign_host_is_refused(host: str, path: str, server: Server) -> None:
     status, _, body = ask(server, path, host=host.format(server.port))
     assert status == 403
     assert b"home" not in body
@@ -163,8 +162,7 @@ def test_a_source_is_saved_over_what_it_was_made_from(server: Server, model: Pat
     assert model.read_text() == WRONG
 
 
-@pytest.mark.parametrize(
-    "headers",
+@each(
     [
         {"X_Tpucc_Key": "guessed"},
         {"X_Tpucc_Key": "\xe9"},
@@ -172,10 +170,9 @@ def test_a_source_is_saved_over_what_it_was_made_from(server: Server, model: Pat
         {"Origin": "null"},
         {"host": "elsewhere.example"},
         {"Content_Type": "text/plain"},
-    ],
-    ids=lambda headers: next(iter(headers)),
+    ]
 )
-def test_only_the_page_with_the_key_saves(server: Server, model: Path, headers: dict[str, str]) -> None:
+def test_only_the_page_with_the_key_saves(headers: dict[str, str], server: Server, model: Path) -> None:
     status, _, body = saving(server, WRONG, ask(server, SOURCE)[1]["ETag"], **headers)
     assert (status, body.split(b":")[0]) == (403, b"not saved")
     assert model.read_text() == SMALL
@@ -374,8 +371,8 @@ def test_the_command_serves_until_it_is_interrupted(
     assert (tmp_path / "out" / "report.html").is_file()
 
 
-@pytest.mark.parametrize("arguments", [["missing.tpu"], ["small.tpu", "--target", "nothing"], ["small.tpu", "--port", "70000"]])
-def test_what_cannot_start_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+@each([["missing.tpu"], ["small.tpu", "--target", "nothing"], ["small.tpu", "--port", "70000"]])
+def test_what_cannot_start_is_a_usage_error(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "small.tpu").write_text(SMALL)
     monkeypatch.chdir(tmp_path)
     assert main(["watch", *arguments]) == 2

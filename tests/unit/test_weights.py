@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tpucc.diagnostics import InputError, UsageError
 from tpucc.interop.safetensors import DTYPES, Safetensors
 from tpucc.numerics import AnyArray
@@ -88,8 +89,8 @@ def test_other_floats_are_taken_as_they_are(tmp_path: Path) -> None:
     assert not [text for text in exe.warnings if "float" in text]
 
 
-@pytest.mark.parametrize(("value", "found"), [(-1e300, r"-1e\+300, beyond what float32 holds"), (np.inf, "infinite"), (np.nan, "NaN")])
-def test_float64_that_float32_has_no_number_for(tmp_path: Path, value: float, found: str) -> None:
+@each([(-1e300, r"-1e\+300, beyond what float32 holds"), (np.inf, "infinite"), (np.nan, "NaN")])
+def test_float64_that_float32_has_no_number_for(value: float, found: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"E0427.*b\[1\] is {found}\n"):
         compiled(tmp_path, w=W, b=np.array([0, value]))
 
@@ -104,15 +105,14 @@ def test_integers_are_no_weights(tmp_path: Path) -> None:
             compiled(tmp_path, w=np.ones((3, 2), kind), b=B)
 
 
-@pytest.mark.parametrize(
-    ("source", "arrays", "words"),
+@each(
     [
         (SOURCE, {"w": W.T, "b": B}, "transposed it fits: save array.T"),
         (SOURCE, {"w": W, "b": B.reshape(2, 1)}, "save array.reshape(2)"),
         (CONV, {"k": np.zeros((2, 3, 5, 4), np.float32)}, "save array.transpose(2, 3, 1, 0)"),
-    ],
+    ]
 )
-def test_another_layout_is_named(tmp_path: Path, source: str, arrays: dict[str, AnyArray], words: str) -> None:
+def test_another_layout_is_named(source: str, arrays: dict[str, AnyArray], words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="E0425") as caught:
         compiled(tmp_path, source, **arrays)
     assert words in str(caught.value)
@@ -166,8 +166,7 @@ def one(entry: str, count: int) -> bytes:
 GOOD = '{"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
+@each(
     [
         (b"", "not a safetensors file"),
         (b"PK\x03\x04 an npz archive", "its header would have"),
@@ -195,9 +194,9 @@ GOOD = '{"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
         (one(GOOD.replace("[0, 8]", "[4, 12]"), 12), "leave a gap"),
         (one(GOOD, 7), "cut off"),
         (one(GOOD, 9), "something at its end"),
-    ],
+    ]
 )
-def test_a_malformed_file_is_refused_before_anything_is_read(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_malformed_file_is_refused_before_anything_is_read(content: bytes, words: str, tmp_path: Path) -> None:
     (path := tmp_path / "w.safetensors").write_bytes(content)
     with pytest.raises(InputError, match="E0421") as caught:
         Safetensors(path)

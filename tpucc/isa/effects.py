@@ -10,7 +10,8 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from tpucc.values import dataclass
 
 Bools = npt.NDArray[np.bool_]
 
+SHORT = 1_000
+"""Instructions of a program whose effects are remembered."""
 FAR = 2**60
 """Stands for every product from here on: beyond any memory, and five of them still add up in int64."""
 
@@ -138,7 +141,23 @@ class Effects:
 
 
 def effects(records: Records) -> Effects:
-    """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
+    """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known.
+
+    Those of short programs are remembered: a compilation asks ten times, and it takes a hundred array operations.
+    """
+    return _remembered(records.tobytes(), records.dtype) if len(records) <= SHORT else _found(records)
+
+
+@lru_cache(maxsize=16)
+def _remembered(data: bytes, dtype: np.dtype[np.void]) -> Effects:
+    found = _found(np.frombuffer(data, dtype))
+    for column in (getattr(part, field.name) for part in (found, found.source, found.source2, found.target) for field in fields(part)):
+        if isinstance(column, np.ndarray):
+            column.flags.writeable = False
+    return found
+
+
+def _found(records: Records) -> Effects:
     opcode, reads, writes = records["opcode"], _reads(records), _WRITES[_kind(records)]
     walked, windows, moves = _WALKED[opcode], _any(reads, Place.WINDOWS), _any(reads | writes, ROWS)
     weighs = _any(reads, Place.KERNEL)

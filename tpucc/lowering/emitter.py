@@ -157,10 +157,11 @@ class Emitter:
             self._flush()
 
     def _flush(self) -> None:
-        if unknown := set[str]().union(*self._fields) - _ABSENT.keys():
+        used = set[str]().union(*self._fields)
+        if unknown := used - _ABSENT.keys():
             raise TypeError(f"no tile instruction has {', '.join(unknown)}")
         records = np.zeros(len(self._fields), TILE_RECORD)
         for name, absent in _ABSENT.items():
-            records[name] = [fields.get(name, absent) for fields in self._fields]
+            records[name] = [fields.get(name, absent) for fields in self._fields] if name in used else absent
         self._done.append(records)
         self._fields = []
