@@ -763,6 +763,7 @@ TORCHVISION = (
 
 def main(arguments: list[str]) -> int:
     folder, networks = Path(arguments[0]), NETWORKS | of_torchvision()
+    folder.mkdir(parents=True, exist_ok=True)
     for name in arguments[1:] or networks:
         export(networks[name], folder / f"{name}.onnx")
     return 0

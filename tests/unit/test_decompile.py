@@ -90,6 +90,30 @@ model both_ways(x: f32[batch, 12, 5]) -> f32[batch, 12]:
         both = both + [reshape(concat([forwards[t], backwards[t]]), (batch, 1, 12))]
     return mean(concat(both, axis=1), axis=1)
 """
+QUANTISED_RECURRENCE = """
+weights random(seed=0)
+def on(x, scale, zero_point):
+    return dequantize(quantize(x, scale, zero_point=zero_point))
+model words(x: f32[2, 5, 3]) -> f32[2, 4]:
+    scales = [0.031, 0.027, 0.0305, 0.0262, 0.0291]
+    points = [3, -7, 11, 0, 5]
+    firsts = ["first.bias", "first.bias0", "first.bias1", "first.bias2", "first.bias3"]
+    states = ["state.bias", "state.bias0", "state.bias1", "state.bias2", "state.bias3"]
+    weight w: f32[3, 8] = "first"
+    weight u: f32[4, 8] = "state"
+    ins = []
+    for t in range(5):
+        weight b: f32[8] = firsts[t]
+        ins = ins + [on(x[:, t], scales[t], points[t]) @ w + b]
+    h = on(zeros([2, 4]), 0.0071, 0)
+    for t in range(5):
+        weight b: f32[8] = states[t]
+        z = on(h @ u + b, scales[t] / 3, points[t] + 1)
+        z = on(z + on(ins[t], scales[t] / 2, points[t] - 2), scales[t] / 5, points[4 - t])
+        gate = on(sigmoid(z[:, :4]), 0.0039, -128)
+        h = on(gate * on(tanh(z[:, 4:]), scales[4 - t] / 4, 1 - points[t]), scales[t] / 7, points[t])
+    return h
+"""
 QUANTISED = """
 weights random(seed=0)
 param batch = 2
@@ -199,6 +223,7 @@ GOLDENS = {
     "mobilenet": lambda: anonymous(graph_of(MOBILENET)),
     "both_ways": lambda: anonymous(graph_of(SEQUENCE)),
     "quantised": lambda: anonymous(graph_of(QUANTISED)),
+    "quantised_recurrence": lambda: anonymous(graph_of(QUANTISED_RECURRENCE)),
 }
 
 

@@ -15,6 +15,7 @@ from tpucc.interop.decompile.expressions import is_slice, reads, statics
 from tpucc.interop.decompile.families import FEWEST
 from tpucc.interop.decompile.keys import head, last_word, templates
 from tpucc.interop.decompile.lines import Lines, Statement
+from tpucc.interop.decompile.literals import listed
 from tpucc.interop.decompile.names import RESERVED, common_stem, unnamed, word_of
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
 from tpucc.interop.decompile.statics import Parameter, Scope, Vector, constant
@@ -38,6 +39,8 @@ class Written:
     parameters: tuple[Parameter, ...]
     words: tuple[str, ...] = ()
     """What it computes, if the name says that."""
+    packed: tuple[str, ...] = ()
+    """The parameters that are one tuple, behind the others without a default."""
 
 
 @dataclass
@@ -164,12 +167,20 @@ class Writer:
         return ""
 
     def _arguments(self, step: Step) -> list[str]:
+        assert step.function is not None
+        packed = self.functions[step.function].packed
         texts: list[str] = []
+        items: list[str] = []
+        named: list[str] = []
         for parameter, values in self._given(step):
             text = self.scope.text(values, parameter.word)
-            if text != parameter.default:
-                texts.append(f"{parameter.name}={text}" if parameter.default else text)
-        return texts
+            if parameter.name in packed:
+                items.append(text)
+            elif not parameter.default:
+                texts.append(text)
+            elif text != parameter.default:
+                named.append(f"{parameter.name}={text}")
+        return [*texts, *([listed(items)] if items else []), *named]
 
     # expressions inside others
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tpucc.interop.decompile.program import Operand, Step, Value
 from tpucc.values import dataclass
 
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 FEWEST = 4
 """Values of a list."""
 MOST = 1000
@@ -67,8 +68,8 @@ def _groups(made: Sequence[Made]) -> Iterator[list[Made]]:
 
 
 def kind(step: Step, statics: Sequence[str]) -> object:
-    """What the values of a list have in common: the operator or function, and its static arguments but for integers."""
-    return step.op, step.function, tuple(re.sub(r"\d+", "", text) for text in statics)
+    """What the values of a list have in common: the operator or function, and its static arguments but for numbers."""
+    return step.op, step.function, tuple(NUMBER.sub("", text) for text in statics)
 
 
 def whole(operands: Sequence[Operand], found: Sequence[tuple[Value, ...]], members: Mapping[Value, Member]) -> tuple[int, str] | None:

@@ -21,6 +21,11 @@ from tpucc.ops.quantize import QuantizeAttributes
 
 WORDS = 3
 """Words of a name that says what a function computes."""
+PARTS = ("bias", "kernel", "weight")
+"""Words that name a layer's weights, and no block of layers."""
+GRID = ("scale", "zero_point")
+MANY = 4
+"""Scales and zero points of a function that are one tuple."""
 
 
 def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> dict[Function, Written]:
@@ -47,8 +52,40 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
     scope.taken.difference_update(entries)
     defaults = map(_as_quantize_has_it if function.rounds else _with_default, scope.parameters)
     parameters = sorted(defaults, key=_place)
-    formals = [*entries, *(f"{each.name}={each.default}" if each.default else each.name for each in parameters)]
-    return Written(name, f"def {name}({', '.join(formals)}):", tuple(writer.lines()), tuple(parameters), words)
+    lines = writer.lines()
+    packed = [each.name for each in parameters if not each.default and each.word in GRID] if not function.rounds else []
+    if len(packed) < MANY:
+        packed = []
+    pack = (
+        fresh("grids", {*entries, *(each.name for each in parameters), *scope.taken, *re.findall(r"\w+", " ".join(lines))})
+        if packed
+        else ""
+    )
+    formals = [*entries, *(f"{each.name}={each.default}" if each.default else each.name for each in parameters if each.name not in packed)]
+    if packed:
+        plain = [formal for formal in formals if "=" not in formal]
+        formals = [*plain, pack, *formals[len(plain) :]]
+        lines = [_unpacked(line, packed, pack) for line in lines]
+    return Written(name, f"def {name}({', '.join(formals)}):", tuple(lines), tuple(parameters), words, tuple(packed))
+
+
+def _unpacked(line: str, packed: Sequence[str], pack: str) -> str:
+    """A line that names the items of a tuple in the place of parameters; items in order are a slice of it."""
+    places = {name: place for place, name in enumerate(packed)}
+    found = re.sub(r"\b[a-z_]+\d*\b(?!=)", lambda word: f"{pack}[{places[word[0]]}]" if word[0] in places else word[0], line)
+
+    def sliced(items: re.Match[str]) -> str:
+        numbers = [int(number) for number in re.findall(r"\d+", items[0].replace(pack, ""))]
+        if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            return items[0]
+        return (
+            pack
+            if len(numbers) == len(packed)
+            else f"{pack}[{numbers[0] or ''}:{numbers[-1] + 1 if numbers[-1] + 1 < len(packed) else ''}]"
+        )
+
+    item = rf"{pack}\[\d+\]"
+    return re.sub(rf"\({item}(?:, {item})+\)", sliced, found)
 
 
 def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tuple[int, ...]]]:
@@ -71,9 +108,10 @@ def _with_default(parameter: Parameter) -> Parameter:
 
 
 def _as_quantize_has_it(parameter: Parameter) -> Parameter:
-    """The parameter with the default of the attribute of `quantize` that it is."""
+    """The parameter with the default of the attribute of `quantize` that it is, if most calls take it."""
     default = next(each.default for each in fields(QuantizeAttributes) if each.name == parameter.word)
-    return parameter if default is MISSING else replace(parameter, default=literal(default))
+    usual = default is not MISSING and 2 * parameter.values.count(default) > len(parameter.values)
+    return replace(parameter, default=literal(default)) if usual else parameter
 
 
 def _place(parameter: Parameter) -> int:
@@ -93,7 +131,10 @@ def _called(function: Function) -> str:
         word = common_word([re.split(r"[./]", key[0])[0] for key in keys])
         return f"{word}_step" if word else "step"
     heads = {name: None for key in keys if not constant(key) for name in head(key)[0]}
-    return common_word(_shortest(list(heads))) or ("block" if keys else "part")
+    found = common_word(_shortest(list(heads)))
+    if found in PARTS:
+        return "step" if any(map(constant, keys)) else "block"
+    return found or ("block" if keys else "part")
 
 
 def _shortest(names: list[str]) -> list[str]:

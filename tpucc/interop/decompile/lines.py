@@ -216,8 +216,9 @@ class Lines:
         return ""
 
     def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
-        """A name that nothing has that is read after this place."""
-        alive = {name for name, other in self.holders.items() if self.ends.get(other, -1) > place - isinstance(value, Weight)}
+        """A name that nothing has that is read after this place; of a weight or a list, which begin in a line before, nor in it."""
+        early = isinstance(value, Weight) or value.index < 0
+        alive = {name for name, other in self.holders.items() if self.ends.get(other, -1) > place - early}
         alive |= {name for name, (entry, last) in self.sized.items() if last > place and not self._are_alike(value, entry)}
         name = fresh(wanted, alive | self.writer.scope.taken)
         self.holders[name], self.names[value] = value, name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from tpucc.interop.decompile.tables import walked
 from tpucc.values import dataclass
 
 LONGEST = 12
@@ -41,7 +42,7 @@ def rolled(lines: Sequence[str]) -> list[str]:
         else:
             found.append(lines[place])
             place += 1
-    return found
+    return list(walked(found, names))
 
 
 def _cut(line: str) -> Line:

@@ -33,9 +33,10 @@ def stem(name: str) -> str:
 
 
 def _is_of_an_operator(name: str) -> bool:
-    """Whether a name is an operator's with a number, or any name with one behind `_`, as importers name nodes: `relu1` or `lstm_2`."""
+    """Whether a name is an operator's with a number, or any name with one behind `_`, as importers name nodes: `relu1`, `lstm_2` or
+    `add_1_quant`."""
     plain = re.sub(r"_?\d*$", "", name).lower()
-    counted = re.search(r"_\d*$", name) is not None
+    counted = re.search(r"_\d*$|_\d+_", name) is not None
     return counted or (plain != name and (plain in OPS or any(op.replace("_", "").rstrip("0123456789d") == plain for op in OPS)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import count
+from itertools import accumulate, count
 
 from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
 from tpucc.interop.decompile.expressions import is_slice, reads
@@ -28,6 +28,8 @@ TRIED = 12
 """Candidates of a round that are looked at closely."""
 ENTRIES, EXITS = 5, 3
 """Tensors that a function takes and returns, at most."""
+FAR = 1 << 30
+"""Steps to what isn't computed in a body."""
 ROUNDS = 100
 SHORT = 4
 """Steps of a function that stand in one line as well."""
@@ -41,6 +43,34 @@ DEFINITION = 20
 
 Kinds = Mapping[int, Sequence[Hashable]]
 """What is alike of the steps of each body, by its identity."""
+
+
+class Chain:
+    """Which steps of a body are alike, and read what as many steps before them computed."""
+
+    def __init__(self, kinds: Sequence[Hashable], distances: Sequence[Sequence[int]]) -> None:
+        self.kinds, self.distances = kinds, distances
+        self._differing: dict[int, list[int]] = {}
+
+    def repeats(self, start: int, stop: int, period: int) -> bool:
+        """Whether all steps from `start` to `stop` stand `period` steps later once more. What comes from farther away doesn't count, as all
+        steps of a sequence take parts of the inputs."""
+        if start < 0 or stop + period > len(self.kinds):
+            return False
+        if period not in self._differing:
+            differing = (not self._alike(place, place + period, period) for place in range(len(self.kinds) - period))
+            self._differing[period] = list(accumulate(differing, initial=0))
+        return self._differing[period][start] == self._differing[period][stop]
+
+    def _alike(self, a: int, b: int, period: int) -> bool:
+        if self.kinds[a] != self.kinds[b]:
+            return False
+        pairs = zip(self.distances[a], self.distances[b], strict=True)
+        return all(x == y or (x > period and y > period) for x, y in pairs)
+
+
+Chains = Mapping[int, Chain]
+"""That of each body, by its identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +201,7 @@ class _Growing:
         return self.numbers.setdefault(operand, (word, len(self.numbers)))
 
 
-def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Kinds) -> Iterator[Candidate]:
+def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Chains) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
     costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
     groups: list[list[_Growing]] = [
@@ -203,16 +233,15 @@ def _kind(body: Body, step: Step) -> Hashable:
     return step.op, id(step.function), ranks, weights, len(step.operands), _structure(step)
 
 
-def _chained(body: Body, kinds: Sequence[Hashable]) -> list[Hashable]:
-    """The kinds of steps, each with how many steps before it its operands are made: in a run of layers these are the same for each. What
-    a slice is of doesn't count, as all steps of a sequence take parts of one value."""
+def _chained(body: Body, kinds: Sequence[Hashable]) -> Chain:
+    """The steps with how many steps before them their operands are made: in a run of layers these are the same for each. What a slice is
+    of doesn't count."""
     makers = {result: place for place, step in enumerate(body.steps) for result in step.results}
-    found: list[Hashable] = []
+    found: list[list[int]] = []
     for place, step in enumerate(body.steps):
         read = [] if is_slice(step) else [operand for operand in step.operands if isinstance(operand, Value)]
-        distances = [place - makers[operand] if operand in makers else 0 for operand in read]
-        found.append((kinds[place], *(distance for distance in distances if distance <= LONGEST)))
-    return found
+        found.append([place - makers[operand] if operand in makers else FAR for operand in read])
+    return Chain(kinds, found)
 
 
 def _structure(step: Step) -> Hashable:
@@ -231,11 +260,10 @@ def _may_begin(body: Body, start: int) -> bool:
     return bool(step.operands) and not (step.attributes and isinstance(step.attributes[0], SliceAttributes))
 
 
-def _is_run(window: _Growing, length: int, chained: Kinds, times: int) -> bool:
+def _is_run(window: _Growing, length: int, chained: Chains, times: int) -> bool:
     """Whether a window is some steps at least so many times: then these are the window to look at."""
-    found, start, stop = chained[id(window.body)], window.start, window.start + length
-    periods = (period for period in range(1, length // times + 1) if found[start] == found[start + period])
-    return any(found[start + period : stop] == found[start : stop - period] for period in periods)
+    chain, start, stop = chained[id(window.body)], window.start, window.start + length
+    return any(chain.repeats(start, stop - period, period) for period in range(1, length // times + 1))
 
 
 def _apart(group: Sequence[_Growing], length: int) -> tuple[Window, ...]:
@@ -268,7 +296,7 @@ def _exits(windows: Sequence[Window], readers: dict[int, dict[Value, int]]) -> t
     return tuple(sorted(found, reverse=True))
 
 
-def _is_natural(windows: Sequence[Window], chained: Kinds) -> bool:
+def _is_natural(windows: Sequence[Window], chained: Chains) -> bool:
     """Whether a function of these windows is one that a person might write.
 
     It doesn't begin with an activation of layers, which belongs to the layer before. Its steps depend on each other. And it takes no part
@@ -290,22 +318,18 @@ def _begins_a_layer(function: Function) -> bool:
     return norm or is_heavy(first) or not any(map(is_heavy, function.body.steps))
 
 
-def _cuts_a_run(window: Window, kinds: Sequence[Hashable]) -> str:
+def _cuts_a_run(window: Window, chain: Chain) -> str:
     """Whether the last steps of a window stand "after" it once more, or else the first ones "before" it, three times in all; empty if
     neither."""
     first, last = window.start, window.start + window.length
     for period in range(1, window.length):
-        unit = kinds[last - period : last]
-        if unit == kinds[last : last + period] and unit in (
-            kinds[last - 2 * period : last - period],
-            kinds[last + period : last + 2 * period],
+        if chain.repeats(last - period, last, period) and (
+            chain.repeats(last - 2 * period, last - period, period) or chain.repeats(last, last + period, period)
         ):
             return "after"
     for period in range(1, min(window.length, first + 1)):
-        unit = kinds[first : first + period]
-        if unit == kinds[first - period : first] and unit in (
-            kinds[first + period : first + 2 * period],
-            kinds[max(first - 2 * period, 0) : first - period],
+        if chain.repeats(first - period, first, period) and (
+            chain.repeats(first, first + period, period) or chain.repeats(first - 2 * period, first - period, period)
         ):
             return "before"
     return ""

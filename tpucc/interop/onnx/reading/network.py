@@ -119,7 +119,8 @@ class Network:
         return self._rounded[node.name, grid]
 
     def _rounding(self, node: Node, grid: Grid, name: str) -> Node:
-        integers = self.add("quantize", node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits, name=name)
+        shortest = float(str(np.float32(grid.scale)))  # the same float32, with the digits that it has
+        integers = self.add("quantize", node, scale=shortest, zero_point=grid.zero_point, bits=grid.bits, name=name)
         made = self.add("dequantize", integers, name=name)
         self.held[made.name] = grid
         return made

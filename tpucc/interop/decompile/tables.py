@@ -1,0 +1,183 @@
+"""Loops whose rounds differ in numbers that follow no rule: these are lists in front of the loop, and `scales[t]` in it.
+
+A quantised recurrence has scales of its own in each step. Lines that differ in sizes or in names alone stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tpucc.interop.decompile.statics import fresh
+from tpucc.values import dataclass
+
+LONGEST = 12
+"""Lines of a loop's body, at most."""
+ROUNDS = 3
+"""Rounds of a loop, at least."""
+COLUMNS = 6
+"""Lists of a loop, at most."""
+A_LINE = 10
+"""Characters that a line more is worth."""
+STRING = r'"(?:\\.|[^"\\])*"'
+NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])"
+TOKEN = re.compile(rf"{STRING}|(?<!\w)\({NUMBER}(?:, {NUMBER})+\)|(?<![\w.]){NUMBER}")
+"""A string, a tuple of numbers, or a number."""
+INDEX = re.compile(r"\w\[[^\]()]*$")
+"""What stands before a number in an index."""
+VARIABLES = ("t", "i", "j", "k")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A line cut at its strings and numbers: the texts around them, the tokens, and whether each is a part of an index."""
+
+    texts: tuple[str, ...]
+    tokens: tuple[str, ...]
+    indexes: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The lines of a loop, and how many lines stand for the same without it."""
+
+    lines: tuple[str, ...]
+    replaced: int
+
+
+def cut(line: str) -> Cut:
+    found = list(TOKEN.finditer(line))
+    ends = [0, *(token.end() for token in found)]
+    starts = [*(token.start() for token in found), len(line)]
+    texts = tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
+    return Cut(texts, tuple(token[0] for token in found), tuple(INDEX.search(line, 0, token.start()) is not None for token in found))
+
+
+def tabled(lines: Sequence[str], cuts: Sequence[Cut], place: int, names: set[str]) -> Loop | None:
+    """The loop for the next lines that saves the most text; None if none saves any."""
+    best, most = None, 0
+    for period in range(1, LONGEST + 1):
+        rounds = _rounds(cuts, place, period)
+        if rounds < ROUNDS:
+            continue
+        loop = _loop([cuts[start : start + period] for start in range(place, place + period * rounds, period)], names)
+        if loop is None:
+            continue
+        saved = sum(map(_cost, lines[place : place + period * rounds])) - sum(map(_cost, loop.lines))
+        if saved > most:
+            best, most = loop, saved
+    return best
+
+
+def _cost(line: str) -> int:
+    return len(line) + A_LINE
+
+
+def _rounds(cuts: Sequence[Cut], start: int, period: int) -> int:
+    """How often the next lines stand here one after the other, tokens aside; those of indexes rise or fall by equal steps."""
+    first, place, rises = cuts[start : start + period], start, None
+    while place + 2 * period <= len(cuts):
+        one, next_ = cuts[place : place + period], cuts[place + period : place + 2 * period]
+        if any(a.texts != b.texts or list(map(_kind, a.tokens)) != list(map(_kind, b.tokens)) for a, b in zip(first, next_, strict=True)):
+            break
+        pairs = [pair for a, b in zip(one, next_, strict=True) for pair in zip(a.tokens, b.tokens, a.indexes, strict=True)]
+        found = [int(y) - int(x) for x, y, index in pairs if index]
+        if rises is not None and rises != found:
+            break
+        rises, place = found, place + period
+    return (place - start) // period + 1
+
+
+def _kind(token: str) -> tuple[str, int]:
+    return (token[0] if token[0] in '"(' else "", token.count(",") if token[0] == "(" else 0)
+
+
+def _loop(rounds: Sequence[Sequence[Cut]], names: set[str]) -> Loop | None:
+    """The lists and the loop; None for a loop without scales."""
+    name = next((name for name in VARIABLES if name not in names), "round")
+    taken = {*names, name}
+    columns = [[list(tokens) for tokens in zip(*(line.tokens for line in lines), strict=True)] for lines in zip(*rounds, strict=True)]
+    steps = [_steps(column) for line in columns for column in line]
+    start = next((first for found in steps if found is not None for first, rise in [found] if rise == 1), 0)
+    lists: dict[tuple[str, ...], str] = {}
+    body: list[str] = []
+    scaled = False
+    for line, own in zip(rounds[0], columns, strict=True):
+        texts = []
+        for place, column in enumerate(own):
+            if (text := _written(column, name, start)) is None:
+                scaled |= column[0][0] != '"' and any("." in token or "e" in token for token in column)
+                text = lists.setdefault(tuple(column), fresh(_wanted(column, "".join(line.texts[: place + 1])), taken))
+                taken.add(text)
+                text += f"[{_shifted(name, -start)}]"
+            texts.append(text)
+        body.append("    " + "".join(part for pair in zip(line.texts, [*texts, ""], strict=True) for part in pair))
+    if not scaled or len(lists) > COLUMNS:
+        return None
+    heads = [f"{text} = [{', '.join(column)}]" for column, text in lists.items()]
+    stop = start + len(rounds)
+    return Loop((*heads, f"for {name} in range({f'{start}, {stop}' if start else stop}):", *body), len(rounds) * len(body))
+
+
+def _steps(column: Sequence[str]) -> tuple[int, int] | None:
+    """The first of integers that rise or fall by equal steps, and the step; None for others."""
+    if not all(re.fullmatch(r"-?\d+", token) for token in column):
+        return None
+    numbers = list(map(int, column))
+    rises = {b - a for a, b in pairwise(numbers)}
+    return (numbers[0], rises.pop()) if len(rises) == 1 and 0 not in rises else None
+
+
+def _written(column: Sequence[str], name: str, start: int) -> str | None:
+    """The tokens of a place as one text; None if they need a list."""
+    if len(set(column)) == 1:
+        return column[0]
+    if (found := _steps(column)) is not None:
+        return _linear(*found, name, start)
+    if column[0][0] == '"':
+        parts = [re.split(r"(?<!\d)(0|[1-9]\d*)(?!\d)", token) for token in column]
+        if len({tuple(part[::2]) for part in parts}) == 1:
+            numbers = [_written(items, name, start) for items in zip(*(part[1::2] for part in parts), strict=True)]
+            if all(number is not None for number in numbers):
+                holes = [number if number is None or number.isdigit() else f"{{{number}}}" for number in numbers]
+                return "".join(str(part) for pair in zip(parts[0][::2], [*holes, ""], strict=True) for part in pair)
+    return None
+
+
+def _linear(first: int, rise: int, name: str, start: int) -> str:
+    """An integer that is `first` in the first round, in which the variable is `start`."""
+    rest = first - rise * start
+    if rise == -1:
+        return f"{rest} - {name}"
+    return _shifted(name if rise == 1 else f"{rise} * {name}", rest)
+
+
+def _shifted(text: str, number: int) -> str:
+    return f"{text} {'+' if number > 0 else '-'} {abs(number)}" if number else text
+
+
+def _wanted(column: Sequence[str], before: str) -> str:
+    """What a list is called."""
+    if column[0][0] == '"':
+        return "names"
+    if column[0][0] == "(":
+        return "grids"
+    quantised = re.search(r"\bquantized?\(", before) is not None
+    plain = all(re.fullmatch(r"-?\d+", token) for token in column)
+    return ("zero_points" if plain else "scales") if quantised else "numbers"
+
+
+def walked(lines: Sequence[str], names: set[str]) -> Iterator[str]:
+    """The lines, with such loops."""
+    cuts = list(map(cut, lines))
+    place = 0
+    while place < len(lines):
+        loop = None if lines[place].startswith(" ") else tabled(lines, cuts, place, names)
+        if loop is None:
+            yield lines[place]
+            place += 1
+        else:
+            yield from loop.lines
+            names = names | {line.partition(" = ")[0] for line in loop.lines if not line.startswith((" ", "for "))}
+            place += loop.replaced
