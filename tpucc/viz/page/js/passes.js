@@ -133,6 +133,7 @@ const passes = (() => {
 
   /** Lights the lines that belong to the selection, and brings the first of them into sight if it is held. */
   function light(chosen, lit, from) {
+    if (views.current() !== "passes") return;
     const first = lit && from !== "passes" && selection.held() ? entries.findIndex(({ line }) => lit.origins.has(originOf[line])) : -1;
     if (first >= 0) rows.reveal(first);
     else rows.draw();
