@@ -1,8 +1,8 @@
 """How many steps a second the report's Machine view makes, each with a painted frame: `python benchmarks/steps.py [MODEL.tpu]`.
 
 A step is the key `>`: the next instruction, which is held, so that all parts of the page show it. The browser draws as fast as it can, not
-at a screen's rate. Of several runs of 100 steps the fastest counts: noise only ever slows. The times of the page's one thread are beside it,
-as Chromium counts them; pixels are painted on others.
+at a screen's rate. Of several runs of 100 steps the fastest counts: noise only ever slows. The times of the page's one thread are beside
+it, as Chromium counts them; pixels are painted on others.
 """
 
 from __future__ import annotations
