@@ -39,7 +39,7 @@ const buffer = (() => {
       below.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, inside());
       scale(below, width, y);
       clipped(below, width, () => blocks(below, seen, { alpha: lit ? FADED : 1, x, y, width }));
-      told(seen, y);
+      told(y);
     });
     clipped(context, width, () => {
       if (lit) blocks(context, seen.filter((index) => lit.buffers.has(index)), { alpha: 1, x, y, width });
@@ -69,7 +69,7 @@ const buffer = (() => {
     context.globalAlpha = 1;
     context.save();
     if (lit && alpha === 1) onlyIn(context, places);
-    for (const [at, dashes] of lines(y)) limit(context, width, at, dashes);
+    for (const [at, dashes] of edges(y)) limit(context, width, at, dashes);
     context.restore();
     context.globalAlpha = alpha;
     for (const index of own) label(context, buffers[index], x, y, width);
@@ -117,7 +117,7 @@ const buffer = (() => {
   }
 
   /** The lines of the peak and of the lower bound: where each is, and its dashes. */
-  function lines(y) {
+  function edges(y) {
     const { peak_rows: peak, lower_bound_rows: bound } = machine;
     return [[y(peak), []], ...(bound && bound !== peak ? [[y(bound), [6, 4]]] : [])];
   }
@@ -157,7 +157,7 @@ const buffer = (() => {
   }
 
   /** Which rows are shown, and how many buffers are drawn higher than they are. */
-  function told(seen, y) {
+  function told(y) {
     const thin = seen.filter((index) => y(0) - y(buffers[index].rows) < 1).length;
     const rows = low > 0 || high < highest ? `rows ${words.number(low)}–${words.number(high)}` : "";
     const lines = thin ? `${words.counted(thin, "buffer")} lower than a pixel, drawn as lines` : "";
