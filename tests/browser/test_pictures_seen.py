@@ -28,7 +28,8 @@ COVERED = """(count) => {
     const others = [...document.querySelectorAll(".tile-here, .part .open, .part .does, .holds td")].filter((one) => one.checkVisibility());
     for (const token of [...document.querySelectorAll(".token")].filter(sideways)) {
       moved += 1;
-      for (const other of others) if (meet(token.getBoundingClientRect(), box(other))) found.push(`${slider.value}: ${token.textContent} on ${other.textContent}`);
+      const under = others.filter((other) => meet(token.getBoundingClientRect(), box(other)));
+      found.push(...under.map((other) => `${slider.value}: ${token.textContent} on ${other.textContent}`));
     }
   }
   return [moved, found];
