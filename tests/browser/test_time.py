@@ -287,6 +287,7 @@ def test_the_band_selects_layers_and_calls_and_opens_what_is_merged(open_page: O
     assert "It is a transfer of c, for mul." in page.inner_text("#inspector")
     page = open_page(report_of(PROGRAMS / "09_cifar_resnet.tpu", tmp_path))
     whole = window(page)
+    assert any(re.fullmatch(r"\d+ ×", text) for text in page.evaluate(WRITTEN)), "shorter, where there is room for no more"
     for step in range(200):
         page.mouse.move(*band(page, 2, 0.9 + step / 2000))
         if "too narrow for their names" in page.inner_text("#tip"):

@@ -94,6 +94,8 @@ def test_a_linked_address_has_no_tour_in_its_way(report: Path, open_page: OpenPa
 def test_a_diagram_fits_its_pane_until_it_is_zoomed(report: Path, open_page: OpenPage) -> None:
     page = open_page(report, "view=layers")
     settle(page)
+    assert page.evaluate(SIZES)["map"], "it isn't smaller than it can be read"
+    page.get_by_role("button", name="fit").first.click()
     whole = page.evaluate(SIZES)
     assert whole["width"] <= whole["across"] + 1
     assert whole["height"] <= whole["down"] + 1

@@ -41,8 +41,8 @@ def find_chromium(environment: Mapping[str, str] = os.environ) -> str:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A running browser. Raises NoBrowserError without a Chromium or without Playwright.
+def chromium(*switches: str) -> Iterator[Browser]:
+    """A running browser, with `switches` of its command line. Raises NoBrowserError without a Chromium or without Playwright.
 
     Playwright's own default leaves Chromium's sandbox off, without which it doesn't start as root and in most containers; it only ever
     opens files that the caller has made.
@@ -53,6 +53,6 @@ def chromium() -> Iterator[Browser]:
     except ModuleNotFoundError as error:
         raise NoBrowserError("Playwright is not installed: pip install -e '.[browser]'") from error
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)
+        browser = playwright.chromium.launch(executable_path=program, args=list(switches))
         yield browser
         browser.close()

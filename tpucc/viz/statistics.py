@@ -31,6 +31,7 @@ class LayerStatistics(msgspec.Struct, frozen=True):
     cycles: int = 0
     tiles: int = 0
     tops: float = 0.0
+    macs: int = 0
     breakdown: Breakdown = Breakdown()
 
 

@@ -15,7 +15,7 @@ from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
 from tpucc.viz.pictures import works_of
-from tpucc.viz.text import rate_text, size
+from tpucc.viz.text import layer_rate, rate_text, size
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -250,7 +250,7 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
 
 def _layer_row(layer: dict[str, Any], whole: int) -> tuple[str, ...]:
     parts = (f"{layer['breakdown'][key]:.1f}" for key in PARTS)
-    numbers = (f"{layer['cycles']:,}", _share(layer["cycles"], whole), f"{layer['tiles']:,}", f"{layer['tops']:.3g}")
+    numbers = (f"{layer['cycles']:,}", _share(layer["cycles"], whole), f"{layer['tiles']:,}", layer_rate(layer["tops"], layer["macs"]))
     return (layer["name"], layer["kind"], str(layer["line"]), *numbers, *parts)
 
 

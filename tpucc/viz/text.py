@@ -95,6 +95,11 @@ def rate_text(rate: float) -> str:
     return f"{number(float(f'{rate:.3g}'))} OPS"
 
 
+def layer_rate(tops: float, macs: int) -> str:
+    """The TOPS of a layer, in a cell; a dash for one that multiplies nothing."""
+    return f"{tops:.3g}" if macs else "–"
+
+
 def size(count: float) -> str:
     """`37.5 KiB`, `1.2 MiB`."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

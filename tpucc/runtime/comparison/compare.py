@@ -16,6 +16,7 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.isa.instructions import SPECS, Engine, Opcode
 from tpucc.isa.program import Division
 from tpucc.numerics import AnyArray
+from tpucc.runtime.comparison.choices import by_vector_unit, hidden_fetches
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
 from tpucc.runtime.comparison.layer_rows import largest_words
@@ -85,6 +86,8 @@ def compare(
         *([item_words(items, said)] if items else []),
         *_of_each_core(sides),
         *(_divided(sides, said) if not items else []),
+        *by_vector_unit(sides, said),
+        *hidden_fetches(sides, rows),
         *reasons_of(rows, partial(explanation, sides)),
         *largest_words(layers, cycles.difference, said),
         *(_in_a_stream(cycles, stream, said) if not items else []),

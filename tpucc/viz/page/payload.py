@@ -15,7 +15,7 @@ from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
-from tpucc.isa.program import LayerInfo, Program
+from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.layers.error import LayerError
 from tpucc.sim.accounting import ROWS
@@ -35,8 +35,15 @@ from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.statistics import LayerStatistics
 from tpucc.viz.terms import COLOURS, GLOSSARY, SPOKEN, lanes
-from tpucc.viz.text import number, shown
+from tpucc.viz.text import layer_rate, number, shown
 
+INSTEAD = {
+    "pool": "the activation unit pools its windows",
+    "vector": "the activation unit computes it, value by value",
+    "move": "it moves values and computes none",
+    HOST: "the host computes it",
+}
+"""What layers without multiply-accumulates do, by their kinds."""
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""
 
@@ -112,11 +119,16 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "choice": printable(layer.choice),
             "cycles": counts.cycles,
             "spent": _spent(counts),
-            "tops": counts.tops,
+            "rate": _rate(counts),
             "error": _error(lost[index]) if index in lost else "",
         }
         for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def _rate(counts: LayerStatistics) -> str:
+    """How fast a layer is in its multiply-accumulates, or what it does that has none."""
+    return f"{layer_rate(counts.tops, counts.macs)} TOPS" if counts.macs else INSTEAD.get(counts.kind, "it has no multiply-accumulates")
 
 
 def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
 from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
 from tpucc.viz.terms import term
-from tpucc.viz.text import SMALL, fitted, rate_text, shown, size
+from tpucc.viz.text import SMALL, fitted, layer_rate, rate_text, shown, size
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
@@ -143,7 +143,7 @@ def _shares(found: Breakdown) -> list[str]:
 
 def _layer_row(index: int, layer: LayerStatistics, whole: int) -> Markup:
     name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
-    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", share(layer.cycles / max(1, whole)), f"{layer.tops:.3g}")
+    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", share(layer.cycles / max(1, whole)), layer_rate(layer.tops, layer.macs))
     return row(map(escaped, (name, line, *numbers, *_shares(layer.breakdown))), data_layers=index)
 
 

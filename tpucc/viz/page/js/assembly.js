@@ -36,6 +36,7 @@ const assembly = (() => {
   };
 
   function light(chosen, lit, from) {
+    if (views.current() !== "assembly") return; // where a hidden list is scrolled to can't be known, and asking lays the page out
     const first = lit ? lit.instructions.indexOf(1) : -1;
     if (first >= 0 && from !== "assembly" && selection.held()) rows.reveal(first);
     else rows.draw();

@@ -45,6 +45,7 @@ const axis = (() => {
    * and turning the wheel do besides to an axis of the canvas's own.
    */
   function attach(canvas, draw, upwards = null) {
+    const context = canvas.getContext("2d");
     let waiting = 0;
     const inside = () => canvas.clientWidth - LEFT - RIGHT;
     const timeAt = (place) => from + ((place - LEFT) / inside()) * (to - from);
@@ -53,13 +54,13 @@ const axis = (() => {
       waiting = 0;
       if (inside() <= 0) return; // in a frame that isn't shown
       const [width, height, ratio] = [canvas.clientWidth, canvas.clientHeight, window.devicePixelRatio || 1];
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      const context = canvas.getContext("2d");
+      cleared(context, Math.round(width * ratio), Math.round(height * ratio));
+      context.save();
       context.scale(ratio, ratio);
       context.font = getComputedStyle(canvas).font;
-      const cycle = inside() / (to - from);
+      const cycle = (width - LEFT - RIGHT) / (to - from);
       draw(context, width, height, (time) => LEFT + (time - from) * cycle);
+      context.restore();
     }
 
     const soon = () => (waiting ||= requestAnimationFrame(paint));
@@ -67,6 +68,39 @@ const axis = (() => {
     new ResizeObserver(soon).observe(canvas);
     handled(canvas, timeAt, inside, upwards);
     return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
+  }
+
+  /** Makes a canvas empty, of this size. One of another size is laid out anew. */
+  function cleared(context, width, height) {
+    const { canvas } = context;
+    if (canvas.width === width && canvas.height === height) context.clearRect(0, 0, width, height);
+    else [canvas.width, canvas.height] = [width, height];
+  }
+
+  /**
+   * What lies below all that changes with the selection: `below(context, key, draw)` draws it once for as long as the key, the window, the colours
+   * and the size of the canvas are the same.
+   */
+  function ground() {
+    const kept = document.createElement("canvas").getContext("2d");
+    let known = "";
+    return (context, key, draw) => {
+      const { canvas } = context;
+      const wanted = [key, from, to, canvas.width, canvas.height, context.font, colours.edition()].join(" ");
+      if (known !== wanted) {
+        known = wanted;
+        cleared(kept, canvas.width, canvas.height);
+        kept.save();
+        kept.setTransform(context.getTransform());
+        kept.font = context.font;
+        draw(kept);
+        kept.restore();
+      }
+      context.save();
+      context.resetTransform();
+      context.drawImage(kept.canvas, 0, 0);
+      context.restore();
+    };
   }
 
   /** Paints what is cut off where the window begins and ends. */
@@ -105,5 +139,5 @@ const axis = (() => {
   }
 
   const all = () => show(whole.from, whole.to);
-  return { LEFT, RIGHT, attach, clipped, ticks, zoom, pan, reveal, show, all, window: () => [from, to], listen: (listener) => listeners.push(listener) };
+  return { LEFT, RIGHT, attach, ground, clipped, ticks, zoom, pan, reveal, show, all, window: () => [from, to], listen: (listener) => listeners.push(listener) };
 })();

@@ -105,8 +105,7 @@ const band = (() => {
   }
 
   /** The colours of a box: of layers those of the unit that computes them, as in the buffer. */
-  function paint({ row, stretches: own }, lit) {
-    if (lit && own.some((stretch) => [...stretch.layers].some((layer) => lit.layers.has(layer)))) return ["mark", "glow"];
+  function paint({ row, stretches: own }) {
     if (own.length > 1) return ["grid", "rule"];
     if (!isLayers(row)) return ["band", "rule"];
     const first = layers[own[0].key];
@@ -114,8 +113,7 @@ const band = (() => {
     return [kind, `${kind}-line`];
   }
 
-  function boxed(context, box, width, lit) {
-    const [fill, line] = paint(box, lit);
+  function boxed(context, box, width, [fill, line]) {
     const [left, right] = [Math.max(box.left, axis.LEFT), Math.min(box.right, width - axis.RIGHT)];
     const high = ROW - 2;
     const y = box.row * ROW + 1;
@@ -128,9 +126,15 @@ const band = (() => {
     if (text) context.fillText(text, left + 4, y + 12);
   }
 
-  function draw(context, width, x, lit) {
+  function draw(context, width, x) {
     boxes = rows.flatMap((_, row) => visible(context, row, x));
-    for (const box of boxes) boxed(context, box, width, lit);
+    for (const box of boxes) boxed(context, box, width, paint(box));
+  }
+
+  /** Draws the boxes once more that have something of what is lit. */
+  function light(context, width, lit) {
+    const isLit = ({ stretches: own }) => own.some(({ layers: of }) => [...of].some((layer) => lit.layers.has(layer)));
+    for (const box of boxes.filter(isLit)) boxed(context, box, width, ["mark", "glow"]);
   }
 
   /** The box at a place of the canvas. */
@@ -160,5 +164,5 @@ const band = (() => {
   /** Shows what a box stands for as wide as the window. */
   const zoom = ({ stretches: own }) => axis.show(own[0].from, own.at(-1).to);
 
-  return { height, draw, at, selected, about, zoom };
+  return { height, draw, light, at, selected, about, zoom };
 })();

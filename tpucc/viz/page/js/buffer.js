@@ -4,10 +4,12 @@ const buffer = (() => {
   const ROOMY = { wide: 480, high: 72 }; // from this size on, the lines' names cover little of the map
   const canvas = document.getElementById("buffer");
   const { buffers, machine } = model;
+  const ground = axis.ground();
   const highest = Math.max(1, machine.peak_rows, machine.lower_bound_rows);
   let [low, high] = [0, highest];
   let view = null;
   let lit = null;
+  let seen = [];
 
   const inside = () => canvas.clientHeight - TOP - FOOT;
   const rowAt = (y) => low + ((canvas.clientHeight - FOOT - y) / inside()) * (high - low);
@@ -31,42 +33,67 @@ const buffer = (() => {
 
   function draw(context, width, height, x) {
     const y = (row) => height - FOOT - ((row - low) / (high - low)) * inside();
-    context.fillStyle = colours.of("band");
-    context.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, inside());
-    const [from, to] = axis.window();
-    const seen = buffers.flatMap((stay, index) => (stay.to >= from && stay.from <= to && stay.row < high && stay.row + stay.rows > low ? [index] : []));
-    scale(context, width, y);
+    ground(context, [lit ? "faded" : "", low, high].join(), (below) => {
+      seen = within(...axis.window());
+      below.fillStyle = colours.of("band");
+      below.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, inside());
+      scale(below, width, y);
+      clipped(below, width, () => blocks(below, seen, { alpha: lit ? FADED : 1, x, y, width }));
+      told(y);
+    });
+    clipped(context, width, () => {
+      if (lit) blocks(context, seen.filter((index) => lit.buffers.has(index)), { alpha: 1, x, y, width });
+      const roomy = width - axis.LEFT - axis.RIGHT >= ROOMY.wide && inside() >= ROOMY.high;
+      for (const [text, at] of limits(y).filter(() => roomy)) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, at + 13, "end");
+    });
+  }
+
+  /** The buffers of which something is in the window. */
+  const within = (from, to) => buffers.flatMap((stay, index) => (stay.to >= from && stay.from <= to && stay.row < high && stay.row + stay.rows > low ? [index] : []));
+
+  function clipped(context, width, paint) {
     context.save();
     context.beginPath();
     context.rect(axis.LEFT, TOP - 2, width - axis.LEFT - axis.RIGHT, inside() + 4);
     context.clip();
-    for (const index of seen) block(context, buffers[index], index, x, y);
-    const roomy = width - axis.LEFT - axis.RIGHT >= ROOMY.wide && inside() >= ROOMY.high;
-    const named = limits(context, width, y).filter(() => roomy);
-    for (const index of seen) label(context, buffers[index], index, x, y, width);
-    for (const [text, at] of named) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, at + 13, "end");
+    paint();
     context.restore();
-    told(seen, y);
   }
 
-  function block(context, { kind, row, rows, from, to }, index, x, y) {
-    const [left, right, top, bottom] = [x(from), x(to), y(row + rows), y(row)];
-    const [wide, tall] = [Math.max(1, right - left), Math.max(1, bottom - top)];
-    const on = !lit || lit.buffers.has(index);
-    context.globalAlpha = on ? 1 : FADED;
-    context.lineWidth = lit && on ? 2 : 1;
-    area(context, left, top, wide, tall, kind);
+  /** These buffers, over those that are lit or over all the lines of the limits, and their names over these. */
+  function blocks(context, own, { alpha, x, y, width }) {
+    context.globalAlpha = alpha;
+    context.lineWidth = lit && alpha === 1 ? 2 : 1;
+    const places = own.map((index) => place(buffers[index], x, y));
+    places.forEach((box, at) => area(context, ...box, buffers[own[at]].kind));
     context.globalAlpha = 1;
+    context.save();
+    if (lit && alpha === 1) onlyIn(context, places);
+    for (const [at, dashes] of edges(y)) limit(context, width, at, dashes);
+    context.restore();
+    context.globalAlpha = alpha;
+    for (const index of own) label(context, buffers[index], x, y, width);
+    context.globalAlpha = 1;
+  }
+
+  /** Left, top, width and height of a buffer's block. */
+  function place({ row, rows, from, to }, x, y) {
+    const [left, right, top, bottom] = [x(from), x(to), y(row + rows), y(row)];
+    return [left, top, Math.max(1, right - left), Math.max(1, bottom - top)];
+  }
+
+  function onlyIn(context, places) {
+    context.beginPath();
+    for (const box of places) context.rect(...box);
+    context.clip();
   }
 
   /** A buffer's name, if its block has room for it. */
-  function label(context, { name, kind, row, rows, from, to }, index, x, y, width) {
+  function label(context, { name, kind, row, rows, from, to }, x, y, width) {
     const [top, bottom, left] = [y(row + rows), y(row), Math.max(x(from), axis.LEFT)];
     const visible = Math.min(x(to), width) - left;
     if (bottom - top < 14 || visible <= 40 || context.measureText(name).width >= visible - 8) return;
-    context.globalAlpha = !lit || lit.buffers.has(index) ? 1 : FADED;
     haloed(context, name, ["ink", kind], left + 4, (Math.max(top, TOP) + Math.min(bottom, canvas.clientHeight)) / 2 + 4);
-    context.globalAlpha = 1;
   }
 
   /** A text that lines behind it don't run through. */
@@ -89,13 +116,17 @@ const buffer = (() => {
     if (outlined) context.strokeRect(left + 0.5, top + 0.5, wide - 1, tall - 1);
   }
 
-  /** The lines of the peak and of the lower bound; returns their names, each with the height of the line that it stands below. */
-  function limits(context, width, y) {
+  /** The lines of the peak and of the lower bound: where each is, and its dashes. */
+  function edges(y) {
+    const { peak_rows: peak, lower_bound_rows: bound } = machine;
+    return [[y(peak), []], ...(bound && bound !== peak ? [[y(bound), [6, 4]]] : [])];
+  }
+
+  /** Their names, each with the height of the line that it stands below. */
+  function limits(y) {
     const [peak, bound] = [y(machine.peak_rows), y(machine.lower_bound_rows)];
-    limit(context, width, peak, []);
     if (peak === bound) return [["peak = lower bound", peak]];
     if (!machine.lower_bound_rows) return [["peak", peak]];
-    limit(context, width, bound, [6, 4]);
     return bound - peak > 16 ? [["peak", peak], ["lower bound", bound]] : [["peak, lower bound (dashed)", bound]];
   }
 
@@ -126,7 +157,7 @@ const buffer = (() => {
   }
 
   /** Which rows are shown, and how many buffers are drawn higher than they are. */
-  function told(seen, y) {
+  function told(y) {
     const thin = seen.filter((index) => y(0) - y(buffers[index].rows) < 1).length;
     const rows = low > 0 || high < highest ? `rows ${words.number(low)}–${words.number(high)}` : "";
     const lines = thin ? `${words.counted(thin, "buffer")} lower than a pixel, drawn as lines` : "";

@@ -1,6 +1,7 @@
 /** The palette, for what is painted on canvases: the style sheet's variables in the theme that holds now. */
 const colours = (() => {
   let known = new Map();
+  let forgotten = 0;
   const patterns = new Map();
 
   /** The value of `--name`. */
@@ -50,8 +51,9 @@ const colours = (() => {
   /** Forgets everything: the theme has changed. */
   function forget() {
     known = new Map();
+    forgotten += 1;
     patterns.clear();
   }
 
-  return { of, over, hatch, forget };
+  return { of, over, hatch, forget, edition: () => forgotten };
 })();

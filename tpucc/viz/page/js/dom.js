@@ -13,6 +13,11 @@ const dom = (() => {
   const make = (name, attributes = {}, ...children) => filled(document.createElement(name), attributes, children);
   const svg = (name, attributes = {}, ...children) => filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 
+  /** Gives an element a text, unless it has it: what is written anew is laid out anew. */
+  function write(element, text) {
+    if (element.textContent !== text) element.textContent = text;
+  }
+
   const integers = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 }); // made once: `toLocaleString` takes ten times as long
 
   /** The nearest whole number, with separators. */
@@ -37,5 +42,5 @@ const dom = (() => {
     return () => from?.far ?? false;
   }
 
-  return { make, svg, number, drag };
+  return { make, svg, write, number, drag };
 })();

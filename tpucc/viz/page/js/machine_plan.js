@@ -7,7 +7,9 @@ const machinePlan = (() => {
   const data = model.machine_view;
   const SUMS = new Set(["accumulators"]);
   const GAP = 2;
-  const BELOW = 0.86; // where ways leave boxes sideways: texts are above
+  const HEAD = 9; // pixels below the top of the boxes, where ways leave them sideways: beside their titles
+  const [ROOM, MARGIN] = [16, 6]; // pixels that have no text there, at the right and at the left end of a box
+  const [LETTER, ENDS] = [6.7, 15]; // pixels: of what moves
   const [TITLE, SHORT, FULL, EDGE] = [96, 52, 96, 6]; // pixels: a box's title, on the left; what moves, as a number and in all
   const tokens = [];
   const arrows = new Map();
@@ -33,10 +35,21 @@ const machinePlan = (() => {
 
   /** A way between parts that stand beside each other; `aside` is -1, 0 or 1. */
   function sideways(a, b, frame, aside) {
-    const [top, bottom] = [Math.max(a.top, b.top), Math.min(a.bottom, b.bottom)];
-    const y = top + (bottom - top) * BELOW + aside * 14 - frame.top;
+    const y = Math.max(a.top, b.top) + HEAD + (aside + Math.abs(aside)) * 10 - frame.top;
     const [from, to] = a.right <= b.left ? [a.right, b.left] : [a.left, b.right];
     return { ends: [from - frame.left, y, to - frame.left, y], said: "brief" };
+  }
+
+  const widthOf = (text) => text.length * LETTER + ENDS;
+
+  /** The words about what moves on a way, and the places [x, y] where it begins and ends: beside the titles of the boxes, or across the gap. */
+  function course({ ends: [x1, y1, x2, y2], said }, here) {
+    if (y1 !== y2) return { text: here[said], begin: [x1, y1 + Math.sign(y1 - y2) * GAP], end: [x2, y2 + Math.sign(y2 - y1) * GAP] };
+    const gap = [Math.min(x1, x2) - ROOM, Math.max(x1, x2) + MARGIN];
+    const text = widthOf(here.brief) > gap[1] - gap[0] ? here.short : here.brief;
+    const half = Math.min(widthOf(text), gap[1] - gap[0]) / 2;
+    const [left, right] = [[gap[0] + half, y1], [gap[1] - half, y1]];
+    return x1 < x2 ? { text, begin: left, end: right } : { text, begin: right, end: left };
   }
 
   /** A way between parts of which one stands below the other. */
@@ -169,12 +182,10 @@ const machinePlan = (() => {
     while (tokens.length > found.length) tokens.pop().remove();
     tokens.forEach((token, place) => {
       const here = found[place];
-      const { ends, said } = arrows.get(`${here.from} ${here.to}`);
-      const [x1, y1, x2, y2] = ends;
-      const along = (a, b) => a + Math.sign(a - b) * GAP + (b - a + Math.sign(b - a) * 2 * GAP) * here.share;
-      token.style.transform = `translate(${along(x1, x2)}px, ${along(y1, y2)}px) translate(-50%, -50%)`;
-      const text = here[said];
-      if (token.textContent !== text) token.textContent = text;
+      const { text, begin, end } = course(arrows.get(`${here.from} ${here.to}`), here);
+      const [x, y] = begin.map((from, axis) => from + (end[axis] - from) * here.share);
+      token.style.transform = `translate(${x}px, ${y}px) translate(-50%, -50%)`;
+      dom.write(token, text);
       token.dataset.unit = here.unit;
       token.dataset.way = `${here.from} ${here.to}`;
       token.dataset.share = String(here.share);

@@ -198,7 +198,7 @@ const machineState = (() => {
   function label(unit, item, from, share, coming) {
     if (unit === SHIFT || unit === FETCH) {
       const tile = `tile ${words.number(tiles[unit === SHIFT ? item : coming])}`;
-      return { text: tile, brief: tile, short: tile };
+      return { text: tile, brief: tile, short: tile.slice("tile ".length) };
     }
     const row = Math.min(rows[item] - 1, Math.floor(share * rows[item]));
     const step = steps.get(item);

@@ -3,7 +3,7 @@ const passes = (() => {
   const AROUND = 2;
   const KEPT = 0;
   const SIGNS = ["", "+", "−"];
-  const READABLE = 0.75; // texts of 12 pixels are 9
+  const READABLE = 1; // texts of 12 pixels are 9 points
   const panel = document.getElementById("view-passes");
   const { shown: stages, unchanged } = model.stages;
   const texts = model.stages.texts.split("\n");
@@ -133,6 +133,7 @@ const passes = (() => {
 
   /** Lights the lines that belong to the selection, and brings the first of them into sight if it is held. */
   function light(chosen, lit, from) {
+    if (views.current() !== "passes") return;
     const first = lit && from !== "passes" && selection.held() ? entries.findIndex(({ line }) => lit.origins.has(originOf[line])) : -1;
     if (first >= 0) rows.reveal(first);
     else rows.draw();

@@ -1,6 +1,8 @@
 /** The one selection of the page. What the pointer is on shows as long as nothing is held; the address bar keeps what is held. */
 const selection = (() => {
+  const OFTEN = 250; // milliseconds between two addresses of steps that follow each other: browsers refuse more than some twenty a second
   const listeners = [];
+  let [since, late] = [-OFTEN, 0];
   let held = null;
   let under = null;
   let lit = null;
@@ -24,7 +26,8 @@ const selection = (() => {
   function hold(wanted, source = "") {
     held = wanted && links.exists(wanted) ? wanted : null;
     under = null;
-    remember();
+    if (source === "machine" && performance.now() - since < OFTEN) late ||= setTimeout(remember, OFTEN);
+    else remember();
     tell(source);
   }
 
@@ -50,6 +53,8 @@ const selection = (() => {
   }
 
   function remember() {
+    clearTimeout(late);
+    [since, late] = [performance.now(), 0];
     const hash = written();
     if (location.hash.slice(1) === hash) return;
     try {

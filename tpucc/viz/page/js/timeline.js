@@ -9,6 +9,7 @@ const timeline = (() => {
   const groups = (found) => found.units.map((lane, index) => (index === MATRIX ? [lane, ...found.stalls] : [lane]));
   const own = groups(lanes);
   const heights = new WeakMap();
+  const ground = axis.ground();
   let lit = null;
   let chosenLit = null;
   let view = null;
@@ -30,21 +31,36 @@ const timeline = (() => {
   function draw(context, width, height, x) {
     lane = Math.min(MOST, Math.max(LEAST, Math.floor((height - top - SCALE) / own.length) - GAP));
     dense = own.map((group) => isDense(group, x));
+    ground(context, lit ? "faded" : "", (below) => {
+      everything(below, width, height, x);
+      told(x);
+    });
+    if (!lit) return;
+    axis.clipped(context, width, height, () => {
+      band.light(context, width, chosenLit);
+      groups(lit).forEach((group, index) => row(context, group, index, x));
+      named(context, groups(lit), x, width);
+    });
+  }
+
+  /** All that there is, faded if something is lit, which is drawn over it. */
+  function everything(context, width, height, x) {
     own.forEach((_, index) => {
       context.fillStyle = colours.of("band");
       context.fillRect(axis.LEFT, topOf(index), width - axis.LEFT - axis.RIGHT, lane);
     });
     axis.clipped(context, width, height, () => {
-      band.draw(context, width, x, chosenLit);
+      band.draw(context, width, x);
       context.globalAlpha = lit ? FADED : 1;
       own.forEach((group, index) => row(context, group, index, x));
       context.globalAlpha = 1;
-      if (lit) groups(lit).forEach((group, index) => row(context, group, index, x));
-      own.forEach(([unit], index) => dense[index] || written(context, unit, topOf(index), x, width));
+      if (!lit) named(context, own, x, width);
     });
     scale(context, width, x);
-    told(x);
   }
+
+  /** The names in the bars of lanes that have bars. */
+  const named = (context, drawn, x, width) => drawn.forEach(([unit], index) => dense[index] || written(context, unit, topOf(index), x, width));
 
   /**
    * Single bars where they can be told apart, else for each pixel the shares of time, one on the other. Work comes last, over the waits: a
@@ -55,6 +71,7 @@ const timeline = (() => {
     const work = dense[index] ? heightsOf(unit, Math.ceil(x(to) - x(from))) : null;
     const below = work && [...work];
     for (const found of [...waits, unit]) {
+      if (!found.starts.length) continue;
       context.fillStyle = found === unit ? colours.of(`${unit.kind}-line`) : colours.hatch(context, model.waits.causes[found.cause]);
       if (!work) bars(context, found, topOf(index), x);
       else if (found === unit) columns(context, work, work.map(() => 0), topOf(index));
@@ -125,7 +142,6 @@ const timeline = (() => {
     for (let index = first; index < last; index++) {
       const [left, right] = [Math.max(x(unit.starts[index]), axis.LEFT), Math.min(x(unit.ends[index]), width - axis.RIGHT)];
       const name = words.purpose(unit.items[index]);
-      if (lit && !chosenLit.instructions[unit.items[index]]) continue;
       if (name && right - left > NAMED && context.measureText(name).width < right - left - 8) context.fillText(name, left + 4, y + lane / 2 + 4);
     }
   }
@@ -154,12 +170,12 @@ const timeline = (() => {
     labels.forEach((label, index) => {
       label.style.top = `${topOf(index)}px`;
       label.style.height = `${lane}px`;
-      label.querySelector("small").textContent = words.tenths(lanes.share(own[index][0], from, to));
+      dom.write(label.querySelector("small"), words.tenths(lanes.share(own[index][0], from, to)));
     });
     const cycles = Math.max(1, (to - from) / Math.ceil(x(to) - x(from)));
     const which = own.flatMap(([unit], index) => (dense[index] ? [unit.name] : []));
     const whose = which.length === own.length ? "" : ` of ${which.join(", ")}`;
-    document.getElementById("columns").textContent = which.length ? `each column${whose} is ${words.counted(cycles, "cycle")}` : "each bar is an instruction";
+    dom.write(document.getElementById("columns"), which.length ? `each column${whose} is ${words.counted(cycles, "cycle")}` : "each bar is an instruction");
   }
 
   const laneAt = (y) => own.findIndex((_, index) => y >= topOf(index) && y < topOf(index) + lane + GAP);

@@ -100,8 +100,8 @@ const words = (() => {
   const share = (own) => tenths(own / Math.max(1, model.cycles));
 
   function ofLayer(id) {
-    const { weights, fills, matrices, cycles: own, choice, tops, error } = layers[id];
-    const parts = [`It takes ${cycles(own)}, ${share(own)} of all; ${Number(tops.toPrecision(3))} TOPS.`];
+    const { weights, fills, matrices, cycles: own, choice, rate, error } = layers[id];
+    const parts = [`It takes ${cycles(own)}, ${share(own)} of all; ${rate}.`];
     const stack = matrices > 1 ? `${number(matrices)} matrices of ` : "";
     if (weights[0]) parts.push(`Its weights are ${stack}${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
     if (choice) parts.push(`Computed ${choice}.`);

@@ -2,7 +2,7 @@
 const zooming = (() => {
   const STEP = 1.25;
   const [LEAST, MOST] = [0.1, 8];
-  const READABLE = 0.55; // texts of 12 pixels are nearly 7
+  const READABLE = 1; // texts of 12 pixels are 9 points
   const MAP = { width: 160, height: 120 };
   const PART = 1 / 3; // of the frame, at most, each way
 

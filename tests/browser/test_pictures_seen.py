@@ -1,0 +1,80 @@
+"""What was seen in the report's views to be covered, too small, or said of the wrong thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+COVERED = """(count) => {
+  const slider = document.querySelector(".steps input");
+  const box = (node) => { const range = document.createRange(); range.selectNodeContents(node); return range.getBoundingClientRect(); };
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const sideways = ({ dataset: { way } }) => ["memory fifo", "buffer matrix", "accumulators activation"].includes(way);
+  const found = [];
+  let moved = 0;
+  for (let turn = 0; turn < count; turn++) {
+    slider.value = Math.floor((turn / count) * Number(slider.max));
+    slider.dispatchEvent(new Event("input"));
+    const others = [...document.querySelectorAll(".tile-here, .part .open, .part .does, .holds td")].filter((one) => one.checkVisibility());
+    for (const token of [...document.querySelectorAll(".token")].filter(sideways)) {
+      moved += 1;
+      const under = others.filter((other) => meet(token.getBoundingClientRect(), box(other)));
+      found.push(...under.map((other) => `${slider.value}: ${token.textContent} on ${other.textContent}`));
+    }
+  }
+  return [moved, found];
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+def test_what_moves_sideways_covers_neither_tiles_nor_words_nor_numbers(
+    width: int, height: int, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    page.set_viewport_size({"width": width, "height": height})
+    settle(page)
+    moved, covered = page.evaluate(COVERED, 250)
+    assert moved > 200
+    assert covered == []
+    cut = "(select) => { const wide = document.createElement('canvas').getContext('2d'); wide.font = getComputedStyle(select).font;"
+    cut += " return wide.measureText(select.options[0].text).width + 30 > select.clientWidth; }"
+    assert not page.locator("select[aria-label=breakpoint]").evaluate(cut), "the breakpoint's name is whole"
+
+
+SMALLEST = """() => {
+  const svg = document.querySelector(".view.on .picture svg");
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return Math.min(...[...svg.querySelectorAll("text")].map((text) => Number.parseFloat(getComputedStyle(text).fontSize) * scale));
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_texts_of_diagrams_have_nine_points_when_they_open(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
+    """Nine points are 12 pixels. Where a picture then has no room in its pane, there is a map; `fit` shows the whole."""
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path))
+    page.set_viewport_size({"width": width, "height": height})
+    for view in ("graph", "layers", "program"):
+        page.click(f"#tab-{view}")
+        settle(page)
+        assert page.evaluate(SMALLEST) >= 12, view
+
+
+def test_of_layers_without_products_it_is_said_what_they_do(open_page: OpenPage, tmp_path: Path) -> None:
+    """0 TOPS would read as if they were slow."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "layer=1")
+    settle(page)
+    assert ": the activation unit pools its windows." in page.inner_text("#inspector").replace("; ", ": ")
+    assert "TOPS" not in page.inner_text("#inspector")
+    rates = [row.split("\t")[5] for row in page.inner_text("#view-summary tbody").split("\n")[:2]]
+    assert float(rates[0]) > 0
+    assert rates[1] == "–"

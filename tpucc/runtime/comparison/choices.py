@@ -1,0 +1,37 @@
+"""What two machines, or two compiles, decided alike or not, where the rows of the accounting don't tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tpucc.diagnostics import counted
+from tpucc.isa.effects import effects
+from tpucc.runtime.comparison.pairs import Pair, together
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.accounting import ROWS
+from tpucc.sim.segments import Cause
+
+
+def by_vector_unit(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
+    """How many depthwise convolutions the vector unit computes, where that differs, or the machines do and it could."""
+    counts = Pair(*(_by_vector_unit(side) for side in sides))
+    if counts.difference:
+        b, a = (f"{number:,}" if number else "none" for number in (counts.b, counts.a))
+        yield f"The vector unit computes {b} of the depthwise convolutions in {said[1]}, {a} in {said[0]}."
+    elif counts.b and sides[0].program.target != sides[1].program.target:
+        yield f"In both the vector unit computes {counted(counts.b, 'depthwise convolution')}."
+
+
+def _by_vector_unit(side: Runtime) -> int:
+    program = side.program
+    return len(np.unique(program.layer_of[effects(program.instructions).weighs]))
+
+
+def hidden_fetches(sides: tuple[Runtime, Runtime], rows: Mapping[str, Pair]) -> Iterator[str]:
+    """Why another weight memory makes no difference: the matrix unit waits for a tile on neither side."""
+    each = Pair(*(side.program.target.tile_fetch_cycles for side in sides))
+    waits = together([rows[ROWS[cause].key] for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)])
+    if each.difference and all(side.stats["tile_fetches"] for side in sides) and not waits.a and not waits.b:
+        yield f"A tile is fetched in {each.b:,} cycles instead of {each.a:,}; the matrix unit waits for none in either."
