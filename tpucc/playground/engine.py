@@ -39,7 +39,7 @@ class _NoInput(TextIOBase):
     def readable(self) -> bool:
         return True
 
-    def readline(self, size: int | None = -1, /) -> str:
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
         raise EOFError("nobody can type into this page: there is no standard input, so write the value into the text")
 
     def read(self, size: int | None = -1, /) -> str:
@@ -48,7 +48,7 @@ class _NoInput(TextIOBase):
 
 @contextmanager
 def _without_input() -> Iterator[None]:
-    before, sys.stdin = sys.stdin, _NoInput()  # type: ignore[assignment]
+    before, sys.stdin = sys.stdin, _NoInput()
     try:
         yield
     finally:
