@@ -55,6 +55,7 @@ PURE = ("lark", "graphviz")
 ARCHIVE, SNAPSHOT = "python.zip", "python.memory"
 SCRIPTS = (
     "main.js",
+    "answers.js",
     "engine.js",
     "link.js",
     "drafts.js",
@@ -63,6 +64,7 @@ SCRIPTS = (
     "offline.js",
     "queue.js",
     "saying.js",
+    "shown.js",
     "worker.js",
     "playground.css",
 )

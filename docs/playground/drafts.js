@@ -15,12 +15,13 @@ function guarded(work) {
  * Texts in place of originals, or of a link's texts, by what they are of. Each tab keeps its own over a reload; a new tab begins with what was written last in
  * any. What the browser doesn't keep lasts as long as the page.
  *
- * @param {() => void} refused is called once, when the browser doesn't keep a draft
+ * @param {(how: "" | "tab" | "page") => void} told hears for how long texts are kept, when that changes: as long as this tab, or as this page;
+ *   "" is that the browser keeps them
  */
-export function drafts(refused) {
+export function drafts(told) {
   const own = new Map();
   const key = (name) => `${PLACE} ${name}`;
-  let told = false;
+  let lasting = "";
 
   /** A draft of this tab, null for an original; undefined where this tab has written neither. */
   function ofTab(name) {
@@ -45,10 +46,10 @@ export function drafts(refused) {
   function set(name, text) {
     if (get(name) === text) return;
     own.set(name, text);
-    guarded(() => sessionStorage.setItem(key(name), JSON.stringify({ text })));
-    if (guarded(() => write(name, text)) || told) return;
-    told = true;
-    refused();
+    const inTab = guarded(() => sessionStorage.setItem(key(name), JSON.stringify({ text })) === undefined);
+    const now = guarded(() => write(name, text)) ? "" : inTab ? "tab" : "page";
+    if (now !== lasting) told(now);
+    lasting = now;
   }
 
   return { get, set };
@@ -66,13 +67,23 @@ export function digest(address) {
   return (4294967296 * (2097151 & other) + (one >>> 0)).toString(36);
 }
 
-/** What is chosen in this tab of the browser, at each address. */
+/** The object that a text is; null for none. */
+function objectOf(text) {
+  const found = guarded(() => JSON.parse(text));
+  return typeof found === "object" ? found : null;
+}
+
+/** What is chosen in this tab of the browser, at each address. A new tab begins with what was chosen last in any, where no link is. */
 export const visits = {
-  /** @param {string} address @returns {object | null} */
+  /** @param {string} address the fragment @returns {object | null} */
   get: (address) => {
-    const found = guarded(() => JSON.parse(sessionStorage.getItem(`${PLACE} at ${digest(address)}`)));
-    return typeof found === "object" ? found : null;
+    const last = address === "" ? guarded(() => localStorage.getItem(`${PLACE} last`)) : null;
+    return objectOf(guarded(() => sessionStorage.getItem(`${PLACE} at ${digest(address)}`))) ?? objectOf(last);
   },
   /** @param {string} address @param {object} choices */
-  set: (address, choices) => guarded(() => sessionStorage.setItem(`${PLACE} at ${digest(address)}`, JSON.stringify(choices))),
+  set: (address, choices) => {
+    const text = JSON.stringify(choices);
+    guarded(() => sessionStorage.setItem(`${PLACE} at ${digest(address)}`, text));
+    if (address === "") guarded(() => localStorage.setItem(`${PLACE} last`, text));
+  },
 };

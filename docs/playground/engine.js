@@ -44,10 +44,26 @@ function loading(worker, config, { told, answer, broken, current }) {
   });
 }
 
+/** Gives promises in the place of others: who waits for one that never comes, as its worker was ended, waits for the next. */
+function following() {
+  let follow = null;
+  return (given) => {
+    const before = follow;
+    const own = new Promise((resolve, reject) => {
+      follow = resolve;
+      given.then(resolve, reject);
+    });
+    before?.(own);
+    own.catch(() => {}); // who asks hears of it
+    return own;
+  };
+}
+
 /** One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. So is what follows a break-down. */
 function inWorker(config, told) {
   let [worker, ready] = [null, null];
   let [waiting, startup] = [null, 0];
+  const next = following();
 
   const heard = {
     told,
@@ -64,13 +80,12 @@ function inWorker(config, told) {
   function begin() {
     const own = new Worker("worker.js", { type: "module" });
     worker = own;
-    ready = loading(own, config, heard).then((taken) => (startup = taken), (error) => {
+    const loaded = loading(own, config, heard).then((taken) => (startup = taken), (error) => {
       own.terminate();
       ready = null;
       throw error;
     });
-    ready.catch(() => {}); // who asks hears of it
-    return ready;
+    return (ready = next(loaded));
   }
 
   const start = () => ready ?? begin();

@@ -1,4 +1,5 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
+import { broken, lineIn, marked, modelIn, printed, pythonIn, said, sentence } from "./answers.js";
 import { $, box, make } from "./boxes.js";
 import { fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
 import { digest, drafts as drafted, visits } from "./drafts.js";
@@ -8,7 +9,8 @@ import { show, showPage } from "./frames.js";
 import { BadLink, choosable, packed, texts, unpacked } from "./link.js";
 import { kept } from "./offline.js";
 import { Queue } from "./queue.js";
-import { notice, running, status } from "./saying.js";
+import { notice, rest, reviewStatus, running, status } from "./saying.js";
+import { keyOf, shown } from "./shown.js";
 
 const PAUSE = 600; // milliseconds after the last key until a model is compiled
 const LONG = 5000; // milliseconds, at least, until a compile gives way to that of a newer text: Python then begins anew
@@ -34,7 +36,12 @@ const original = (kind) => written[kind].original(chosen(kind));
 const item = (kind) => `${kind} ${chosen(kind).name}`;
 
 /** What the visitor has written in place of an original, by its item: it is there again when the item is chosen again. */
-const drafts = drafted(() => notice("The browser keeps no drafts: it has no room for them, or must not. What you write is lost with this page; a link holds it."));
+const drafts = drafted((how) => notice(UNKEPT[how]));
+const UNKEPT = {
+  "": "",
+  tab: "The browser has no room for drafts, or must not keep them: what you write is lost when you close this tab. A link holds it.",
+  page: "The browser keeps no drafts: it has no room for them, or must not. What you write is lost with this page; a link holds it.",
+};
 
 /**
  * The link that is shown: its fragment, empty for none; its texts by their items, which stand before the originals and have drafts of their
@@ -56,20 +63,35 @@ const keeping = kept(config);
 const patience = () => Math.max(LONG, answering.startup());
 const requests = new Queue(answering, { before: keeping, busy: (on) => ($("stop").disabled = !on), begun, answered, failed }, patience);
 
-function summary(words, old = false) {
-  $("summary").textContent = words;
-  for (const each of [$("summary"), $("report")]) each.classList.toggle("old", old);
-}
+/** What is said above the report, and the program that it is of. */
+let summary = { words: "", name: "" };
+
+/** What is asked for in a tab as it is now; null for nothing. */
+const asking = (kind) => (kind === "difference" && !$("python-against").value ? null : work[kind].asked());
+
+/** Where results are shown. */
+const results = shown({
+  summary: { kind: "model", elements: ["summary"] },
+  report: { kind: "model", elements: ["report"] },
+  model: { kind: "model", elements: ["model-messages"], messages: "Said of an earlier version." },
+  puzzle: { kind: "puzzle", elements: ["puzzle-messages"], messages: "Said of an earlier version. Check says it anew." },
+  python: { kind: "python", elements: ["python-messages"], messages: "Said of an earlier version. Judge says it anew." },
+  difference: { kind: "difference", elements: ["difference-messages", "difference"], messages: "" },
+}, asking);
 
 const NONE = "no report yet";
+const READY = "ready";
 
-/** The report that is shown is of an earlier text. */
-function outdated() {
-  const shown = $("summary").textContent.replace(/^before: /, "");
-  summary(shown && shown !== NONE ? `before: ${shown}` : NONE, true);
+/** Marks all that is of an earlier version, wherever it is shown. */
+function review() {
+  results.review();
+  const whose = summary.name === model().name ? "before" : `before, of ${summary.name}`;
+  const words = results.old("summary") ? `${whose}: ${summary.words}` : summary.words;
+  $("summary").textContent = words || NONE;
+  reviewStatus();
 }
 
-/** Removes what was said about an earlier text of a tab, and what is still to be answered about it. */
+/** Removes what was said about a tab's text, and what is still to be answered about it: it is another one altogether. */
 function forget(kind) {
   turns[kind] += 1;
   requests.drop(kind);
@@ -79,15 +101,37 @@ function forget(kind) {
 /** Removes what was said about a tab's text. */
 function unsay(kind) {
   written[kind].editor.mark([]);
-  $(`${kind}-messages`).replaceChildren();
-  if (kind !== "python") return;
+  say(kind, []);
+  if (kind === "python") undiffer();
+}
+
+/** Removes the comparison with the compile without the pass or the stage. */
+function undiffer() {
   requests.drop("difference");
+  say("difference", []);
   show("difference", "");
 }
 
-const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));
-const sentence = (text) => make("div", { className: "message" }, make("p", {}, text));
-const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
+/** Says something of a request; of no request there is nothing to say. */
+function say(name, boxes, asked) {
+  if (asked) results.set(name, keyOf(asked));
+  else results.clear(name);
+  $(`${name}-messages`).replaceChildren(...boxes);
+}
+
+/** Says what the report of a request says in a line; none removes both. */
+function summed(words, asked) {
+  if (words) results.set("summary", keyOf(asked));
+  else for (const name of ["summary", "report"]) results.clear(name);
+  summary = { words, name: modelIn(asked.request).name };
+}
+
+/** Shows a report, or the page of a comparison. */
+function reported(page, title, asked) {
+  results.set("report", keyOf(asked));
+  $("report").title = title;
+  showPage("report", page);
+}
 
 /** The model of the first tab as its controls say. */
 const model = () => modelOf(source.text(), `${$("program").value}.tpu`, optionsOf(""));
@@ -100,53 +144,55 @@ function asBuilt() {
   return plain && text === program.source && program.report ? program : null;
 }
 
+/** What each kind asks for, and shows; `words` are what it does, the button that asks for it, and what that does then. */
 const work = {
   model: {
-    request() {
+    words: ({ request }) => [`${modelIn(request).name} was compiled`, "Run", "compile it"],
+    asked() {
       const now = model();
-      const { said: name, model: a } = otherSide(now, original("model"), past.before(now));
-      return a ? { kind: "compare", a, b: now, said: [name, "this version"] } : { kind: "compile", ...now };
+      const { said: name, model: a, missing } = otherSide(now, original("model"), past.before(now));
+      return { request: a ? { kind: "compare", a, b: now, said: [name, "this version"] } : { kind: "compile", ...now }, missing };
     },
-    show(answer, { kind, ...request }) {
-      const { missing = "" } = otherSide(model(), original("model"), past.before(model()));
-      const own = answer.diagnostics.filter((found) => found.side !== "a" && found.file === model().name);
-      source.mark(own);
-      const boxes = answer.diagnostics.map((found) => box(found, own.includes(found) ? source : null));
-      const sentences = [answer.cause, missing].filter(Boolean).map((text) => sentence(text));
-      $("model-messages").replaceChildren(...boxes, ...sentences, ...(answer.notes ?? []).map((note) => said(note)));
+    show(answer, asked) {
+      const of = modelIn(asked.request);
+      const own = answer.diagnostics.filter((found) => found.side !== "a" && found.file === of.name);
+      const there = marked(source, of.source, own);
+      const boxes = answer.diagnostics.map((found) => box(found, own.includes(found) ? there : null));
+      const sentences = [answer.cause, asked.missing].filter(Boolean).map((text) => sentence(text));
+      say("model", [...boxes, ...sentences, ...(answer.notes ?? []).map((note) => said(note))], asked);
       const page = answer.page ?? answer.report;
-      if (!page) return outdated();
-      past.add(kind === "compare" ? request.b : request);
-      $("report").title = kind === "compare" ? "the comparison" : "the report";
-      showPage("report", page);
-      return summary(answer.summary);
+      if (!page) return;
+      past.add(of);
+      summed(answer.summary, asked);
+      reported(page, asked.request.kind === "compare" ? "the comparison" : "the report", asked);
     },
   },
   puzzle: {
-    request: () => ({ kind: "puzzle", number: Number($("puzzle").value), text: listing.text() }),
-    show(answer) {
-      const place = answer.line ? [{ code: "here", severity: "error", message: answer.text, spans: [{ line: answer.line, column: 1, end_line: answer.line, end_column: 200 }] }] : [];
-      listing.mark(place);
+    words: ({ request }) => [`puzzle ${request.number} was checked`, "Check", "check it"],
+    asked: () => ({ request: { kind: "puzzle", number: Number($("puzzle").value), text: listing.text() } }),
+    show(answer, asked) {
+      marked(listing, asked.request.text, lineIn(answer));
       const verdict = answer.text ? [said(answer.text, answer.solved ? "right" : "error")] : [];
-      $("puzzle-messages").replaceChildren(...answer.diagnostics.map((found) => box(found)), ...verdict);
+      say("puzzle", [...answer.diagnostics.map((found) => box(found)), ...verdict], asked);
     },
   },
   python: {
-    request: () => ({ kind: "judge", ...withPython() }),
-    show(answer) {
+    words: () => ["your Python was judged", "Judge", "judge it"],
+    asked: () => ({ request: { kind: "judge", ...withPython() } }),
+    show(answer, asked) {
       const own = answer.diagnostics.filter((found) => found.file?.endsWith(".py"));
-      python.mark(own);
-      const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, python) : box(found, null)));
+      const there = marked(python, pythonIn(asked.request), own);
+      const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, there) : box(found, null)));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
-      $("python-messages").replaceChildren(...boxes, ...verdict, ...printed(answer));
+      say("python", [...boxes, ...verdict, ...printed(answer)], asked);
       if (!answer.text) requests.drop("difference");
     },
   },
   difference: {
-    request: () => ({ kind: "compare", a: model(), b: withPython(), said: ["the compile without it", "the compile with it"] }),
-    show(answer) {
-      const boxes = answer.page ? [sentence(answer.cause)] : answer.diagnostics.map((found) => box(found, null));
-      $("python-messages").append(...boxes);
+    words: () => ["your Python was compared", "Judge", "compare it"],
+    asked: () => ({ request: { kind: "compare", a: model(), b: withPython(), said: ["the compile without it", "the compile with it"] } }),
+    show(answer, asked) {
+      say("difference", answer.page ? [sentence(answer.cause)] : answer.diagnostics.map((found) => box(found, null)), asked);
       if (answer.page) showPage("difference", answer.page);
     },
   },
@@ -163,17 +209,14 @@ function withPython() {
 
 /** Asks for an answer of a kind, or for several one after the other. Python is run only by the button and by Ctrl-Enter in its editor. */
 function run(kind) {
-  if (kind === "model") {
-    clearTimeout(pause);
-    if (requests.busy) outdated();
-  } else unsay(kind);
+  if (kind === "model") clearTimeout(pause);
+  else unsay(kind);
   ask(kind);
   if (kind === "python" && $("python-against").value) ask("difference");
 }
 
-const ask = (kind) => requests.ask({ kind, request: work[kind].request(), turn: turns[tabOf(kind)] });
+const ask = (kind) => requests.ask({ kind, ...work[kind].asked(), turn: turns[tabOf(kind)] });
 
-const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";
 const LATE = "The compile of the earlier text took too long, and has been ended. Python begins anew for this one.";
 
 let counted = () => {};
@@ -182,27 +225,45 @@ function begun() {
   counted = running();
 }
 
-function answered({ kind, request, turn, since }, answer) {
+/** Says how a request went, for as long as it is the one that is asked for; in another tab, with the name of its own. */
+function tellOf(asked, words) {
+  const [kind, own] = [asked.kind, tabOf(asked.kind)];
+  const key = keyOf(asked);
+  status(() => (own === tab ? words : `${$(`tab-${own}`).textContent}: ${words}`), () => results.holds(kind, key));
+}
+
+function answered(asked, answer) {
+  const { kind, turn, since } = asked;
   counted();
-  if (turn === turns[tabOf(kind)]) work[kind].show(answer, request);
+  rest(READY);
+  if (turn === turns[tabOf(kind)]) work[kind].show(answer, asked);
   const faults = answer.diagnostics.filter((each) => each.severity === "error").length;
-  status(`${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - since) / 1000).toFixed(1)} s`);
+  tellOf(asked, `${faults ? `${faults} ${faults === 1 ? "error" : "errors"}` : "done"} after ${((performance.now() - since) / 1000).toFixed(1)} s`);
+  review();
 }
 
-function failed({ kind, turn, late }, error) {
+function failed(asked, error) {
+  const { kind, turn, late } = asked;
+  const own = turn === turns[tabOf(kind)];
   counted();
-  if (turn === turns[tabOf(kind)]) unanswered(tabOf(kind));
-  if (late) return status(LATE);
-  if (error instanceof Stopped) return status(requests.has("model") ? "stopped; Python begins anew" : "stopped");
-  if (!(error instanceof Broken)) return status(error.message);
-  $(`${tabOf(kind)}-messages`).replaceChildren(make("div", { className: "message error" }, make("p", {}, BROKEN)));
-  return status("Python has broken down, and begins anew");
+  if (own) (kind === "difference" ? undiffer : unsay)(kind);
+  if (error instanceof Broken) {
+    if (own) say(kind, [broken()], asked);
+    tellOf(asked, "Python has broken down, and begins anew");
+  } else if (late) status(() => LATE, () => requests.has("model"));
+  else if (error instanceof Stopped) stopped(asked);
+  else {
+    rest(error.message);
+    tellOf(asked, error.message);
+  }
+  review();
 }
 
-/** What is said is of an earlier text, and of this one nothing is known. */
-function unanswered(kind) {
-  unsay(kind);
-  if (kind === "model") outdated();
+/** Says what is stopped, and how it is asked for again. */
+function stopped(asked) {
+  const [done, button, again] = work[asked.kind].words(asked);
+  if (requests.has("model")) status(() => `stopped before ${done}; the model is compiled next`, () => requests.has("model"));
+  else tellOf({ ...asked, ...asking(asked.kind) }, `stopped before ${done}; press ${button} to ${again}`);
 }
 
 function later() {
@@ -224,6 +285,7 @@ function keep(kind) {
   if (kind === "model") offerBatch(text);
   tell(kind);
   remember();
+  review();
 }
 
 /** What is chosen, for when this tab is at the same address again. */
@@ -287,26 +349,28 @@ function changed() {
   remember();
   const built = asBuilt();
   if (built) past.add(model());
-  if (!$("summary").textContent) outdated();
-  if (!built || $("against").value) return later();
-  clearTimeout(pause);
-  forget("model");
-  summary(`${built.summary} (made when this page was built)`);
-  return showBuilt(built.report);
+  if (!built || $("against").value) later();
+  else {
+    clearTimeout(pause);
+    forget("model");
+    showBuilt(built);
+  }
+  review();
 }
 
 /** Shows a report that was made when the page was built; where it can't be had, as without a network, the model is compiled. */
-async function showBuilt(address) {
-  const turn = turns.model;
-  const page = await fetch(address).then((answer) => (answer.ok ? answer.text() : null)).catch(() => null);
+async function showBuilt(built) {
+  const [turn, asked] = [turns.model, work.model.asked()];
+  summed(`${built.summary} (made when this page was built)`, asked);
+  const page = await fetch(built.report).then((answer) => (answer.ok ? answer.text() : null)).catch(() => null);
   if (turn !== turns.model) return;
   if (page === null) {
+    say("model", [sentence("The report made when this page was built can't be loaded. The model is compiled instead, as soon as Python is there.")], asked);
     show("report", "");
-    $("model-messages").replaceChildren(sentence("The report made when this page was built can't be loaded. The model is compiled instead, as soon as Python is there."));
-    return run("model");
-  }
-  $("report").title = "the report";
-  showPage("report", page);
+    summed("", asked);
+    run("model");
+  } else reported(page, "the report", asked);
+  review();
 }
 
 function choose(name) {
@@ -319,6 +383,7 @@ function choose(name) {
   }
   remember();
   $("run").textContent = { model: "Run", puzzle: "Check", python: "Judge" }[tab];
+  review();
 }
 
 /** Left and right go from tab to tab. */
@@ -383,11 +448,13 @@ async function link() {
     history.replaceState(null, "", await packed(state()));
   } catch (error) {
     if (!(error instanceof BadLink)) throw error;
-    return status("what is written is too large for a link");
+    const key = JSON.stringify(state());
+    return status(() => "what is written is too large for a link", () => JSON.stringify(state()) === key);
   }
+  const { hash } = location;
   remember();
   await navigator.clipboard?.writeText(location.href).catch(() => {});
-  return status("the address holds all that is written");
+  return status(() => "the address holds all that is written", () => location.hash === hash);
 }
 
 /** Shows what the address says. A link that can't be read leaves the address, and is told of. */
@@ -407,6 +474,13 @@ async function arrive() {
   }
 }
 
+/** A comparison that isn't asked for any more goes; one that is asked for comes when the button is pressed. */
+function compared() {
+  if (!$("python-against").value) undiffer();
+  remember();
+  review();
+}
+
 function wire() {
   for (const [kind, { select, from }] of Object.entries(written)) {
     fill(select, from.map((each) => [each.name, each.title ?? each.name]));
@@ -415,7 +489,7 @@ function wire() {
   }
   for (const name of ["target", "other-target"]) fill($(name), offers.targets.map((each) => [each, each]));
   $("against").addEventListener("change", () => offer(true));
-  for (const name of controls) $(name).addEventListener("change", name === "python-against" ? remember : changed);
+  for (const name of controls) $(name).addEventListener("change", name === "python-against" ? compared : changed);
   for (const name of Object.keys(written)) {
     $(`tab-${name}`).addEventListener("click", () => choose(name));
     $(`tab-${name}`).addEventListener("keydown", step);
@@ -429,11 +503,11 @@ function wire() {
 wire();
 await arrive();
 await keeping;
-status("Python is being loaded; until then the reports are those made when this page was built");
+rest("Python is being loaded; until then the reports are those made when this page was built");
 try {
   await answering.start();
-  if (!requests.busy) status("ready");
+  rest(READY);
 } catch (error) {
-  status(String(error.message));
+  rest(String(error.message));
 }
 document.documentElement.dataset.ready = "";

@@ -1,12 +1,13 @@
 /** Requests of the page, answered one after the other. Of each kind the newest waits, and no other. */
+import { keyOf } from "./shown.js";
 
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const same = (one, other) => keyOf(one) === keyOf(other);
 
 /**
- * What is asked for: the kind of the request, the request, and the turn of its tab. `since` is when Python was given it, in milliseconds;
- * `late` is that it has given way to a newer text.
+ * What is asked for: the kind of the request, the request, and the turn of its tab. `missing` says what can't be asked for. `since` is when
+ * Python was given it, in milliseconds; `late` is that it has given way to a newer text.
  *
- * @typedef {{kind: string, request: object, turn: number, since?: number, late?: boolean}} Asked
+ * @typedef {{kind: string, request: object, missing?: string, turn: number, since?: number, late?: boolean}} Asked
  */
 
 /**
@@ -38,7 +39,7 @@ export class Queue {
   ask(asked) {
     this.#waiting.set(asked.kind, asked);
     const current = this.#current;
-    if (current?.kind === asked.kind && current.turn === asked.turn && same(current.request, asked.request)) this.drop(asked.kind);
+    if (current?.kind === asked.kind && current.turn === asked.turn && same(current, asked)) this.drop(asked.kind);
     this.#giveWay();
     if (!this.busy) this.#answerAll();
   }
@@ -55,8 +56,8 @@ export class Queue {
 
   /** Ends what runs. A newer text of the model is compiled then; nothing else that waits is run, as it may be as endless. */
   stop() {
-    const ended = this.#current?.request;
-    for (const [kind, asked] of this.#waiting) if (kind !== "model" || same(ended, asked.request)) this.drop(kind);
+    const ended = this.#current;
+    for (const [kind, asked] of this.#waiting) if (kind !== "model" || (ended && same(ended, asked))) this.drop(kind);
     this.#answering.stop();
   }
 

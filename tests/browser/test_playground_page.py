@@ -250,7 +250,7 @@ def test_a_pass_is_compared_with_the_compile_without_it(page: Page) -> None:
     page.locator("#tab-python").click()
     chosen(page, "python-against", "without")
     page.locator("#run").click()
-    page.locator("#python-messages").get_by_text("Both take 2,967 cycles").wait_for()
+    page.locator("#difference-messages").get_by_text("Both take 2,967 cycles").wait_for()
     page.frame_locator("#difference").get_by_text("the compile with it: 01_hello.tpu --target tpu_v1 -O2 --pass pass.py").first.wait_for()
     write(page, "python", "raise ValueError('no')")
     page.locator("#run").click()
@@ -515,7 +515,6 @@ def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> No
 @pytest.mark.parametrize("word", ["constructor", "__proto__"])
 def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> None:
     page.evaluate(LINK, {"tab": word, "program": word, "source": word, "target": "tiny", "level": "9"})
-    page.locator("#summary:not(.old)").wait_for()
     page.wait_for_function("document.getElementById('target').value === 'tiny'")
     assert page.locator("#panel-model").is_visible()
     assert page.locator("#level").input_value() == "2"

@@ -166,8 +166,10 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.close()
     visitor.set_offline(True)
     page = opened(visitor, address)
+    page.locator("#python").get_by_text("while True: pass").wait_for()
+    page.locator("#tab-model").click()
+    assert page.locator("#program").input_value() == "02_iris", "a visit begins where the last one ended"
+    page.locator("#program").select_option("01_hello")
     page.locator("#against").select_option("options")
     page.locator("#status").get_by_text("done").wait_for()
     assert page.locator("#summary").inner_text() == "Both take 2,967 cycles"
-    page.locator("#tab-python").click()
-    page.locator("#python").get_by_text("while True: pass").wait_for()

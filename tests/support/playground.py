@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.support.visits import Record
+    from tpucc.playground.server import Server
 
 BUILD = Path(__file__).resolve().parents[2] / "docs" / "playground" / "build_playground.py"
 
@@ -32,3 +41,18 @@ def built(folder: Path, pyodide: str = "") -> Path:
     except module.BuildError as error:
         pytest.skip(str(error))
     return folder
+
+
+@contextmanager
+def visited(tab: Page, record: Record, server: Server) -> Iterator[Page]:
+    """The page, which may ask its server for its own files and for work, and nobody else; the browser keeps nothing of it afterwards."""
+    files = (str(path.relative_to(server.folder)) for path in server.folder.rglob("*") if path.is_file())
+    record.allowed |= {server.address + path for path in ("", "config.json", "engine", "stop", *files)}
+    tab.context.set_offline(False)
+    tab.goto(server.address)
+    tab.locator("html[data-ready]").wait_for()
+    yield tab
+    tab.evaluate("() => [localStorage, sessionStorage].forEach((kept) => kept.clear())")
+    tab.goto("about:blank")
+    tab.context.set_offline(True)
+    record.faults[:] = [fault for fault in record.faults if "GET blob:" not in fault]  # the report that the page has put into the frame

@@ -190,8 +190,13 @@ def test_a_compile_is_compared_with_the_one_without_a_stage() -> None:
 def test_what_is_wrong_with_a_side_is_said_of_it(a: dict[str, Any], b: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
     answer = ask("compare", a=a, b=b, said=["the original", "this version"])
     assert set(answer) == {"diagnostics", "printed"}
+<<<<<<< HEAD
     for line, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
         assert (line["side"], line["code"], line["message"][: len(message)]) == (side, code, message)
+=======
+    for said, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
+        assert (said["side"], said["code"], said["message"][: len(message)]) == (side, code, message)
+>>>>>>> i18
 
 
 def test_a_fault_of_a_side_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +272,14 @@ def test_what_python_prints_or_raises_without_end_is_cut_as_in_labs() -> None:
 def test_python_that_can_not_be_read_has_its_column() -> None:
     [found] = ask("judge", source=SMALL, stages={"allocate": "def allocate(lives, rows):\n    return )\n"})["diagnostics"]
     assert (found["line"], found["column"]) == (2, 12)
+
+
+@each({"input": ["input('n? ')"], "read": ["import sys; sys.stdin.read()"], "lines": ["import sys\nfor line in sys.stdin: pass"]})
+def test_python_that_reads_standard_input_is_told_that_there_is_none(text: str) -> None:
+    before = sys.stdin
+    [found] = ask("judge", source=SMALL, passes=text + "\n")["diagnostics"]
+    assert found["message"].startswith("your Python raised EOFError: nobody can type into this page")
+    assert sys.stdin is before
 
 
 def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -70,3 +70,11 @@ def test_what_runs_can_be_stopped(server: Server) -> None:
     endless.join()
     assert found == [409]
     assert asked(server, base(server) + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")
+
+
+def test_a_pass_that_reads_standard_input_takes_no_request(server: Server) -> None:
+    """It would be the next one."""
+    read = json.dumps({"kind": "judge", "source": "", "passes": "import os; raise ValueError(os.read(0, 9))"}).encode()
+    status, found = asked(server, base(server) + "engine", read)
+    assert (status, "ValueError: b''" in found.decode()) == (200, True)
+    assert asked(server, base(server) + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")

@@ -530,21 +530,48 @@ def test_a_source_that_is_wrong_stops_the_sweep(small: Path, capsys: pytest.Capt
     assert not Path("build").exists()
 
 
-def test_a_process_that_ends_is_replaced(small: Path) -> None:
+ENDS = """import os, pathlib
+class Mine:
+    name = "mine"
+    summary = "ends its process"
+    def run(self, graph, context):
+        rows = graph.inputs[0].type.shape[0]
+        once = pathlib.Path("once")
+        if rows == 8 or (rows == 4 and not once.exists()):
+            once.touch()
+            os._exit(7)
+        return graph
+"""
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["in this process", "in its own, which its first processes are copies of"])
+def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
     """A pass ends its process: once at a batch of 4, always at 8. Nothing is lost, and nothing is there twice."""
-    Path("mine.py").write_text(
-        "import os, pathlib\n"
-        "class Mine:\n    name = 'mine'\n    summary = 'ends its process'\n    def run(self, graph, context):\n"
-        "        rows = graph.inputs[0].type.shape[0]\n"
-        "        once = pathlib.Path('once')\n"
-        "        if rows == 8 or (rows == 4 and not once.exists()):\n            once.touch()\n            os._exit(7)\n"
-        "        return graph\n"
-    )
-    assert run("sweep", small, "-D", "batch=1,2,3,4,5,6,7,8,9", "--pass", "mine.py", "--jobs", "2", "-o", "a.json", "--quiet") == 0
+    Path("mine.py").write_text(ENDS)
+    words = ["sweep", str(small), "-D", "batch=1,2,3,4,5,6,7,8,9", "--pass", "mine.py", "--jobs", "2", "-o", "a.json", "--quiet"]
+    assert (subprocess.run([sys.executable, "-m", "tpucc", *words], check=False).returncode if alone else run(*words)) == 0
     rows = json.loads(Path("a.json").read_text())
     assert [row["batch"] for row in rows if row["error"]] == [8]
     assert (rows[7]["error"], rows[7]["reason"]) == ("E0613", "the process that computed it ended: status 7")
     assert len(Path("a.points.jsonl").read_text().splitlines()) == 10
+
+
+def test_a_sweep_that_is_killed_can_go_on_at_once(small: Path) -> None:
+    """Its processes have no part of the lock of its points."""
+    alone = table_bytes("--jobs", "1", output="one.csv")
+    slow = "import time\nimport tpucc.sweeps.rows as rows\nplain = rows.stats\n"
+    slow += "rows.stats = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
+    words = ["sweep", "small.tpu", *AXES, "-o", "two.csv", "--quiet", "--jobs", "2"]
+    killed = subprocess.Popen([sys.executable, "-c", slow, *words])
+    journal = Path("two.points.jsonl")
+    while not journal.exists() or len(journal.read_bytes().splitlines()) < 4:
+        assert killed.poll() is None
+        sleep(0.01)
+    killed.kill()
+    killed.wait()
+    before = journal.read_bytes()
+    assert table_bytes("--jobs", "1", output="two.csv") == alone
+    assert journal.read_bytes().startswith(before[: before.rindex(b"\n")])
 
 
 def test_from_python(small: Path) -> None:

@@ -5,9 +5,12 @@ puzzle's solution. What is wrong with the visitor's text is part of the answer, 
 from __future__ import annotations
 
 import hashlib
-from contextlib import redirect_stderr
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import asdict
 from importlib import import_module
+from io import TextIOBase
 from pathlib import Path
 
 import msgspec
@@ -25,9 +28,31 @@ from tpucc.viz.artifacts import artifacts
 def answered(request: bytes | str) -> bytes:
     """The answer to a request, both JSON. One that isn't a request is answered with E0529."""
     printed = Printed()
-    with redirect_stderr(printed):
+    with redirect_stderr(printed), _without_input():
         answer = _answer(request)
     return msgspec.json.encode(asdict(answer) | {"printed": printed.text})
+
+
+class _NoInput(TextIOBase):
+    """Standard input in the visitor's Python: a page has none."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
+        raise EOFError("nobody can type into this page: there is no standard input, so write the value into the text")
+
+    def read(self, size: int | None = -1, /) -> str:
+        return self.readline()
+
+
+@contextmanager
+def _without_input() -> Iterator[None]:
+    before, sys.stdin = sys.stdin, _NoInput()
+    try:
+        yield
+    finally:
+        sys.stdin = before
 
 
 def _answer(request: bytes | str) -> Answer:

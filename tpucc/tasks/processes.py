@@ -7,7 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +15,11 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Generic
 
+from tpucc.tasks.forked import Forked, can_fork
+from tpucc.tasks.shares import Shares
 from tpucc.tasks.work import Given, Result, Work
 
+Process = subprocess.Popen[bytes] | Forked
 TRIES = 2
 """How many processes may end while they compute one task."""
 
@@ -24,12 +27,14 @@ TRIES = 2
 def computed_by_processes(work: Work[Result], chunks: Sequence[Sequence[int]], given: Given, jobs: int) -> Iterator[tuple[int, Result]]:
     """The tasks of all chunks with their results, as they are done. A process that ends early is replaced; the task that it was at is tried
     once more, and is lost then."""
-    pool = _Pool(work, deque(list(chunk) for chunk in chunks), given)
-    threads = [Thread(target=pool.follow, daemon=True) for _ in range(jobs)]
+    tasks = [number for chunk in chunks for number in chunk]
+    pool = _Pool(work, Shares(tasks, jobs, max(map(len, chunks))), given)
+    begun = [pool.started(forked=True) for _ in range(jobs)] if can_fork() else [None] * jobs  # before there are threads
+    threads = [Thread(target=pool.follow, args=each, daemon=True) for each in enumerate(begun)]
     for thread in threads:
         thread.start()
     try:
-        for _ in range(sum(map(len, chunks))):
+        for _ in tasks:
             found = pool.found.get()
             if isinstance(found, BaseException):
                 raise found
@@ -41,21 +46,24 @@ def computed_by_processes(work: Work[Result], chunks: Sequence[Sequence[int]], g
 class _Pool(Generic[Result]):
     """What is to be done, and the processes that do it."""
 
-    def __init__(self, work: Work[Result], chunks: deque[list[int]], given: Given) -> None:
+    def __init__(self, work: Work[Result], shares: Shares, given: Given) -> None:
         self.found = SimpleQueue[tuple[int, Result] | BaseException]()
         self._work, self._given = work, given
-        self._chunks = chunks
+        self._shares = shares
         self._ended = Counter[int]()
         """Processes that ended at a task."""
-        self._running = list[subprocess.Popen[bytes]]()
+        self._running = list[Process]()
         self._lock = Lock()
         self._over = False
 
-    def follow(self) -> None:
-        """Keeps one process at work until nothing is left. It runs in a thread of its own."""
+    def follow(self, place: int, process: Process | None) -> None:
+        """Keeps one process at work, and others after it, until nothing is left. It runs in a thread of its own."""
         try:
-            while self._chunks and not self._over:
-                self._serve(self._started())
+            while (chunk := self._shares.next(place)) and not self._over:
+                self._serve(process or self.started(), place, chunk)
+                process = None
+            if process is not None:  # there was nothing for it
+                process.__exit__(None, None, None)
         except Exception as error:
             self.found.put(error)
 
@@ -67,46 +75,40 @@ class _Pool(Generic[Result]):
         for process in self._running:
             process.wait()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def started(self, forked: bool = False) -> Process:
         with self._lock:
             words = [sys.executable, "-P", "-m", "tpucc.tasks.worker"]
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+            pipe = subprocess.PIPE
+            process = Forked() if forked else subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment())
             self._running.append(process)
         return process
 
-    def _serve(self, process: subprocess.Popen[bytes]) -> None:
-        """Gives a process chunk after chunk, until none is left or it ends."""
+    def _serve(self, process: Process, place: int, chunk: list[int]) -> None:
+        """Gives a process some tasks after the others, until none is left or it ends."""
         assert process.stdin is not None
         assert process.stdout is not None
         with process, suppress(BrokenPipeError):
-            pickle.dump(self._work, process.stdin)
-            while chunk := self._next():
-                tasks = pickle.dumps([(number, self._given(number)) for number in chunk])
-                try:
-                    process.stdin.write(tasks)
+            try:
+                pickle.dump(self._work, process.stdin)
+                while chunk:
+                    process.stdin.write(pickle.dumps([(number, self._given(number)) for number in chunk]))
                     process.stdin.flush()
                     while (found := pickle.load(process.stdout)) is not None:
                         chunk.remove(found[0])
                         self.found.put(found)
-                except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-                    process.kill()
-                    self._lost(chunk, process.wait())
-                    return
+                    chunk = self._shares.next(place)
+            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+                process.kill()
+                self._lost(place, chunk, process.wait())
 
-    def _next(self) -> list[int] | None:
-        with suppress(IndexError):
-            return self._chunks.popleft()
-        return None
-
-    def _lost(self, chunk: list[int], status: int) -> None:
+    def _lost(self, place: int, chunk: list[int], status: int) -> None:
         """A process has ended at the first task of what it had left."""
         if self._over or not chunk:
             return
         self._ended[chunk[0]] += 1
         if self._ended[chunk[0]] >= TRIES:
             self.found.put((chunk.pop(0), self._work.lost(f"the process that computed it ended: {_ending(status)}")))
-        if chunk:
-            self._chunks.appendleft(chunk)
+        self._shares.give_back(place, chunk)
 
 
 def _ending(status: int) -> str:

@@ -6,39 +6,49 @@ each list with None. It ends where its input does, or where nobody reads its ans
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 
 def main() -> None:
+    serve(sys.stdin.buffer, os.dup(1))
+
+
+def serve(requests: BinaryIO, answers: int) -> None:
+    """Answers on a descriptor until the requests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command that started it, which then ends it
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # code of the user's may print
     try:
-        for answer in _answers():
-            answers.write(pickle.dumps(answer))
+        with os.fdopen(answers, "wb", buffering=0) as stream:
+            for answer in _answers(requests):
+                stream.write(pickle.dumps(answer))
     except BrokenPipeError:
         os._exit(1)  # the command was killed
 
 
-def _answers() -> Iterator[tuple[int, Any] | None]:
-    compute = pickle.load(sys.stdin.buffer).begun()
-    for tasks in _lists():
+def _answers(requests: BinaryIO) -> Iterator[tuple[int, Any] | None]:
+    work = pickle.load(requests)
+    gc.enable()
+    gc.freeze()
+    compute = work.begun()
+    for tasks in _lists(requests):
         yield from ((number, compute(given)) for number, given in tasks)
         yield None
 
 
-def _lists() -> Iterator[list[tuple[int, Any]]]:
+def _lists(requests: BinaryIO) -> Iterator[list[tuple[int, Any]]]:
     while True:
         try:
-            yield pickle.load(sys.stdin.buffer)
+            yield pickle.load(requests)
         except EOFError:
             return
 
 
 if __name__ == "__main__":
+    gc.disable()  # importing makes what stays: looking through it finds nothing
     main()

@@ -1,0 +1,27 @@
+/** What requests are about, and what their answers say, as boxes and as marks in the text. */
+import { make } from "./boxes.js";
+
+/** The model that a request is about: of two, the one in the editor. */
+export const modelIn = (request) => request.b ?? request;
+
+/** The Python that a request holds. */
+export const pythonIn = ({ passes, stages }) => passes ?? Object.values(stages)[0];
+
+export const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));
+export const sentence = (text, kind = "") => make("div", { className: `message ${kind}` }, make("p", {}, text));
+export const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
+
+const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";
+export const broken = () => sentence(BROKEN, "error");
+
+/** The line that a verdict speaks of, to be underlined. */
+export function lineIn({ line, text }) {
+  return line ? [{ code: "here", severity: "error", message: text, spans: [{ line, column: 1, end_line: line, end_column: 200 }] }] : [];
+}
+
+/** Underlines what is said of a text, and gives the editor that leads there: where it has another text by now, neither. */
+export function marked(editor, text, diagnostics) {
+  const same = editor.text() === text;
+  editor.mark(same ? diagnostics : []);
+  return same ? editor : null;
+}
