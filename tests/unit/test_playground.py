@@ -190,13 +190,8 @@ def test_a_compile_is_compared_with_the_one_without_a_stage() -> None:
 def test_what_is_wrong_with_a_side_is_said_of_it(a: dict[str, Any], b: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
     answer = ask("compare", a=a, b=b, said=["the original", "this version"])
     assert set(answer) == {"diagnostics", "printed"}
-<<<<<<< HEAD
-    for line, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
-        assert (line["side"], line["code"], line["message"][: len(message)]) == (side, code, message)
-=======
     for said, (side, code, message) in zip(answer["diagnostics"], found, strict=True):
         assert (said["side"], said["code"], said["message"][: len(message)]) == (side, code, message)
->>>>>>> i18
 
 
 def test_a_fault_of_a_side_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
