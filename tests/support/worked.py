@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def package_copy(folder: Path) -> Path:
-    """A folder with a copy of the package."""
-    shutil.copytree(ROOT / "tpucc", folder / "tpucc", ignore=shutil.ignore_patterns("__pycache__"))
+    """A folder with a copy of the package, its bytecode included: files that stay as they are aren't compiled again."""
+    shutil.copytree(ROOT / "tpucc", folder / "tpucc")
     return folder
 
 
