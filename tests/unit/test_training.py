@@ -413,11 +413,18 @@ FORGED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "words"), FORGED.values(), ids=FORGED)
-def test_a_state_with_a_wrong_field_is_refused(tmp_path: Path, changes: Mapping[str, AnyArray], words: str) -> None:
+@pytest.fixture(scope="module")
+def one_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a training of one step writes."""
+    folder = tmp_path_factory.mktemp("one step")
+    trained(source(folder, "x", "sgd(rate=0.1)"), steps=1).save(folder / "out")
+    return folder / "out"
+
+
+@each(FORGED)
+def test_a_state_with_a_wrong_field_is_refused(changes: Mapping[str, AnyArray], words: str, tmp_path: Path, one_step: Path) -> None:
     path = source(tmp_path, "x", "sgd(rate=0.1)")
-    trained(path, steps=1).save(tmp_path / "out")
-    np.savez(tmp_path / "forged.npz", **{**np.load(tmp_path / "out" / "state.npz"), **changes})
+    np.savez(tmp_path / "forged.npz", **{**np.load(one_step / "state.npz"), **changes})
     with pytest.raises(InputError, match=f"E0943: .*{words}"):
         trained(path, resume=tmp_path / "forged.npz")
 
