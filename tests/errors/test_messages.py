@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
+from tests.support.cases import each
 
 FOLDER = Path(__file__).parent
 PROGRAMS = sorted(FOLDER.glob("*.tpu"))
@@ -19,7 +20,7 @@ def test_there_are_at_least_eighty() -> None:
     assert len(PROGRAMS) >= 80
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@each({path.stem: (path,) for path in PROGRAMS})
 def test_message(path: Path, update_golden: bool) -> None:
     with pytest.raises((tpucc.CompileError, tpucc.LimitError)) as caught:
         tpucc.compile(path)

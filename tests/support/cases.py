@@ -85,7 +85,8 @@ def _own(fixtures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def one_of(step: int, cases: Iterable[Any]) -> list[Any]:
     """The parameters of a test: the first of every `step` cases in each run, the others in `make soak`."""
-    return [pytest.param(case, marks=pytest.mark.soak if index % step else ()) for index, case in enumerate(cases)]
+    listed = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.soak if index % step else ()) for index, case in enumerate(listed)]
 
 
 def titled(cases: Mapping[str, Any]) -> dict[str, tuple[Any]]:

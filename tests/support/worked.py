@@ -11,9 +11,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
+UNFINISHED = shutil.ignore_patterns("*.pyc.*")
+"""Bytecode that another process is writing."""
+
+
 def package_copy(folder: Path) -> Path:
-    """A folder with a copy of the package."""
-    shutil.copytree(ROOT / "tpucc", folder / "tpucc", ignore=shutil.ignore_patterns("__pycache__"))
+    """A folder with a copy of the package, its bytecode included: files that stay as they are aren't compiled again."""
+    shutil.copytree(ROOT / "tpucc", folder / "tpucc", ignore=UNFINISHED)
     return folder
 
 

@@ -166,7 +166,7 @@ def squared_error(x: AnyArray, low: float, high: float) -> float:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_mse_finds_what_a_search_with_real_rounding_finds(shape: str) -> None:
-    x = SHAPES[shape](np.random.default_rng(3), 20_000).astype(np.float32)
+    x = SHAPES[shape](np.random.default_rng(3), 6_000).astype(np.float32)
     found = calibrated(identity_model(), {"x": x.reshape(-1, 2)}, method="mse", rows=0)["x"]
     assert found is not None
     fractions = np.linspace(0.02, 1, 50)

@@ -168,7 +168,7 @@ def require_source(graph: Graph) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", one_of(2, PROGRAMS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_of(3, PROGRAMS), ids=lambda path: path.stem)
 def test_a_programs_graph_has_a_source(path: Path) -> None:
     graph = program(path)
     assert len(require_source(graph).splitlines()) <= max(45, len(graph) // 2)
@@ -187,7 +187,7 @@ MOST = 1000
 CASES = [(name, example) for name in OPS if is_operator(name) or name == "slice" for example in OPS[name].examples]
 
 
-@pytest.mark.parametrize(("op", "example"), CASES, ids=lambda value: value.title if isinstance(value, Example) else value)
+@each(CASES)
 def test_every_example_of_an_operator(op: str, example: Example[Any]) -> None:
     model = Model()
     operands = [model.input(f"x{index}", *type_.shape, dtype=type_.dtype) for index, type_ in enumerate(example.operands)]

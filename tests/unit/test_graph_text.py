@@ -384,21 +384,21 @@ def test_messages_suggest_and_point() -> None:
 
 
 def test_many_errors_end() -> None:
-    bad = "\n".join(f"n{i} = relu(m{i}) : f32[1]" for i in range(20_000))
+    bad = "\n".join(f"n{i} = relu(m{i}) : f32[1]" for i in range(10_000))
     assert len(errors(f"graph g\n{bad}\nreturn n1")) == 20
-    worse = "\n".join(f"n{i} = relv(m{i}) : f32[1]" for i in range(20_000))
+    worse = "\n".join(f"n{i} = relv(m{i}) : f32[1]" for i in range(10_000))
     assert len(errors(f"graph g\n{worse}\nreturn n1")) == 20
 
 
-@pytest.mark.parametrize("line", ['"' + '\\"' * 200_000, '"\\' * 200_000, "(" * 200_000, "1:1-" * 200_000, "-" * 200_000, "1" * 200_000])
+@pytest.mark.parametrize("line", ['"' + '\\"' * 100_000, '"\\' * 100_000, "(" * 100_000, "1:1-" * 100_000, "-" * 100_000, "1" * 100_000])
 def test_hostile_lines_are_refused(line: str) -> None:
     assert errors(f"graph g\nx = {line}\nreturn x")[0][0] == "E0730"
 
 
 def test_a_large_graph_reads_back() -> None:
     nodes = [Node("n0", "input", (), NoAttributes(), f32(2), Origin((Span(1, 1, 1, 2),)))]
-    nodes += [Node(f"n{i}", "relu", (f"n{i - 1}",), NoAttributes(), f32(2), Origin((Span(i, 1, i, 2),))) for i in range(1, 20_000)]
-    graph = Graph("g", tuple(nodes), (Output("y", "n19999"),))
+    nodes += [Node(f"n{i}", "relu", (f"n{i - 1}",), NoAttributes(), f32(2), Origin((Span(i, 1, i, 2),))) for i in range(1, 10_000)]
+    graph = Graph("g", tuple(nodes), (Output("y", "n9999"),))
     assert read(print_graph(graph)) == graph
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.campaign import campaign
 
-ORDINARY = {"program": 15, "archive": 8, "target": 8}
+ORDINARY = {"program": 10, "archive": 5, "target": 5}
 SOAK = {"program": 2000, "archive": 500, "target": 200}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import msgspec
 import numpy as np
@@ -35,9 +35,7 @@ def count(tiles: TileProgram, opcode: Opcode) -> int:
     return int((tiles.instructions["opcode"] == opcode).sum())
 
 
-@pytest.mark.parametrize("rows", [1, 4, 5, 15, 16, 17])
-@pytest.mark.parametrize("depth", [1, 4, 5, 9])
-@pytest.mark.parametrize("width", [1, 4, 7])
+@each(product([1, 4, 5, 15, 16, 17], [1, 4, 5, 9], [1, 4, 7]))
 def test_every_ragged_layer_computes_its_reference(rows: int, depth: int, width: int) -> None:
     graph = chain(rows, depth, width, seed=rows * 100 + depth * 10 + width)
     tiles, program = compiled(graph, TINY)
@@ -158,9 +156,10 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("a", "b"), SHAPES)
-@pytest.mark.parametrize("function", ["add", "subtract", "multiply"])
-@pytest.mark.parametrize("constant", [False, True])
+FUNCTIONS = ("add", "subtract", "multiply")
+
+
+@each([(*pair, function, (row + column) % 2 > 0) for row, pair in enumerate(SHAPES) for column, function in enumerate(FUNCTIONS)])
 def test_broadcasting_of_every_kind(a: tuple[int, ...], b: tuple[int, ...], function: str, constant: bool) -> None:
     for left, right in ((a, b), (b, a)):
         device = Device()

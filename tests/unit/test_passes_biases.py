@@ -140,8 +140,8 @@ def recurrent(steps: int) -> Graph:
 
 
 def test_large_graphs_take_time_in_proportion() -> None:
-    graph = recurrent(2_000)
+    graph = recurrent(1_000)
     result = ReassociateBias().run(graph, CONTEXT)
     fused = FuseBias().run(result, CONTEXT)
-    assert [node.op for node in fused].count("linear") == 2_001
-    assert [node.op for node in fused].count("add") == 2_001
+    assert [node.op for node in fused].count("linear") == 1_001
+    assert [node.op for node in fused].count("add") == 1_001

@@ -132,11 +132,11 @@ def test_origins() -> None:
 
 def test_large_graphs_take_time_in_proportion() -> None:
     text = ["n0 = input : f32[1, 2, 1, 1]", "k = constant(value=f32[1, 1, 1, 1]{1}) : f32[1, 1, 1, 1]"]
-    for i in range(2_000):
+    for i in range(1_000):
         text.append(f"c{i} = conv2d(n{i}, k) : f32[1, 2, 1, 1]")
         text.append(f"p{i} = max_pool(c{i}, size=(2, 1), stride=1, padding=(1, 0, 0, 0)) : f32[1, 2, 1, 1]")
         text.append(f"n{i + 1} = relu(p{i}) : f32[1, 2, 1, 1]")
-    graph = graph_of("\n".join([*text, "return n2000"]))
+    graph = graph_of("\n".join([*text, "return n1000"]))
     result = HoistActivations().run(graph, CONTEXT)
     assert [node.op for node in result][2:5] == ["conv2d", "relu", "max_pool"]
-    assert body(result).count("relu(c") == 2_000
+    assert body(result).count("relu(c") == 1_000

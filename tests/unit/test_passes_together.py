@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import one_of
 from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, drawn_graph
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
@@ -61,7 +62,7 @@ def run(graph: Graph, passes: Iterator[Pass]) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", one_of(2, range(4)))
 def test_any_passes_in_any_order_keep_the_results(part: int) -> None:
     for seed in range(50 * part, 50 * part + 50):
         random = np.random.default_rng([seed, 1])
@@ -81,7 +82,7 @@ def test_passes_say_what_they_are() -> None:
 
 
 ORIGIN = Origin((Span(1, 1, 1, 2),))
-COUNT = 2_000
+COUNT = 1_000
 
 Step = tuple[str, tuple[str, ...], Attributes]
 
@@ -122,7 +123,7 @@ CHAINS: dict[str, tuple[Step, ...]] = {
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_large_graphs_take_time_in_proportion(name: str) -> None:
-    """A quadratic step would take a minute here."""
+    """A quadratic step would take a quarter of a minute here."""
     graph = chain(CHAINS[name])
     result = run(graph, iter(PASSES))
     assert result.inputs == graph.inputs

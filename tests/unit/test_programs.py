@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.command_line import run
 from tpucc.interop.programs import examples
 
@@ -24,7 +24,7 @@ def test_the_list_names_every_program(capsys: pytest.CaptureFixture[str]) -> Non
     assert max(map(len, printed.split("\n")[:-2])) <= 80
 
 
-@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn", "digits_lstm", "digits_resnet", "iris", "wine"])
+@pytest.mark.parametrize("name", one_of(2, ["digits_mlp", "digits_cnn", "digits_lstm", "digits_resnet", "iris", "wine"]))
 def test_a_new_model_with_data_is_right_at_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("new", "mine", "--from", name) == 0
     data = ("mine.npz", "mine_calibration.npz", "mine_train.npz", "mine_test.npz")

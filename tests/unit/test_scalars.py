@@ -24,9 +24,16 @@ model m({input}, y: f32[]):
 """
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("given", INPUTS)
+CASES = [
+    pytest.param(given, bits, level, marks=pytest.mark.soak if (row + column + level) % 2 else ())
+    for row, given in enumerate(INPUTS)
+    for column, bits in enumerate((8, 16))
+    for level in (0, 1, 2)
+]
+"""Each two of input, bits and level together; in `make soak`, all three."""
+
+
+@pytest.mark.parametrize(("given", "bits", "level"), CASES)
 def test_scalars_in_every_element_wise_operator(given: str, bits: int, level: int) -> None:
     pick = {"x: f32[]": "pass", "x: f32[] in [0.0, 6.0]": "pass", "z: f32[4, 5]": "x = z[1, 2]", "z: f32[1]": "x = z[0]"}[given]
     exe = tpucc.compile_source(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
-from itertools import accumulate
+from itertools import accumulate, product
 
 import msgspec
 import numpy as np
 import pytest
 
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.machine import TINY, Writer
 from tpucc.isa.instructions import Engine, Flag, Opcode
 from tpucc.isa.program import Program
@@ -47,8 +47,7 @@ def expected(work: list[Multiply], columns: int) -> np.ndarray:
     return sums
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("shape", "seed"), one_of(2, product(SHAPES, range(5))))
 def test_the_products_are_those_of_integers(shape: tuple[int, int], seed: int) -> None:
     work = random_work(np.random.default_rng([seed, *shape]), *shape)
     *_, last = simulate(work, rows=shape[0], columns=shape[1])
@@ -92,8 +91,7 @@ def spans(column: np.ndarray) -> tuple[list[int], list[int]]:
     return [int(at[0]) for at in found], [int(at[-1]) + 1 for at in found]
 
 
-@pytest.mark.parametrize("mxu", [4, 5, 8, 16, 32])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("mxu", "seed"), one_of(2, product([4, 5, 8, 16, 32], range(5))))
 def test_every_time_is_the_timing_model_s(mxu: int, seed: int) -> None:
     """Shifts, multiplies, and the cycle in which the last sum is there: `tile_shift_cycles`, a row a cycle, `pipeline_cycles`."""
     program, work = timed_program(np.random.default_rng([seed, mxu]), mxu)

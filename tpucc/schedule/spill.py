@@ -28,6 +28,10 @@ _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few line
 """Endings that passes add to a name, in words."""
 _ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
 """All that they add: numbers and formats too. A layer that is named after its weights has dots of its own."""
+_BLANK = np.zeros(1, TILE_RECORD)
+"""An instruction without operands."""
+for _field in (*BUFFER_FIELDS, "group"):
+    _BLANK[_field] = -1
 _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
@@ -115,7 +119,7 @@ class _Spiller:
         self._host_end = max((buffer.start + buffer.rows for buffer in tiles.host), default=0)
         self._code: list[int] = []
         self._bases: list[tuple[int, ...]] = []
-        self._added: list[Records] = []
+        self._added: list[bytes] = []
         self.spilled_rows = 0
         self.reloaded_rows = 0
 
@@ -132,7 +136,8 @@ class _Spiller:
 
     def result(self) -> Spilled:
         tiles = self._tiles.instructions
-        code = np.concatenate([tiles, *self._added])[np.array(self._code, np.int64)]
+        added = np.frombuffer(b"".join(self._added), TILE_RECORD)  # to join arrays of records takes a hundred times as long
+        code = np.concatenate([tiles, added])[np.array(self._code, np.int64)]
         bases = np.array(self._bases, np.uint32).reshape(-1, len(BUFFER_FIELDS))
         for column, field in enumerate(BUFFER_FIELDS):
             code[field.removesuffix("_buffer")] += bases[:, column]
@@ -229,15 +234,12 @@ class _Spiller:
         contents = self._contents[buffer]
         if contents.home < 0:
             contents.home = self._scratch(buffer)
-        record = np.zeros(1, TILE_RECORD)
-        reads = opcode is Opcode.READ_HOST_MEMORY
+        record, reads = _BLANK.copy(), opcode is Opcode.READ_HOST_MEMORY
         field = "dest" if reads else "ub"
-        for column in (*BUFFER_FIELDS, "group"):
-            record[column] = -1
         record["opcode"], record["outer"], record["inner"] = opcode, 1, rows
         record["host"], record[field], record[f"{field}_buffer"] = contents.home + first, self._start[buffer] + first, buffer
         record["layer"] = self._tiles.buffers[buffer].layer
-        self._added.append(record)
+        self._added.append(record.tobytes())
         self._emit(len(self._tiles.instructions) + len(self._added) - 1, 0, 0, 0)
         self._touched[buffer] = len(self._code) - 1
 
@@ -256,6 +258,8 @@ class _Spiller:
 
 def _runs(mask: Bools) -> list[tuple[int, int]]:
     """The stretches of consecutive true entries, as [start, end)."""
+    if mask.all():
+        return [(0, len(mask))] if len(mask) else []
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     ends: Int64 = edges.reshape(-1, 2)
     return [(int(first), int(end)) for first, end in ends]
