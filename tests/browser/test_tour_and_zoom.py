@@ -112,7 +112,8 @@ def test_a_diagram_fits_its_pane_until_it_is_zoomed(report: Path, open_page: Ope
     page.set_viewport_size({"width": 1280, "height": 800})
     settle(page)
     assert page.evaluate(SIZES)["height"] == zoomed["height"], "what was zoomed stays so"
-    page.locator(".view.on .map").click(position={"x": 150, "y": 5})
+    small = page.locator(".view.on .map")
+    small.click(position={"x": small.evaluate("(map) => map.clientWidth") - 6, "y": 5})
     before = page.inner_text("#window")
     page.focus("#timeline")
     page.keyboard.press("+")

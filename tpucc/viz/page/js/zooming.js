@@ -4,7 +4,7 @@ const zooming = (() => {
   const [LEAST, MOST] = [0.1, 8];
   const READABLE = 1; // texts of 12 pixels are 9 points
   const MAP = { width: 160, height: 120 };
-  const PART = 1 / 3; // of the frame, at most, each way
+  const PART = 1 / 4; // of the frame, at most, each way
 
   /**
    * A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. The frame scrolls further
