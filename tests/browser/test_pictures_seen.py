@@ -43,8 +43,8 @@ def test_what_moves_sideways_covers_neither_tiles_nor_words_nor_numbers(
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
     page.set_viewport_size({"width": width, "height": height})
     settle(page)
-    moved, covered = page.evaluate(COVERED, 250)
-    assert moved > 200
+    moved, covered = page.evaluate(COVERED, 120)
+    assert moved > 80
     assert covered == []
     cut = "(select) => { const wide = document.createElement('canvas').getContext('2d'); wide.font = getComputedStyle(select).font;"
     cut += " return wide.measureText(select.options[0].text).width + 30 > select.clientWidth; }"
