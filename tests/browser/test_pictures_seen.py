@@ -43,8 +43,8 @@ def test_what_moves_sideways_covers_neither_tiles_nor_words_nor_numbers(
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
     page.set_viewport_size({"width": width, "height": height})
     settle(page)
-    moved, covered = page.evaluate(COVERED, 250)
-    assert moved > 200
+    moved, covered = page.evaluate(COVERED, 120)
+    assert moved > 80
     assert covered == []
     cut = "(select) => { const wide = document.createElement('canvas').getContext('2d'); wide.font = getComputedStyle(select).font;"
     cut += " return wide.measureText(select.options[0].text).width + 30 > select.clientWidth; }"
@@ -78,3 +78,21 @@ def test_of_layers_without_products_it_is_said_what_they_do(open_page: OpenPage,
     rates = [row.split("\t")[5] for row in page.inner_text("#view-summary tbody").split("\n")[:2]]
     assert float(rates[0]) > 0
     assert rates[1] == "–"
+
+
+def test_the_table_of_errors_is_airy_on_a_telephone(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=error")
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    apart = """([row]) => {
+      const range = document.createRange();
+      const box = (cell) => {
+        range.selectNodeContents(cell);
+        const { left, right } = range.getBoundingClientRect();
+        return { left, right: Math.min(right, cell.getBoundingClientRect().right - 3) };
+      };
+      const cells = [...row.cells].filter((cell) => cell.checkVisibility()).map(box);
+      return Math.min(...cells.slice(1).map(({ left }, place) => left - cells[place].right));
+    }"""
+    assert page.locator(".losses tbody tr").evaluate_all(apart) >= 5
+    assert page.locator("#view-error .scroll").evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") == 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.isa.program import HOST
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added
 from tpucc.sim.counts import WAYS
@@ -251,7 +252,8 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
 def _layer_row(layer: dict[str, Any], whole: int) -> tuple[str, ...]:
     parts = (f"{layer['breakdown'][key]:.1f}" for key in PARTS)
     numbers = (f"{layer['cycles']:,}", _share(layer["cycles"], whole), f"{layer['tiles']:,}", layer_rate(layer["tops"], layer["macs"]))
-    return (layer["name"], layer["kind"], str(layer["line"]), *numbers, *parts)
+    name = layer["name"].removeprefix(f"{HOST} ") if layer["kind"] == HOST else layer["name"]  # the kind is beside it
+    return (name, layer["kind"], str(layer["line"]), *numbers, *parts)
 
 
 def _sum_row(name: str, cycles: int, whole: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@ const passes = (() => {
   const AROUND = 2;
   const KEPT = 0;
   const SIGNS = ["", "+", "−"];
-  const READABLE = 1; // texts of 12 pixels are 9 points
+  const READABLE = 0.75; // texts of 12 pixels are 9
   const panel = document.getElementById("view-passes");
   const { shown: stages, unchanged } = model.stages;
   const texts = model.stages.texts.split("\n");

@@ -4,7 +4,8 @@ const zooming = (() => {
   const [LEAST, MOST] = [0.1, 8];
   const READABLE = 1; // texts of 12 pixels are 9 points
   const MAP = { width: 160, height: 120 };
-  const PART = 1 / 3; // of the frame, at most, each way
+  const MOSTLY = 0.5; // where more than this part of the picture is seen, a map would cover more than it shows
+  const PART = 1 / 4; // of the frame, at most, each way
 
   /**
    * A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. The frame scrolls further
@@ -17,7 +18,8 @@ const zooming = (() => {
     function draw() {
       const { width, height } = svg().viewBox.baseVal;
       const least = Math.min(Math.min(MAP.width, PART * frame.clientWidth) / width, Math.min(MAP.height, PART * frame.clientHeight) / height);
-      map.hidden = width * scale() <= frame.clientWidth + 1 && height * scale() <= frame.clientHeight + 1;
+      const seenOf = [frame.clientWidth / width, frame.clientHeight / height].map((share) => Math.min(1, share / scale()));
+      map.hidden = seenOf[0] * seenOf[1] > MOSTLY;
       if (map.hidden) {
         frame.style.paddingBottom = "";
         return;
