@@ -37,8 +37,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def lighter(folder: Path) -> Path:
-    """The page opens with the report of `hello`, of which only a heading is left: a browser takes 0.3 s for a whole one, in every test. That
-    of `iris` is whole."""
+    """The page opens with the report of `hello`, of which only a heading is left: a browser takes 0.3 s for a whole one, in every test.
+    That of `iris` is whole."""
     report = folder / "reports" / "01_hello.html"
     assert "hello on tpu_v1" in report.read_text("utf-8")
     report.write_text("<!doctype html><html lang='en'><title>hello</title><h1>hello on tpu_v1</h1></html>", "utf-8")

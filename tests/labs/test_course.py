@@ -989,7 +989,7 @@ def test_every_lab_has_its_stubs_and_the_copy_can_be_imported(tmp_path: Path) ->
 
 BEFORE = """
 from tpucc.cli.main import main
-print(main(["lab", "check", "lab5", "--only", "three buffers"]), main(["compile", "tpucc/programs/01_hello.tpu"]))
+print(main(["lab", "check", "lab5", "--only", "memory"]), main(["compile", "tpucc/programs/01_hello.tpu"]))
 """
 """What a student may type before there is a solution; the statuses."""
 
