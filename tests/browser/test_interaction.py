@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,17 +52,27 @@ def window(page: Page) -> tuple[int, int]:
     return int(first.replace(",", "")), int(last.replace(",", ""))
 
 
-def sweep(page: Page, canvas: str, share: float, steps: int = 30) -> Iterator[dict[str, Any]]:
-    """Moves the pointer from left to right at this share of a canvas's height; what it selects, each once."""
-    box = page.locator(canvas).bounding_box()
+SWEPT = """([selector, share, steps]) => {
+  const canvas = document.querySelector(selector);
+  const { left, top, width, height } = canvas.getBoundingClientRect();
+  return Array.from({ length: steps }, (_, step) => {
+    const place = { clientX: left + (width * (step + 0.5)) / steps, clientY: top + height * share };
+    canvas.dispatchEvent(new MouseEvent("mousemove", { ...place, bubbles: true }));
+    return window.tpucc.selection();
+  });
+}"""
+
+
+def sweep(page: Page, canvas: str, share: float, steps: int = 60) -> list[dict[str, Any]]:
+    """What is selected as the pointer goes from left to right at this share of a canvas's height, each once; it stays at the first."""
+    found = [one for one, _ in groupby(page.evaluate(SWEPT, [canvas, share, steps])) if one]
+    box, first = page.locator(canvas).bounding_box(), found[0]
     assert box is not None
-    before = None
     for step in range(steps):
         page.mouse.move(box["x"] + box["width"] * (step + 0.5) / steps, box["y"] + box["height"] * share)
-        found = selected(page)
-        if found is not None and found != before:
-            yield found
-        before = found
+        if selected(page) == first:
+            return found
+    raise AssertionError("the pointer itself selects nothing of this")
 
 
 def test_a_lane_of_the_timeline_has_the_instructions_of_one_unit_in_their_order(
@@ -72,7 +81,7 @@ def test_a_lane_of_the_timeline_has_the_instructions_of_one_unit_in_their_order(
     page = open_page(report)
     opcodes, starts = model.runtime.program.instructions["opcode"], model.runtime.timeline.start
     for share in (0.25, 0.4, 0.55, 0.7):
-        found = list(sweep(page, "#timeline", share))
+        found = sweep(page, "#timeline", share)
         assert {one["kind"] for one in found} == {"instruction"}, share
         assert len({ENGINE_OF[Opcode(opcodes[one["id"]])] for one in found}) == 1, share
         assert all(starts[a["id"]] <= starts[b["id"]] for a, b in pairwise(found)), share
@@ -83,7 +92,7 @@ def test_the_wheel_zooms_where_the_pointer_is(model: tpucc.Executable, report: P
     page = open_page(report)
     whole = window(page)
     assert whole == (0, model.stats["cycles"])
-    held = next(iter(sweep(page, "#timeline", 0.55)))
+    held = sweep(page, "#timeline", 0.55)[0]
     for _ in range(5):
         page.mouse.wheel(0, -100)
     first, last = window(page)
@@ -120,7 +129,7 @@ def test_dragging_the_timeline_moves_it_and_holds_nothing(report: Path, open_pag
 def test_a_buffer_lights_the_instructions_that_touch_it(model: tpucc.Executable, report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
     residents = model.runtime.program.residents
-    found = list(sweep(page, "#buffer", 0.85))
+    found = sweep(page, "#buffer", 0.85)
     assert {one["kind"] for one in found} == {"buffer"}
     for one in found:
         page.evaluate("(id) => { location.hash = `#buffer=${id}`; }", one["id"])
