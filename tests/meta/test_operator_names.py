@@ -45,7 +45,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "frontend/words.py": ("weight", SYNTAX),
     "interop/decompile/costs.py": ("import slice", SYNTAX),
     "interop/decompile/expressions.py": ("import constant, import slice", SYNTAX),
-    "interop/decompile/functions.py": ("import quantize, matmul, weight", "a product with a bias is called a dense layer; what `quantized` takes"),
+    "interop/decompile/functions.py": ("import quantize, matmul, weight", "what a product with a bias is called; what `quantized` takes"),
     "interop/decompile/names.py": ("weight", SYNTAX),
     "interop/decompile/program.py": ("import constant, import slice, import weight", SYNTAX),
     "interop/decompile/repeats.py": ("import constant, import slice", SYNTAX),

@@ -26,8 +26,8 @@ UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
 INFINITE = (
-    "its quantiser saw an infinite value there, as masks have it: let the network mask by -1e4 in the place of -inf and quantise it again, or "
-    "leave that node out (quantize_static has nodes_to_exclude)"
+    "its quantiser saw an infinite value there, as masks have it: let the network mask by -1e4 in the place of -inf and quantise it again, "
+    "or leave that node out (quantize_static has nodes_to_exclude)"
 )
 BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
