@@ -978,6 +978,17 @@ def test_an_infinite_scale_is_refused_with_what_to_do(integers: str) -> None:
     assert "-1e4" in " ".join(caught.value.diagnostics[0].help)
 
 
+def test_numbers_of_rows_of_a_table_of_integers_have_its_range() -> None:
+    """Without it calibration draws the first row only, and what stands behind has the ranges of that row."""
+    constants = [array(np.float32(0.01), "s"), array(np.int8(0), "z"), array(DRAW.integers(-127, 128, (9, 4)).astype(np.int8), "t")]
+    nodes = [node("DequantizeLinear", ["t", "s", "z"], ["table"]), node("Gather", ["table", "ids"], ["y"])]
+    model = model_of(nodes, constants, {"ids": (2, 3)})
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    (ids,) = built(model).graph.inputs
+    assert ids.type.dtype == "i32"
+    assert (ids.type.range.low, ids.type.range.high) == (0, 8)
+
+
 def rounded_by(x: str, scale: str, y: str) -> list[Any]:
     return [node("QuantizeLinear", [x, scale, "z"], [f"{y}.q"]), node("DequantizeLinear", [f"{y}.q", scale, "z"], [y])]
 
