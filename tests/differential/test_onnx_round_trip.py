@@ -100,7 +100,7 @@ model m(image: f32[2, 8, 8, 3] in [-1.0, 1.0]) -> f32[2, 8, 8, 2]:
 
 FUNCTIONS = """
 weights random(seed=0)
-model m(x: f32[2, 6], image: f32[2, 5, 5, 3]) -> f32[2, 5], f32[2, 3, 3, 4]:
+model m(x: f32[2, 6], image: f32[2, 5, 5, 3]) -> f32[2, 5], f32[2, 3, 3, 4], f32[2, 5]:
     weight w: f32[6, 8]
     weight b: f32[8]
     weight v: f32[8, 5]
@@ -108,7 +108,7 @@ model m(x: f32[2, 6], image: f32[2, 5, 5, 3]) -> f32[2, 5], f32[2, 3, 3, 4]:
     weight k: f32[3, 3, 3, 4]
     h = tanh(x @ w + b) @ v
     h = sigmoid(h + x @ u) * silu(x[:, :5])
-    return gelu(h * h), elu(conv2d(image, k))
+    return gelu(h * h), elu(conv2d(image, k)), hard_sigmoid(h) - hard_swish(x[:, :5])
 """
 """Layers that end in tables: behind products, sums, products of two values, convolutions, and alone."""
 

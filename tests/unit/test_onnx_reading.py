@@ -939,6 +939,75 @@ def test_integers_that_move_keep_their_scale(nodes: list[Any], kind: Any, tmp_pa
     same_integers(model, tmp_path)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("second", ["p", "c"])
+def test_a_choice_of_integers_is_that_of_onnx_runtime(second: str, kind: Any, tmp_path: Path) -> None:
+    """QLinearWhere of two values, or of a value and a constant, whose scales differ."""
+    constants = [
+        *(array(np.float32(scale), name) for name, scale in (("s", 0.0213), ("s2", 0.0331), ("s3", 0.0277), ("ws", 0.0071))),
+        *(array(kind(128 * (kind is np.uint8) + zero), name) for name, zero in (("z", -8), ("z2", 3), ("z3", 11))),
+        array(DRAW.integers(-127, 128, (6, 6)).astype(np.int8), "w"),
+        array(np.int8(0), "wz"),
+        array(kind(77), "c"),
+        array(np.array([True, False, False, True, True, False]), "mask"),
+    ]
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["i"]),
+        node("QLinearMatMul", ["i", "s", "z", "w", "ws", "wz", "s", "z"], ["q"]),
+        node("QuantizeLinear", ["x", "s2", "z2"], ["p"]),
+        node("QLinearWhere", ["mask", "q", "s", "z", second, "s2", "z2", "s3", "z3"], ["r"], domain="com.microsoft"),
+        node("DequantizeLinear", ["r", "s3", "z3"], ["y"]),
+    ]
+    model = model_of(nodes, constants, {"x": (5, 6)})
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    same_integers(model, tmp_path)
+
+
+@pytest.mark.parametrize("integers", ["x", "c"])
+def test_an_infinite_scale_is_refused_with_what_to_do(integers: str) -> None:
+    """As quantisers write it where a mask has -inf."""
+    constants = [array(np.float32(np.inf), "s"), array(np.uint8(0), "z"), array(np.ones((2, 3), np.uint8), "c")]
+    quantised = [node("QuantizeLinear", ["x", "s", "z"], ["q"])] if integers == "x" else []
+    read = node("DequantizeLinear", ["q" if integers == "x" else "c", "s", "z"], ["d"], name="mask")
+    with pytest.raises(tpucc.Error, match=r"the scale (s|of c) is inf") as caught:
+        built(model_of([*quantised, read, node("Add", ["x", "d"], ["y"])], constants, {"x": (2, 3)}))
+    assert "-1e4" in " ".join(caught.value.diagnostics[0].help)
+
+
+def test_numbers_of_rows_of_a_table_of_integers_have_its_range() -> None:
+    """Without it calibration draws the first row only, and what stands behind has the ranges of that row."""
+    constants = [array(np.float32(0.01), "s"), array(np.int8(0), "z"), array(DRAW.integers(-127, 128, (9, 4)).astype(np.int8), "t")]
+    nodes = [node("DequantizeLinear", ["t", "s", "z"], ["table"]), node("Gather", ["table", "ids"], ["y"])]
+    model = model_of(nodes, constants, {"ids": (2, 3)})
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    (ids,) = built(model).graph.inputs
+    assert ids.type.dtype == "i32"
+    assert (ids.type.range.low, ids.type.range.high) == (0, 8)
+
+
+def rounded_by(x: str, scale: str, y: str) -> list[Any]:
+    return [node("QuantizeLinear", [x, scale, "z"], [f"{y}.q"]), node("DequantizeLinear", [f"{y}.q", scale, "z"], [y])]
+
+
+def test_a_constant_of_16_bits_is_computed_in_float32(tmp_path: Path) -> None:
+    """A first state of zeros makes the first step's product a constant, which quantisers round as any value."""
+    constants = [
+        *(array(np.float32(scale), name) for name, scale in (("s", 0.0002), ("s2", 0.0003), ("s3", 0.0004))),
+        array(np.int16(0), "z"),
+        drawn("w", 3, 3),
+    ]
+    state = node("ConstantOfShape", ["shape"], ["state"])
+    product = [node("MatMul", ["state", "w"], ["a"]), node("Sigmoid", ["a"], ["b"]), *rounded_by("b", "s", "c")]
+    nodes = [state, *product, *rounded_by("x", "s2", "d"), node("Mul", ["c", "d"], ["e"]), *rounded_by("e", "s3", "y")]
+    model = model_of(nodes, [*constants, whole("shape", 2, 3)], {"x": (2, 3)})
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    x = DRAW.normal(0, 1, (2, 3)).astype(np.float32)
+    found = tpucc.import_onnx(path).compile().run(x=x)["y"]
+    (wanted,) = runtime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    assert np.abs(found - wanted).max() <= 0.0004 * 1.01
+
+
 def test_cubic_interpolation_of_integers_is_refused() -> None:
     model = of_integers(node("Resize", ["q", "", "sizes"], ["r"], mode="cubic"))
     model.graph.initializer.append(array(np.array([1, 2], np.float32), "sizes"))

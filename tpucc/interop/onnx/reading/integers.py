@@ -52,14 +52,21 @@ def is_mask(graph: OnnxGraph, name: str) -> bool:
     return found
 
 
+SAME_ROWS = frozenset(["Cast", "DequantizeLinear", "Identity", "QuantizeLinear"])
+"""Operators whose result has the rows of their first operand, as those of a table that a quantiser has made integers of."""
+
+
 def rows(graph: OnnxGraph, name: str) -> Range | None:
     """The numbers of rows that an input of indices may name, of the tables that it is used with."""
     aliases, sizes = {name}, list[int]()
+    tables = {constant: array.shape for constant, array in graph.constants.items()}
     for node in graph.nodes:
+        if node.op in SAME_ROWS and node.inputs[0] in tables:
+            tables[node.outputs[0]] = tables[node.inputs[0]]
         if (node.op == "Cast" or node.op in VIEWS) and not aliases.isdisjoint(node.inputs[:1]):
             aliases.update(node.outputs)
-        if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
-            sizes += graph.constants[node.inputs[0]].shape[:1]
+        if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
+            sizes += tables[node.inputs[0]][:1]
     return Range(0.0, float(min(sizes) - 1)) if sizes else None
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
-from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
+from tpucc.interop.onnx.reading.tables import ATTRIBUTES, Function, function_of, input_scales
 from tpucc.interop.onnx.scales import Scaled, result_scale, weight_scales
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
@@ -136,7 +136,7 @@ class _Layers:
         """A function of integers, which has a number where it needs one."""
         real = self._dequantised(source)
         if function.number is None:
-            return self._put(function.op, [real])
+            return self._put(function.op, [real], **ATTRIBUTES.get(function.op, {}))
         if function.op == "LeakyRelu":
             return self._put(function.op, [real], alpha=function.number)
         number = self._constant(np.float32(function.number), "number")

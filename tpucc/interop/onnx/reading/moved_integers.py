@@ -61,6 +61,8 @@ def _quantised_places(node: OnnxNode) -> Iterable[int]:
         return range(min(last, 1))
     if node.op == "QLinearConcat":
         return reversed(range(2, last, 3))
+    if node.op == "QLinearWhere":
+        return [place for place in (4, 1) if place < last]
     if node.op == "QGemm" or node.op.startswith("QLinear"):
         return [place for place in (3, 0) if place < last and (place == 0 or node.op in _OF_TWO)]
     return ()

@@ -45,6 +45,8 @@ class Network:
         """The scales of constants that the file has as integers."""
         self.held: dict[str, Grid] = {}
         """The nodes whose values are on a grid, also those that have values of such nodes and no others."""
+        self.known: set[str] = set()
+        """The nodes that compute the same for all inputs."""
         self.name = ""
         self.path = ""
         self.origin = Origin(made_by="import")
@@ -74,6 +76,8 @@ class Network:
         if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
             raise Unsupported(f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}")
         node = self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
+        if op != "input" and self.known.issuperset(operands):
+            self.known.add(node.name)
         grids = {self.held.get(operand) for operand in operands if self.builder.nodes[operand].type.dtype != "i32"}
         if len(grids) == 1 and (grid := grids.pop()) is not None and _keeps_values(op):
             self.held[node.name] = grid
@@ -113,6 +117,9 @@ class Network:
         """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
         of up to 16 bits, the float32 quotient of the product n · scale and the scale is less than 0.01 away from n."""
         if self.held.get(node.name) == grid:
+            return node
+        if grid.bits == 16 and node.name in self.known:
+            self.notes["constants that the file rounds to 16 bits are computed in float32"] = None
             return node
         if (node.name, grid) not in self._rounded:
             self._rounded[node.name, grid] = self._rounding(node, grid, name)

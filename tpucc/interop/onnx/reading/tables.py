@@ -21,6 +21,7 @@ FUNCTIONS: Mapping[str, str] = {
     "Swish": "silu",
     "Gelu": "gelu",
     "HardSwish": "hard_swish",
+    "HardSigmoid": "hard_sigmoid",
     "Elu": "elu",
     "Exp": "exp",
     "Abs": "abs",
@@ -28,7 +29,9 @@ FUNCTIONS: Mapping[str, str] = {
     "Sign": "sign",
     "Sqrt": "sqrt",
 }
-"""ONNX's operators without attributes whose layers may be tables, and tpucc's."""
+"""ONNX's operators whose layers may be tables, and tpucc's without attributes."""
+ATTRIBUTES: Mapping[str, Mapping[str, float]] = {"HardSigmoid": {"alpha": 1 / 6}}
+"""Those of ONNX's operators that aren't the defaults."""
 SCALES = 2.0**-40, 2.0**20
 """Between which the scale of a table's input is sought."""
 STEPS = 60

@@ -25,12 +25,17 @@ BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16
 UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator that reads them, and it is a constant of the file"
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
+INFINITE = (
+    "its quantiser saw an infinite value there, as masks have it: let the network mask by -1e4 in the place of -inf and quantise it again, "
+    "or leave that node out (quantize_static has nodes_to_exclude)"
+)
 BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
 
 def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor."""
     size = c.number(scale, "the scale")
+    _require_finite(np.asarray(size), c.node.inputs[scale])
     point = c.value(zero).shape if c.has(zero) else ()
     array = c.array(zero, "the zero point") if c.has(zero) else None
     if array is not None and array.size != 1:
@@ -40,6 +45,11 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
         raise Unsupported(f"values of the type {name}", f"there are {', '.join(BITS)}")
     bits, less = BITS[name]
     return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits, less)
+
+
+def _require_finite(scale: AnyArray, name: str) -> None:
+    if not np.isfinite(scale).all():
+        raise Unsupported(f"the scale {name} is {scale[~np.isfinite(scale)].reshape(-1)[0]}", INFINITE)
 
 
 def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
@@ -93,6 +103,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name.removesuffix("_quantized")
     scale = scale.astype(np.float32)
+    _require_finite(scale, f"of {x.name}")
     axis = normal(axis, integers.ndim) if scale.size > 1 else 0
     offset = np.zeros((), integers.dtype) if zero is None else zero
     centred = integers.astype(np.int64) - _along(offset.astype(np.int64), integers, axis)
@@ -231,6 +242,11 @@ def _concat(c: Call) -> Result:
     return _on(c, shapes.joined(c.network, parts, c.axis(1, len(parts[0].shape))), _grid(c, 0, 1))
 
 
+def _where(c: Call) -> Result:
+    made = _called(c, elements.RULES["Where"], [c.value(0), _real(c, 1), _real(c, 4)])
+    return _on(c, made, _grid(c, 7, 8))
+
+
 def _dynamic(c: Call) -> Result:
     """The scale of each run's own values: here calibration finds one, and what follows is computed with real values."""
     x = c.tensor(0)
@@ -281,5 +297,6 @@ RULES: Mapping[str, Rule] = {
     "com.microsoft.QLinearMul": _binary("mul"),
     "com.microsoft.QLinearSigmoid": _unary(elements.RULES["Sigmoid"]),
     "com.microsoft.QLinearSoftmax": _unary(reductions.RULES["Softmax"]),
+    "com.microsoft.QLinearWhere": _where,
     "com.microsoft.QuantizeLinear": _quantize,
 }

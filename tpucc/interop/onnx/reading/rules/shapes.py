@@ -86,14 +86,17 @@ def _expand(c: Call) -> Result:
 
 
 def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
-    """The tensor repeated along axes of size 1: a sum with zeros."""
+    """The tensor repeated along axes of size 1: a sum with zeros, which have one place for each repetition."""
     if x.shape == tuple(shape):
         return x
     missing = len(shape) - x.rank
     if math.prod(shape) == x.size:
         return Tensor(x.node, (*(() for _ in range(missing)), *x.axes), x.kind)
     whole = net.plain(x)
-    return Tensor(net.add("add", whole.node, net.add("zeros", shape=tuple(shape))), tuple((axis,) for axis in range(len(shape))), x.kind)
+    own = (*[1] * missing, *x.shape)
+    repeats = tuple(size if size != before else 1 for size, before in zip(shape, own, strict=True))
+    net.require_room(math.prod(repeats))
+    return Tensor(net.add("add", whole.node, net.add("zeros", shape=repeats)), tuple((axis,) for axis in range(len(shape))), x.kind)
 
 
 def _tile(c: Call) -> Result:
