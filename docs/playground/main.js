@@ -252,11 +252,15 @@ function failed(asked, error) {
     tellOf(asked, "Python has broken down, and begins anew");
   } else if (late) status(() => LATE, () => requests.has("model"));
   else if (error instanceof Stopped) stopped(asked);
-  else {
-    rest(error.message);
-    tellOf(asked, error.message);
-  }
+  else tellOf(asked, error.message);
+  loaded("Python begins anew");
   review();
+}
+
+/** Says in these words how Python is, until it is there. */
+function loaded(words) {
+  rest(words);
+  return answering.start().then(() => rest(READY), (error) => rest(error.message));
 }
 
 /** Says what is stopped, and how it is asked for again. */
@@ -503,11 +507,5 @@ function wire() {
 wire();
 await arrive();
 await keeping;
-rest("Python is being loaded; until then the reports are those made when this page was built");
-try {
-  await answering.start();
-  rest(READY);
-} catch (error) {
-  rest(String(error.message));
-}
+await loaded("Python is being loaded; until then the reports are those made when this page was built");
 document.documentElement.dataset.ready = "";

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.playground import built, visited
+from tests.support.visits import settle
 from tpucc.interop.programs import example
 from tpucc.playground.server import Server
 
 pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.support.visits import Record
 
@@ -105,11 +106,17 @@ def test_a_verdict_is_earlier_when_what_it_is_of_changes(page: Page) -> None:
 
 def test_a_verdict_that_comes_late_is_of_an_earlier_text(page: Page) -> None:
     """It underlines nothing in the newer one."""
+    held: list[Route] = []
+    page.route("**/engine", lambda route: held.append(route))
     page.locator("#tab-python").click()
-    write(page, "python", "import time\ntime.sleep(0.4)\nraise ValueError('late')\n")
+    write(page, "python", "# one\n\nraise ValueError('late')\n")
     page.locator("#run").click()
     page.locator("#status").get_by_text("running").wait_for()
     write(page, "python", "# newer\n\n")
+    while not held:
+        settle(page)
+    held[0].continue_()
+    page.unroute("**/engine")
     page.locator("#python-messages .error").get_by_text("ValueError: late").wait_for()
     assert page.locator("#python-messages .earlier").is_visible()
     assert page.locator("#python .cm-lintRange-error").count() == 0
@@ -165,24 +172,33 @@ def test_what_the_browser_keeps_for_this_tab_is_not_called_lost_with_the_page(pa
     notice.get_by_text("lost with this page").wait_for()
 
 
-FIRST_LOAD = """async () => {
-  const workers = [];
+WORKERS = """() => {
+  window.workers = [];
+  delete Navigator.prototype.serviceWorker;
   window.Worker = class extends EventTarget {
-    constructor() { super(); workers.push(this); }
+    constructor() { super(); window.workers.push(this); }
     postMessage() {}
     terminate() {}
   };
-  const { engine } = await import("./engine.js");
-  const python = engine({ engine: "pyodide" }, () => {});
-  let there = false;
-  const loaded = python.start().then(() => (there = true));
-  python.stop();
-  const before = there;
-  workers[1].dispatchEvent(new MessageEvent("message", { data: { ready: true } }));
-  await loaded;
-  return [before, there, workers.length];
 }"""
+READY = "window.workers.at(-1).dispatchEvent(new MessageEvent('message', { data: { ready: true } }))"
 
 
-def test_a_stop_during_the_first_load_waits_for_the_next_python(page: Page) -> None:
-    assert page.evaluate(FIRST_LOAD) == [False, True, 2]
+def test_a_stop_during_the_first_load_says_what_it_stopped_and_waits_for_the_next_python(page: Page, server: Server) -> None:
+    other, status = page.context.new_page(), "#status"
+    other.add_init_script(f"({WORKERS})()")
+    other.route("**/config.json", lambda route: route.fulfill(json={"engine": "pyodide"}))
+    other.goto(server.address)
+    other.locator(status).get_by_text("Python is being loaded").wait_for()
+    other.locator("#run").click()
+    other.locator("#stop:enabled").click()
+    other.locator(status).get_by_text("stopped before 01_hello.tpu was compiled; press Run to compile it").wait_for()
+    assert other.evaluate("[window.workers.length, document.documentElement.dataset.ready]") == [2, None]
+    other.locator("#tab-puzzle").click()
+    other.locator("#tab-model").click()
+    other.locator("#program").select_option("02_iris")
+    assert other.locator(status).inner_text() == "Python begins anew"
+    other.evaluate(READY)
+    other.locator("html[data-ready]").wait_for()
+    assert other.locator(status).inner_text() == "ready"
+    other.close()

@@ -38,6 +38,7 @@ class Forked:
         os.close(answers)
         self.stdin, self.stdout = os.fdopen(given, "wb"), os.fdopen(found, "rb")
         self._status: int | None = None
+        self._waiting = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -56,10 +57,10 @@ class Forked:
 
     def wait(self) -> int:
         """Its exit status; of a signal that ended it, the negative number."""
-        if self._status is None:
-            with suppress(ChildProcessError):  # another thread has waited
+        with self._waiting:
+            if self._status is None:
                 self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self._status or 0
+            return self._status
 
 
 def _work(requests: int, answers: int) -> NoReturn:
