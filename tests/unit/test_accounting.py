@@ -95,7 +95,7 @@ def test_each_figure_of_the_tables_is_rounded_by_itself(name: str) -> None:
 
 def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
     """Sixteen layers of 6.25 % are 6.2 % each, 99.2 in all; four of 25 % are 100."""
-    layer = {"name": "a", "kind": "fc", "line": 1, "cycles": 1, "tiles": 1, "tops": 1.0, "breakdown": dict.fromkeys(PARTS, 25.0)}
+    layer = {"name": "a", "kind": "fc", "line": 1, "cycles": 1, "macs": 1, "tiles": 1, "tops": 1.0, "breakdown": dict.fromkeys(PARTS, 25.0)}
     note = "(Each row is rounded by itself; as printed they add up to 99.2.)"
     assert [note in layer_table({"cycles": count, "layers": [layer] * count}) for count in (16, 4)] == [True, False]
     shares = dict.fromkeys((key for key, _ in BREAKDOWN), 0.0) | dict.fromkeys((row.key for row in ROWS.values()), 9.96)

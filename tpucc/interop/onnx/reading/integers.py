@@ -61,8 +61,8 @@ def rows(graph: OnnxGraph, name: str) -> Range | None:
     aliases, sizes = {name}, list[int]()
     tables = {constant: array.shape for constant, array in graph.constants.items()}
     for node in graph.nodes:
-        if node.op in SAME_ROWS and node.inputs[0] in tables:
-            tables[node.outputs[0]] = tables[node.inputs[0]]
+        if node.op in SAME_ROWS:
+            tables.update((made, tables[given]) for given, made in zip(node.inputs, node.outputs, strict=False) if given in tables)
         if (node.op == "Cast" or node.op in VIEWS) and not aliases.isdisjoint(node.inputs[:1]):
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
