@@ -59,9 +59,13 @@ class Layout:
 
     def constants(self) -> Int8:
         """The rows of the constant host buffers, one after the other: int8 [rows, mxu]."""
-        mxu = self.plan.target.mxu
-        blocks = [block for tensor in self._constants for block in _packed(tensor, self.parts(tensor), mxu)]
-        return np.concatenate(blocks) if blocks else np.zeros((0, mxu), np.int8)
+        homes = [home for home in self.host if home.kind == "constant"]
+        rows = np.zeros((sum(home.rows for home in homes), self.plan.target.mxu), np.int8)
+        start = 0
+        for tensor in self._constants:
+            for part in np.split(_values(tensor), np.cumsum(self.parts(tensor))[:-1]):
+                start += _pack(part, rows[start:])
+        return rows
 
     def _pieces(self, tensor: Tensor) -> Iterator[tuple[str, int]]:
         """Name and rows of each buffer: `h.2` is column block 2, `h.2#1` that of part 1. `#` stands in no name of a node."""
@@ -110,13 +114,21 @@ class Layout:
         return Port(name, type_.shape or (1,), scale, zero_point, self.parts(tensor), tuple(places), self.plan.format)
 
 
-def _packed(tensor: Tensor, parts: Sequence[int], mxu: int) -> Iterator[Int8]:
-    """The column blocks of a constant, part by part, each filled up with zero lanes: int8 [rows of the part, mxu], a row for each
-    byte of a value, the lowest first."""
+def _values(tensor: Tensor) -> Int8:
+    """A constant as bytes, the lowest of a value first: int8 [rows, columns, bytes of a value]."""
     assert tensor.data is not None
-    count = tensor.blocks(mxu)
-    padded = np.zeros((tensor.rows, count * mxu), tensor.data.dtype.newbyteorder("<"))
-    padded[:, : tensor.columns] = tensor.data.reshape(tensor.rows, tensor.columns)
-    for piece in np.split(padded, np.cumsum(parts)[:-1]):
-        values = piece.reshape(len(piece), count, mxu, 1).swapaxes(0, 1)
-        yield from np.ascontiguousarray(values).view(np.int8).swapaxes(2, 3).reshape(count, -1, mxu)
+    values = tensor.data.reshape(tensor.rows, tensor.columns, 1)
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.int8)
+
+
+def _pack(part: Int8, rows: Int8) -> int:
+    """Writes the column blocks of a part of a constant [rows, columns, bytes] into the first of these rows [any, mxu], which are zeros: in
+    each block a row for each byte of a value. Returns how many rows they take."""
+    (count, columns, each), mxu = part.shape, rows.shape[1]
+    start = 0
+    for first in range(0, columns, mxu):
+        lanes = part[:, first : first + mxu]
+        block = rows[start : start + count * each].reshape(count, each, mxu)
+        block[:, :, : lanes.shape[1]] = lanes.swapaxes(1, 2)
+        start += len(block) * each
+    return start
