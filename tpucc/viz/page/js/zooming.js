@@ -2,7 +2,7 @@
 const zooming = (() => {
   const STEP = 1.25;
   const [LEAST, MOST] = [0.1, 8];
-  const READABLE = 1; // texts of 12 pixels are 9 points
+  const READABLE = 0.75; // texts of 12 pixels are 9
   const MAP = { width: 160, height: 120 };
   const MOSTLY = 0.5; // where more than this part of the picture is seen, a map would cover more than it shows
   const PART = 1 / 4; // of the frame, at most, each way
@@ -42,6 +42,14 @@ const zooming = (() => {
     return { map, draw };
   }
 
+  /** The scales at which all of a picture fits, and its width. */
+  function fittings(frame, { width, height }) {
+    const across = Math.min(1, frame.clientWidth / width);
+    return [Math.min(across, frame.clientHeight / height), across];
+  }
+  /** The scale at which it opens. A right edge that is cut is overlooked; where its width has no room either, its texts have their own size. */
+  const opening = (frame, size) => fittings(frame, size).find((scale) => scale >= READABLE) ?? 1;
+
   /** Zooms what is in a frame, with Ctrl and the wheel too; `svg()` is the picture that is in it now. It fits until somebody zooms it. */
   function zoomable(frame, svg) {
     const [zoomed, whole] = [new WeakSet(), new WeakSet()];
@@ -60,7 +68,7 @@ const zooming = (() => {
       zoomed.add(svg());
       to(scale() * STEP ** steps, ...place);
     }
-    const fitting = () => Math.min(1, frame.clientWidth / size().width, frame.clientHeight / size().height);
+    const fitting = () => fittings(frame, size())[0];
     function fit() {
       zoomed.delete(svg());
       whole.add(svg());
@@ -70,7 +78,7 @@ const zooming = (() => {
     function settle() {
       if (!frame.clientWidth) return;
       if (zoomed.has(svg())) draw();
-      else to(whole.has(svg()) ? fitting() : Math.max(READABLE, fitting()));
+      else to(whole.has(svg()) ? fitting() : opening(frame, size()));
     }
     frame.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
