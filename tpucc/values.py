@@ -66,7 +66,8 @@ def _init(cls: type, parts: tuple[Field[Any], ...]) -> Callable[..., Any]:
     parameters = ", ".join(positional + (named if len(named) > 1 else []))
     text = f"def make({', '.join(known)}):\n def __init__({parameters}):\n  " + "\n  ".join(lines) + "\n return __init__"
     made: dict[str, Any] = {}
-    exec(text, vars(sys.modules[cls.__module__]), made)
+    module = sys.modules.get(cls.__module__)  # there is none of a file of the user's, which isn't imported
+    exec(text, {} if module is None else vars(module), made)
     init: Callable[..., Any] = made["make"](**known)
     init.__qualname__ = f"{cls.__qualname__}.__init__"  # it stands in the messages about wrong arguments
     init.__annotations__ = {field.name: field.type for field in parts if field.init} | {"return": None}

@@ -90,7 +90,11 @@ def main() -> int:
         if asked.editor:
             write_editor(EDITOR)
             return 0
+        print("playground: making reports, Python's memory and the editor takes a minute or more", file=sys.stderr)
         build(asked.output, asked.pyodide, [name for name in asked.reports.split(",") if name])
+        print(
+            f"playground: {asked.output} is for any static host; here: {sys.executable} -m http.server --bind 127.0.0.1 -d {asked.output}"
+        )
     except BuildError as error:
         print(f"playground: {error}", file=sys.stderr)
         return 1

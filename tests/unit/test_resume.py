@@ -387,3 +387,15 @@ def test_notes_of_a_text_that_is_checked_do_not_wait_for_each_other(tmp_path: Pa
     (tmp_path / "m.graph").write_text(str(tpucc.compile_source("model m(x: f32[4, 8]):\n    return relu(x) + x\n").graph))
     assert run("check", tmp_path / "m.graph") == 0
     assert "note: no calibration inputs" in capsys.readouterr().err
+
+
+def test_stages_that_come_before_the_text_are_said_not_to_be_called() -> None:
+    def mine(lives: object, rows: int) -> object:
+        raise AssertionError
+
+    exe = tpucc.compile(IRIS)
+    stages = tpucc.Stages(allocate=mine, lower_fc=mine)  # type: ignore[arg-type]
+    again = tpucc.resume(exe.program, like=exe, stages=stages)
+    assert "lower_fc and allocate are not called: the text is of a later stage" in again.warnings
+    stages = tpucc.Stages(lower_fc=mine)  # type: ignore[arg-type]
+    assert "lower_fc is not called: the text is of a later stage" in tpucc.resume(exe.tiles, like=exe, stages=stages).warnings

@@ -375,7 +375,7 @@ def test_two_commands_cant_write_one_table(small: Path) -> None:
 
 def test_a_point_that_cant_be_compiled_is_a_row(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, "--set", "weight_memory_bytes=100,1000000", "-o", "a.json", "--jobs", "1") == 0
-    assert "2 points, 1 compiled; not compiled: E0622 1" in capsys.readouterr().out
+    assert "2 points, 1 compiled; not compiled: 1 with E0622" in capsys.readouterr().out
     first, second = json.loads(Path("a.json").read_text())
     assert first["cycles"] is None
     assert first["error"] == "E0622"

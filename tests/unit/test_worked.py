@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import run
 from tests.support.worked import ROOT, WORKED, apply_diff, package_copy, run_on
 
 PAGE = (ROOT / "docs" / "adding.md").read_text()
@@ -61,3 +62,14 @@ def test_the_page_shows_the_files() -> None:
 def test_the_new_files_pass_the_linter_s_line_length() -> None:
     for path in WORKED.glob("*.diff"):
         assert max(map(len, path.read_text().splitlines())) <= 141, path.name
+
+
+def test_the_pass_works_from_a_file_of_its_own(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the page says: without changing tpucc."""
+    lines = (WORKED / "pass.diff").read_text().partition("@@\n")[2].partition("\n--- ")[0].splitlines()
+    Path("mine.py").write_text("\n".join(line[1:] for line in lines if line.startswith("+")) + "\n")
+    small.write_text("model m(x: f32[3, 30] in [-1.0, 1.0]):\n    return relu(relu6(x))\n")
+    assert run("compile", small, "--pass", "mine.py", "--print-after", "drop-clamps", "--emit", "stats") == 0, capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "relu6" in printed.out + printed.err
+    assert " relu(" not in printed.out + printed.err

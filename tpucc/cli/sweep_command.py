@@ -148,6 +148,6 @@ def _print(found: Points, written: tuple[Path, Path], before: int, as_json: bool
         print_json(summary_json(found))
     elif not quiet:
         click.echo(summary(found))
-        kept = f"{counted(before, 'point')} of an earlier run. " if before else ""
+        kept = f"{before:,} of them are of an earlier run. " if before else ""
         page = f"{printable(str(written[1]))}: open it in a browser" if len(found) <= LARGEST else f"no page, which has {LARGEST:,} at most"
         click.echo(f"\n{kept}{printable(str(written[0]))}; {page}")

@@ -8,13 +8,14 @@ that it was printed from: the source, the host's part, and the constants that st
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, assert_never
 
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
-from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_passes
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.sources import read_source
@@ -38,7 +39,7 @@ from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
 from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stages.backend import BackEnd
-from tpucc.stages.stages import Stages
+from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import require_compilable
 from tpucc.values import dataclass
 
@@ -240,6 +241,7 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
         return _with_host_part(program, base.program)
 
     def stages(state: State) -> None:
+        state.warnings.extend(_not_called(options.stages, "lower_fc", "lower_conv"))
         state.tiles = tiles
         recorder.done("lower", tiles)
         state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole, places).schedule(tiles))
@@ -250,6 +252,13 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
         recorder.done("verify", state.program, changed=False)
 
     return recorded(base.state(options), recorder, stages)
+
+
+def _not_called(stages: Stages, *before: str) -> Iterator[str]:
+    """A note of the user's stages that come before the text."""
+    given = [stage for stage in stages.replaced if stage in before]
+    if given:
+        yield f"{listed(given)} {'is' if len(given) == 1 else 'are'} not called: the text is of a later stage"
 
 
 def _with_host_part(program: Program, like: Program) -> Program:
@@ -266,6 +275,7 @@ def _from_program(text: Source, base: Base | None, options: Options, observer: O
     recorder = Recorder(observer, options.stop_after, base.before("schedule") if base is not None else ())
 
     def stages(state: State) -> None:
+        state.warnings.extend(_not_called(options.stages, *STAGES))
         state.program, state.places = program, places
         state.warnings.extend(program.notes)
         recorder.done("schedule", program)

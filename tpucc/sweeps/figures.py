@@ -127,7 +127,7 @@ def worded(name: str, value: float) -> str:
 def heads(figures: Figures) -> Iterator[str]:
     """Sentences about the whole sweep."""
     count = counted(len(figures.errors), "point")
-    failures = ", ".join(f"{code} {number:,}" for code, number in sorted(figures.failures().items()))
+    failures = ", ".join(f"{number:,} with {code}" for code, number in sorted(figures.failures().items()))
     yield f"{count}, {figures.compiled:,} compiled" + (f"; not compiled: {failures}" if failures else "")
     if limits := figures.limits():
         yield "bottleneck: " + ", ".join(f"{name} {number:,}" for name, number in sorted(limits.items(), key=lambda each: -each[1]))
