@@ -193,3 +193,12 @@ def test_a_pass_of_the_built_in_name_is_the_users() -> None:
         pass
 
     assert tpucc.judge(tpucc.compile_source(SMALL, passes=(Scales(),))).equal
+
+
+def test_a_note_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The program keeps the note of a batch in two halves, and compiling told it."""
+    program = Path(__file__).parents[2] / "programs" / "05_digits_cnn.tpu"
+    assert run("judge", program) == 0
+    notes = [line for line in "".join(capsys.readouterr()).splitlines() if line.startswith("note: ")]
+    assert [note for note in notes if "two halves" in note]
+    assert len(notes) == len(set(notes))
