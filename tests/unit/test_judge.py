@@ -199,6 +199,6 @@ def test_a_note_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     """The program keeps the note of a batch in two halves, and compiling told it."""
     program = Path(__file__).parents[2] / "programs" / "05_digits_cnn.tpu"
     assert run("judge", program) == 0
-    notes = [line for line in "".join(capsys.readouterr()).splitlines() if line.startswith("note: ")]
-    assert [note for note in notes if "two halves" in note]
+    notes = [line[:60] for line in "".join(capsys.readouterr()).splitlines() if line.startswith("note: ")]
+    assert any("two halves" in note for note in notes)
     assert len(notes) == len(set(notes))
