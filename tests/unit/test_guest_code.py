@@ -90,6 +90,8 @@ BODIES = {
         "takes longer than 0.3 s",
     ),
     "an exception whose traceback raises": ("raise Untraceable", "E0521", "raised"),
+    "an exception that is its own cause": ("e = ValueError('round'); e.__cause__ = e; raise e", "E0521", "raised ValueError: round"),
+    "forks, and both processes raise": ("import os; os.fork(); raise ValueError('twice')", "E0521", "raised ValueError: twice"),
     "an exception at an odd line": ("raise Nameless", "E0521", "raised Nameless"),
     "an error of tpucc's": ("raise tpucc.PluginError(tpucc.Diagnostic('E0525', 'mine'))", "E0521", "raised PluginError"),
     "returns what loops when it is shown": ("return Loops()", "E0522", "takes longer than 0.3 s"),

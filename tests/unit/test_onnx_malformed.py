@@ -463,3 +463,21 @@ def test_nodes_without_their_operands_beside_an_input_of_integers(op: str, tmp_p
         codes, text, _ = refused(model.SerializeToString(), tmp_path)
         assert set(codes) <= {"E1001", "E1006", "E1007"}
         assert "bare" in text
+
+
+@each(["Where", "Squeeze", "Unsqueeze"])
+def test_operands_that_are_all_left_out(op: str, tmp_path: Path) -> None:
+    model = model_of([helper.make_node(op, [""] * 3, ["y"], name="bare")])
+    codes, text, _ = refused(model.SerializeToString(), tmp_path)
+    assert codes == ["E1007"]
+    assert "an operand is missing" in text
+
+
+@each([0.0, float("inf"), float("nan"), -1.0, 1e-45])
+def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
+    model = model_of([helper.make_node("DequantizeLinear", ["x", "s"], ["y"])])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT8
+    model.graph.initializer.append(helper.make_tensor("s", TensorProto.FLOAT, [], [scale]))
+    codes, text, _ = refused(model.SerializeToString(), tmp_path)
+    assert codes == ["E1007"]
+    assert "the input x" in text

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,8 @@ def test_an_order_of_independent_instructions() -> None:
         ("allocate", lambda lives, rows: np.zeros(len(lives.rows), np.int64), "E0523", "put two buffers on the same rows: buffer"),
         ("allocate", lambda lives, rows: [0.5] * len(lives.rows), "E0523", "integers: the first row of each buffer"),
         ("allocate", lambda lives, rows: [0], "E0523", "int64 of shape [1], expected "),
+        ("allocate", lambda lives, rows: count(), "E0523", "expected "),
+        ("synchronise", lambda listing: repeat((1, "matrix", "host")), "E0523", "waits, which is one for each two engines"),
         ("allocate", lambda lives, rows: [rows] * len(lives.rows), "E0523", "the unified buffer has rows 0 to"),
         ("allocate", lambda lives, rows: [[], 1, 2], "E0523", "isn't a list of integers"),
         ("allocate", lambda lives, rows: lives.rows.sort(), "E0521", "read-only"),

@@ -43,7 +43,7 @@ from tpucc.sweeps.points import run as compute
 from tpucc.sweeps.rows import Row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
-from tpucc.tasks import cluster
+from tpucc.tasks import cluster, processes
 from tpucc.viz.charts.sweeps import Hole, Mark, front_svg
 from tpucc.viz.sweeps.page import sweep_page
 
@@ -810,3 +810,23 @@ def test_a_cluster_without_workers_is_told_of(small: Path, capsys: pytest.Captur
     assert on_cluster(monkeypatch, Dask(call), 0.01) == 0
     told = capsys.readouterr().err
     assert told == "note: the cluster has no workers; the rest waits until there is one, as by `dask worker tcp://127.0.0.1:9`\n"
+
+
+def test_what_a_stage_writes_is_no_answer(small: Path) -> None:
+    Path("mine.py").write_text(
+        "import os\ndef allocate(lives, rows):\n    for stream in range(3, 40):\n        try: os.write(stream, b'garbage')\n"
+        "        except OSError: pass\n    return [0] * len(lives.rows)\n"
+    )
+    words = ("sweep", "small.tpu", "-D", "batch=1,2", "--replace", "allocate=mine.py", "--jobs", "2", "-o", "a.json", "--quiet")
+    process = subprocess.run([sys.executable, "-m", "tpucc", *words], check=False, capture_output=True, text=True)
+    assert process.returncode == 1, process.stderr
+    assert [row["error"] for row in json.loads(Path("a.json").read_text())] == ["E0613"] * 2
+    assert "gave no answer" in process.stderr
+
+
+def test_there_are_no_more_processes_than_points(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    plain = processes.computed_by_processes
+    monkeypatch.setattr(processes, "computed_by_processes", lambda *given: (asked.append(given[3]), plain(*given))[1])
+    assert run("sweep", small, "-D", "batch=1,2", "--jobs", "3000", "-o", "a.json", "--quiet") == 0
+    assert asked == [2]

@@ -52,7 +52,9 @@ def known(error: Exception) -> Error:
 
 def _stub(error: BaseException | None) -> str:
     """What a lab asks for, where a solution was taken out of the package (see `labs.strip`) and its stub was called; else nothing."""
-    while error is not None:
+    seen = set[int]()
+    while error is not None and id(error) not in seen:  # code of the user's may make a circle of causes
+        seen.add(id(error))
         if isinstance(error, NotImplementedError) and re.match(r"lab \d+: ", str(error)):
             return str(error)
         error = error.__cause__ or error.__context__

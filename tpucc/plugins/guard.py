@@ -9,6 +9,7 @@ code that may be harmful in a child process.
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -49,6 +50,7 @@ class Guest:
         """The result of `function`. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, and `LimitError` when
         there is no memory; a `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
         stuck = None if plugins.last_resort is None else self._end
+        process = os.getpid()
         try:
             with interruptible(), limited(self.seconds, stuck), shallow(), redirect_stdout(sys.stderr), _with_its_modules():
                 try:
@@ -59,6 +61,9 @@ class Guest:
                     if type(error) is PluginError and error.is_placed:
                         raise
                     failure = self._raised(error)
+                finally:
+                    if os.getpid() != process:
+                        os._exit(1)  # it has forked: what comes after the call is for one process only
         except TimeIsUp as late:
             raise self._late(self._line(late)) from None
         except MemoryError:

@@ -95,7 +95,10 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
         given = replace(listing, records=read_only(listing.records.copy()))
-        waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in _several(code, function(given), "waits")])
+        most = len(listing) * len(ROW_ENGINES) ** 2
+        waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in islice(_several(code, function(given), "waits"), most + 1)])
+        if len(waits) > most:
+            raise code.error("E0523", f"returned more than {most:,} waits, which is one for each two engines before each instruction")
         return sorted(waits, key=lambda wait: wait.before)
 
     return synchronise
@@ -179,7 +182,9 @@ def _several(code: Guest, found: object, what: str) -> Iterable[Any]:
 def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
     """A result that is one integer for each of `count` things."""
     try:
-        array = np.asarray(found if isinstance(found, np.ndarray | str) or not isinstance(found, Iterable) else list(found))
+        array = np.asarray(
+            found if isinstance(found, np.ndarray | str) or not isinstance(found, Iterable) else list(islice(found, count + 1))
+        )
     except (ValueError, TypeError, OverflowError) as error:
         raise code.error("E0523", f"returned {short(found)}, which isn't a list of integers: {error}") from None
     if array.shape != (count,) or (array.dtype.kind not in "iu" and count):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Generic
+from typing import IO, Any, Generic
 
 from tpucc.tasks.forked import Forked, can_fork
 from tpucc.tasks.shares import Shares
@@ -93,22 +93,46 @@ class _Pool(Generic[Result]):
                 while chunk:
                     process.stdin.write(pickle.dumps([(number, self._given(number)) for number in chunk]))
                     process.stdin.flush()
-                    while (found := pickle.load(process.stdout)) is not None:
+                    for found in _answers(process.stdout, chunk):
                         chunk.remove(found[0])
                         self.found.put(found)
                     chunk = self._shares.next(place)
-            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            except (BrokenPipeError, EOFError):
                 process.kill()
-                self._lost(place, chunk, process.wait())
+                self._lost(place, chunk, f"ended: {_ending(process.wait())}")
+            except _NoAnswer:
+                process.kill()
+                process.wait()
+                self._lost(place, chunk, "gave no answer: does a pass or a stage write where it shouldn't?")
 
-    def _lost(self, place: int, chunk: list[int], status: int) -> None:
+    def _lost(self, place: int, chunk: list[int], how: str) -> None:
         """A process has ended at the first task of what it had left."""
         if self._over or not chunk:
             return
         self._ended[chunk[0]] += 1
         if self._ended[chunk[0]] >= TRIES:
-            self.found.put((chunk.pop(0), self._work.lost(f"the process that computed it ended: {_ending(status)}")))
+            self.found.put((chunk.pop(0), self._work.lost(f"the process that computed it {how}")))
         self._shares.give_back(place, chunk)
+
+
+class _NoAnswer(Exception):
+    """What a process wrote is no answer to what it was asked: code of the user's writes there."""
+
+
+def _answers(stream: IO[bytes], asked: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """The answers to tasks, until all are there. Raises `_NoAnswer`, and `EOFError` where the process has ended."""
+    while True:
+        try:
+            found = pickle.load(stream)
+        except EOFError:
+            raise
+        except Exception as error:  # of bytes that are nobody's pickle anything may be raised
+            raise _NoAnswer from error
+        if found is None:
+            return
+        if type(found) is not tuple or len(found) != 2 or found[0] not in asked:
+            raise _NoAnswer
+        yield found
 
 
 def _ending(status: int) -> str:

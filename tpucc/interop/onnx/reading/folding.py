@@ -38,9 +38,9 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError, AttributeError):
         raise Unsupported("constants that don't fit each other, or the operator", CHECKER) from None
     results = made if isinstance(made, tuple) else (made,)
-    if any(result is None for result in results):
-        raise Unsupported("an operand is missing")
     arrays = tuple(np.asarray(result) for result in results)
+    if any(array.dtype == object for array in arrays):
+        raise Unsupported("an operand is missing")
     if node.op == "Constant":
         network.allow(arrays)
     return arrays

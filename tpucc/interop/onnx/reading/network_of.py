@@ -171,7 +171,11 @@ class _Builder:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
-            node = self.network.on(node, kind, name)
+            try:
+                node = self.network.on(node, kind, name)
+            except Unsupported as error:
+                help = "a quantiser writes such a scale when what it measured is always zero, or infinite"
+                raise refused("E1007", f"the integers of the input {name}: {error.message}", help) from None
         elif kind in ("bool", "whole"):
             values = "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
             self.network.notes[f"{name} takes {values} as f32 here, and {type_name(value.type)} in the file"] = None
