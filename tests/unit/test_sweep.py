@@ -830,3 +830,9 @@ def test_there_are_no_more_processes_than_points(small: Path, monkeypatch: pytes
     monkeypatch.setattr(processes, "computed_by_processes", lambda *given: (asked.append(given[3]), plain(*given))[1])
     assert run("sweep", small, "-D", "batch=1,2", "--jobs", "3000", "-o", "a.json", "--quiet") == 0
     assert asked == [2]
+
+
+def test_a_stage_that_fails_is_named_with_its_file_and_line(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.py").write_text("def allocate(lives, rows):\n    raise ValueError('mine')\n")
+    assert run("sweep", small, "-D", "batch=1,2", "--replace", "allocate=mine.py", "-o", "a.json", "--quiet") == 1
+    assert "the stage allocate raised ValueError: mine (mine.py:2)" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tpucc.diagnostics import as_error
+from tpucc.diagnostics import Error, PluginError, as_error
 from tpucc.sim.bottleneck import BOTTLENECKS
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
@@ -65,9 +65,16 @@ def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
         program = compiler.program(Path(plan.model(point)), plan.options(point))
         found = stats(program, time_program(program))
     except Exception as error:
-        fault = as_error(error).diagnostics[0]
-        return failed(fault.code, fault.message)
+        broken = as_error(error)
+        fault = broken.diagnostics[0]
+        return failed(fault.code, f"{fault.message}{_place(broken)}")
     return {name: of(found) for name, (_, of) in RESULTS.items()}
+
+
+def _place(error: Error) -> str:
+    """The file and the line of the user's code that an error is about; the source's own line has the command of the point."""
+    span = error.diagnostics[0].span
+    return f" ({error.source.name}:{span.line})" if isinstance(error, PluginError) and error.source and span else ""
 
 
 def failed(code: str, reason: str) -> Row:
