@@ -45,6 +45,19 @@ def test_a_point_is_chosen_in_the_table_and_shows_its_command(swept: Path, open_
     assert page.locator("#row-60.here").count() == 1
 
 
+def test_large_numbers_are_exact_or_show_a_fraction(tmp_path: Path, open_page: OpenPage) -> None:
+    """10,737,418,240 was written 10,737,400,000."""
+    source, table = tmp_path / "small.tpu", tmp_path / "small.csv"
+    source.write_text(SMALL)
+    assert (
+        main(["sweep", str(source), "--set", "host_bandwidth=10737418240,3333333333.25", "-o", str(table), "--jobs", "1", "--quiet"]) == 0
+    )
+    page = open_page(table.with_suffix(".html"))
+    assert page.locator("#rows tr[id] td:nth-child(2)").all_inner_texts() == ["10,737,418,240", "3,333,333,333.25"]
+    page.fill("#find", "host_bandwidth=10737418240")
+    assert page.locator("#count").inner_text() == "1 to 1 of 1"
+
+
 def test_a_point_is_chosen_in_a_picture(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept)
     mark = page.locator("#fronts a circle").first

@@ -14,7 +14,7 @@ from tpucc.api import Executable
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import Program, Resident
-from tpucc.sim.bottleneck import bottleneck
+from tpucc.sim.bottleneck import TileRows, bottleneck
 from tpucc.sim.critical import Limit, Part, critical_path, path_words, shares
 from tpucc.sim.stream import stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
@@ -127,7 +127,8 @@ def test_the_sentences_of_weights_and_products() -> None:
     code = made.instructions.copy()
     code["flags"][4] = int(Flag.SWITCH)
     each = replace(made, instructions=code)
-    assert said(Limit.WEIGHT_MEMORY, each) == f"{fetched} 4 rows; a batch 2 times as large would hide the fetch"
+    larger = "a batch 2 times as large would use such a tile for the 8 rows that hide its fetch, if it stays in one piece"
+    assert said(Limit.WEIGHT_MEMORY, each) == f"{fetched} 4 rows; {larger} (tpucc sweep -D batch=… measures it)"
     large = replace(each, residents=(Resident("all", 0, 0, 40, 0, 7),))
     assert said(Limit.WEIGHT_MEMORY, large) == f"{fetched} 4 rows; {twice}"
     path = [Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)]
@@ -138,6 +139,13 @@ def test_the_sentences_of_weights_and_products() -> None:
     multiplies = "the matrix unit multiplies in 75.0 % of the critical path, with 88 % of its cells in use"
     assert said(Limit.MATRIX_UNIT, working).startswith(f"{multiplies}; --cores 2 would share the batch")
     assert "fills and drains for 8 cycles" in said(Limit.DEPENDENCIES)
+
+
+@pytest.mark.parametrize(
+    ("rows", "only", "words"), [(1, True, "used for 1 row"), (1, False, "most used for 1 row"), (2, True, "used for 2 rows")]
+)
+def test_rows_of_a_tile_in_words(rows: int, only: bool, words: str) -> None:
+    assert TileRows(rows, only).words == words
 
 
 def test_the_sentences_of_the_host() -> None:

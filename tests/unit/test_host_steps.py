@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -16,6 +18,7 @@ from tests.support.machine import TINY, Writer
 from tests.support.mixed import SCALE, ZERO, Mixed, random_inputs
 from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
+from tpucc.cli.main import main
 from tpucc.diagnostics import InputError, ProgramError
 from tpucc.ir.graph import Graph
 from tpucc.isa.assembler import assemble, disassemble
@@ -405,6 +408,14 @@ def test_a_step_is_a_layer_with_the_lines_that_it_computes() -> None:
     assert sum(cycles) == exe.stats["cycles"]
     assert cycles[1] + cycles[3] == exe.stats["host_step_cycles"]
     assert all(cycles[layer] < cycles[step] for layer in (0, 2, 4, 5) for step in (1, 3))
+
+
+def test_the_summary_counts_steps_beside_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table of `tpucc profile` has a row for each of both."""
+    source = tmp_path / "stepping.tpu"
+    source.write_text(SOURCE)
+    assert main(["compile", str(source), "-o", str(tmp_path), "--emit", "stats"]) == 0
+    assert re.search(r"^layers +4 and 2 host steps, with [0-9,]+ multiply-accumulates$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_steps_are_layers_of_the_texts_too() -> None:

@@ -48,6 +48,9 @@ model pools(x: f32[batch, 32, 32, 8] in [-1.0, 1.0]):
         x = max_pool(x, size=7, stride=1, padding="same")
     return x
 """
+MEASURED = "(tpucc sweep -D batch=… measures it)"
+HIDDEN = f"would use such a tile for the 1,349 rows that hide its fetch, if it stays in one piece {MEASURED}"
+MORE = f"times as large, as far as the unified buffer's peak shows, would use each tile for more rows {MEASURED}"
 FAST_WEIGHTS = {"weight_bandwidth": 1e13}
 FAST_LINK = {"host_bandwidth": 1e12, "host_latency_seconds": 0}
 CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
@@ -108,13 +111,13 @@ def test_the_lever_makes_an_item_cheaper(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stem", "larger", "words"),
-    [("02_iris", 27, "hide the fetch"), ("03_wine", 23, "hide the fetch")],
+    ("stem", "larger"),
+    [("02_iris", 27), ("03_wine", 23)],
 )
-def test_a_larger_batch_does_what_it_is_said_to_do(stem: str, larger: int, words: str) -> None:
+def test_a_larger_batch_does_what_it_is_said_to_do(stem: str, larger: int) -> None:
     """A larger one may be computed in parts, each with transfers of its own: there are more transfers, and fewer for each item."""
     before = tpucc.compile(PROGRAMS / f"{stem}.tpu")
-    assert before.stats["advice"] == f"a batch {larger} times as large would {words}"
+    assert before.stats["advice"] == f"a batch {larger} times as large {HIDDEN}"
     after = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"batch": larger * items(before)})
     assert after.stats["critical_path"]["weight_memory"] < before.stats["critical_path"]["weight_memory"]
     assert transfers(after) / items(after) < transfers(before) / items(before)
@@ -143,6 +146,7 @@ def test_padding_of_the_rows_that_cross_is_told() -> None:
         (2048, 1, 98304, "would share the batch, 1,024 items each, if no item needs another"),
         (4096, 2, 98304, "would share the batch, 1,024 items each"),
         (2047, 1, 18000, "would share an even batch, if no item needs another"),
+        (2047, 1, 28000, "would share an even batch, if no item needs another"),
     ],
 )
 def test_cores_are_told_what_each_has_of_the_batch(batch: int, cores: int, room: int, words: str) -> None:
@@ -186,11 +190,11 @@ def test_the_advice_is_about_the_bottleneck() -> None:
 @pytest.mark.parametrize(
     ("batch", "room", "advice"),
     [
-        (1, 3.9, "a batch 3 times as large would use each tile for more rows, and is the largest that fits the unified buffer"),
+        (1, 3.9, f"a batch up to about 3 {MORE}"),
         (1, 1.9, "--set weight_bandwidth=68e9 would fetch tiles in half the time"),
-        (4, 1.9, "a batch 1.75 times as large would use each tile for more rows, and is the largest that fits the unified buffer"),
-        (10, 3.9, "a batch 3.9 times as large would use each tile for more rows, and is the largest that fits the unified buffer"),
-        (10, 10**4, "a batch 135 times as large would hide the fetch"),
+        (4, 1.9, f"a batch up to about 1.75 {MORE}"),
+        (10, 3.9, f"a batch up to about 3.9 {MORE}"),
+        (10, 10**4, f"a batch 135 times as large {HIDDEN}"),
     ],
 )
 def test_a_batch_grows_by_whole_items_and_by_what_fits(batch: int, room: float, advice: str) -> None:
@@ -201,13 +205,23 @@ def test_a_batch_grows_by_whole_items_and_by_what_fits(batch: int, room: float, 
     assert weight_memory(Work(program, effects(program.instructions), [], batch)).words == advice
 
 
+@pytest.mark.parametrize("stem", ["10_imdb_lstm", "gallery/gru"])
+def test_what_fits_is_an_estimate(stem: str) -> None:
+    """An item can need more rows in a large batch than in this one, so the words claim no largest batch that fits."""
+    exe = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"time": 50} if stem == "10_imdb_lstm" else {})
+    work = Work(exe.runtime.program, effects(exe.runtime.program.instructions), [], items(exe))
+    lever = weight_memory(work)
+    assert lever.most
+    assert lever.words == exe.stats["advice"] == f"a batch up to about {lever.value:,.0f} {MORE}"
+
+
 def test_every_kind_has_a_case() -> None:
     assert {case[4] for case in CASES.values()} == set(BOTTLENECKS) - {"nothing"}
 
 
 def test_the_advice_ends_the_explanation() -> None:
     stats = compiled("weights")[0].stats
-    assert stats["advice"] == "a batch 6.8 times as large would hide the fetch"
+    assert stats["advice"] == f"a batch 6.8 times as large {HIDDEN}"
     assert stats["explanation"].endswith(f"; {stats['advice']}")
     assert compiled("link")[0].stats["advice"] == "--set host_bandwidth=21.5e9 would move the rows in half the time"
     assert tpucc.compile_source("model m(x: f32[8, 8]):\n    return softmax(x)\n").stats["advice"] == ""

@@ -95,6 +95,26 @@ def test_the_table_is_in_the_order_of_the_program_and_says_what_is_left_out(coun
     assert ("that take the most cycles" in markup) == (count > MOST_LAYERS)
 
 
+def test_host_steps_are_counted_beside_the_layers() -> None:
+    """They have rows of the table too."""
+    step = {**LAYER, "kind": "host", "cycles": 1}
+    hidden = {**LAYER, "cycles": 1}
+    many = [LAYER] * MOST_LAYERS
+    for layers, all_of_them, others in (
+        ([*many, step], f"{MOST_LAYERS} layers and 1 host step", "1 more host step"),
+        (
+            [*many, hidden, step, step],
+            f"{MOST_LAYERS + 1} layers and 2 host steps",
+            "1 more layer and 2 more host steps",
+        ),
+    ):
+        markup = summary(statistics(layers=layers), None, (), "")
+        facts = {words(fact[0]): list(fact[1].itertext()) for fact in parsed(markup).iterfind("dl/div")}
+        assert facts["instructions"] == ["4,200", all_of_them]
+        assert f"{all_of_them}; the {MOST_LAYERS} that take the most cycles" in markup
+        assert [cells[0] for number, cells in rows(markup) if not number] == [others, "in all"]
+
+
 def test_the_facts_and_the_sentences_of_the_summary() -> None:
     root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(0.75, 0.875, 8, "int8"), (BIDI,), "dot"))
     facts = {words(fact[0]): list(fact[1].itertext()) for fact in root.iterfind("dl/div")}

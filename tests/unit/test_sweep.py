@@ -487,6 +487,17 @@ def test_a_page_of_many_axes_says_which_maps_it_leaves_out(small: Path) -> None:
     assert "Across: model" not in page
 
 
+def test_numbers_of_the_page_have_all_digits_of_their_whole_part(small: Path) -> None:
+    bandwidths = [10737418240, 1e10 / 3]
+    page = sweep_page(tpucc.sweep(small, overrides={"host_bandwidth": bandwidths}, jobs=1))
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    place = data["columns"].index("host_bandwidth")
+    assert [row[place] for row in data["rows"]] == bandwidths
+    seconds = [row[data["columns"].index("seconds")] for row in data["rows"]]
+    assert seconds == [float(f"{value:.6g}") for value in seconds]
+    assert '"rows":[[0,10737418240,' in page, "a whole number is none with a fraction"
+
+
 def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     """Where only some points of a pair can't be compiled, the best of the others stands there."""
     sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}

@@ -10,6 +10,7 @@ from typing import Any
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import BACK_STAGES
+from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
@@ -125,6 +126,11 @@ def _cores(runtime: Runtime) -> list[tuple[str, str]]:
     return [("each core", f"{batch // cores:,} of {counted(batch, 'item')}, all weights, a share of the host link")]
 
 
+def _host_steps(program: Program) -> str:
+    """What the tables of layers have rows for besides layers."""
+    return f" and {counted(len(program.host_steps), 'host step')}" if program.host_steps else ""
+
+
 def _numbers(runtime: Runtime) -> str:
     program, stats = runtime.program, runtime.stats
     target = program.target
@@ -132,7 +138,7 @@ def _numbers(runtime: Runtime) -> str:
     rows = [
         ("model", f"{printable(program.name)} on {program.machine}"),
         *_cores(runtime),
-        ("layers", f"{program.device_layers:,}, with {stats['macs']:,} multiply-accumulates"),
+        ("layers", f"{program.device_layers:,}{_host_steps(program)}, with {stats['macs']:,} multiply-accumulates"),
         ("weights", f"{counted(stats['tiles'], 'tile')}, {size(stats['weight_bytes'])}"),
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),

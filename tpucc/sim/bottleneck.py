@@ -163,7 +163,7 @@ class TileRows:
 
     @property
     def words(self) -> str:
-        return f"used for {self.rows:,} rows" if self.only else f"most used for {self.rows:,} rows"
+        return f"{'' if self.only else 'most '}used for {counted(self.rows, 'row')}"
 
 
 def _tile_rows(program: Program, path: list[Part]) -> TileRows:

@@ -20,6 +20,7 @@ from tpucc.values import dataclass
 
 LEAST = 1.5
 """A larger batch is a lever only if the batch can grow by this factor."""
+MEASURED = " (tpucc sweep -D batch=… measures it)"
 WHOLE = 10
 """From here on factors are whole numbers; below, tenths, if the batch has so many items."""
 
@@ -35,11 +36,16 @@ class Lever:
     value: float
     """How many times as large the batch is; how many cores; the field's value."""
     effect: str
-    """`would hide the fetch`."""
+    """`would fetch tiles in half the time`."""
+    most: bool = False
+    """Whether the value is the largest batch that may have room. An estimate: of a larger batch an item can need more rows, or fewer."""
 
     @property
     def words(self) -> str:
         match self.option:
+            case "batch" if self.most:
+                room = "as far as the unified buffer's peak shows"
+                return f"a batch up to about {self.value:,.12g} times as large, {room}, {self.effect}"
             case "batch":
                 return f"a batch {self.value:,.12g} times as large {self.effect}"
             case "cores":
@@ -66,15 +72,18 @@ class Work:
 
 
 def weight_memory(work: Work) -> Lever:
-    program, needed = work.program, work.program.target.tile_fetch_cycles / max(work.rows, 1)
-    batch = _batch(program, needed, "would hide the fetch", "would use each tile for more rows")
-    return batch or _twice(program, "weight_bandwidth", "would fetch tiles in half the time")
+    batch = _more_rows(work, work.program.target.tile_fetch_cycles, "its fetch")
+    return batch or _twice(work.program, "weight_bandwidth", "would fetch tiles in half the time")
 
 
 def weight_shift(work: Work) -> Lever:
-    program, needed = work.program, work.program.target.tile_shift_cycles / max(work.rows, 1)
-    batch = _batch(program, needed, "would hide the shift", "would use each tile for more rows")
-    return batch or _room(program)
+    return _more_rows(work, work.program.target.tile_shift_cycles, "its shift") or _room(work.program)
+
+
+def _more_rows(work: Work, enough: int, what: str) -> Lever | None:
+    """A batch with which a tile is used for as many rows as hide it. Whether the batch then stays in one piece isn't known here."""
+    hidden = f"would use such a tile for the {enough:,} rows that hide {what}, if it stays in one piece{MEASURED}"
+    return _batch(work.program, enough / max(work.rows, 1), hidden, f"would use each tile for more rows{MEASURED}")
 
 
 def shared(work: Work) -> Lever:
@@ -83,7 +92,8 @@ def shared(work: Work) -> Lever:
     cores, sizes = 2 * program.cores, {port.shape[0] for port in program.prologue_ports if port.shape}
     alone = "" if program.cores > 1 else ", if no item needs another"
     odd = any(size % 2 for size in sizes)
-    if odd and (batch := _batch(program, 2.0, larger := f"could be shared by --cores {cores}{alone}", larger)):
+    batch = _batch(program, 2.0, larger := f"could be shared by --cores {cores}{alone}", larger)
+    if odd and batch and not batch.most:
         return batch
     batch_words = "an even batch" if odd else "the batch" if len(sizes) > 1 else f"the batch, {max(sizes, default=0) // 2:,} items each"
     return Lever("cores", "", cores, f"would share {batch_words}{alone}")
@@ -118,8 +128,8 @@ def data_dependencies(work: Work) -> Lever:
 
 
 def _batch(program: Program, wanted: float, enough: str, less: str) -> Lever | None:
-    """A larger batch: `wanted` times as large, or as large as there is room for. None where that is hardly larger, and where the batch
-    is computed in parts."""
+    """A larger batch: `wanted` times as large, or as large as has room if an item needs as many rows then. None where that is hardly
+    larger, and where the batch is computed in parts."""
     parts = max((len(port.splits) for port in (*program.inputs, *program.outputs)), default=1)
     stepping = bool((program.instructions["opcode"] == Opcode.INTERRUPT_HOST).sum() > 1)
     room = program.target.unified_buffer_rows / max(1, program.peak_rows)
@@ -129,7 +139,7 @@ def _batch(program: Program, wanted: float, enough: str, less: str) -> Lever | N
     rounded = float(rounding(factor * step) / step)
     if min(factor, rounded) < LEAST or (parts > 1 and not stepping):
         return None
-    return Lever("batch", "", rounded, enough if factor == wanted else f"{less}, and is the largest that fits the unified buffer")
+    return Lever("batch", "", rounded, enough) if factor == wanted else Lever("batch", "", rounded, less, most=True)
 
 
 def _items(program: Program) -> int:

@@ -67,7 +67,7 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     if stats.stream.cycles:
         yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
-    yield "instructions", f"{stats.instructions:,}", counted(sum(layer.kind != HOST for layer in stats.layers), "layer")
+    yield "instructions", f"{stats.instructions:,}", _counted(stats.layers)
     fetched = counted(stats.tile_fetches, "fetch", "fetches")
     yield "weight tiles", f"{stats.tiles:,} distinct", f"{size(stats.weight_bytes)} with padding; {fetched}"
     yield "unified buffer", size(stats.ub_peak_bytes), f"at the peak; lower bound {size(stats.ub_lower_bound_bytes)}"
@@ -116,18 +116,25 @@ def _number(name: str, value: str, remark: str) -> Markup:
 def layer_table(stats: Statistics) -> Markup:
     """The layers, their size, their cycles, and where those go; of many, those that take the most cycles, and the others in one row."""
     order = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)
-    chosen, others = sorted(order[:MOST_LAYERS]), sum(stats.layers[index].cycles for index in order[MOST_LAYERS:])
+    chosen, others = sorted(order[:MOST_LAYERS]), [stats.layers[index] for index in order[MOST_LAYERS:]]
     rows = [_layer_row(index, stats.layers[index], stats.cycles) for index in chosen]
-    if len(order) > MOST_LAYERS:
-        rows.append(_sum_row(counted(len(order) - MOST_LAYERS, "more layer"), others, stats.cycles))
+    if others:
+        rows.append(_sum_row(_counted(others, "more "), sum(layer.cycles for layer in others), stats.cycles))
     whole = _sum_row("in all", stats.cycles, stats.cycles, _shares(stats.breakdown))
     return tag("table", tag("thead", row(map(term, HEADS), "th")), tag("tbody", joined([*rows, whole])))
 
 
 def left_out(stats: Statistics) -> Markup:
     """A line about the layers that share a row; empty if there are none."""
-    words = f"{counted(len(stats.layers), 'layer')}; the {MOST_LAYERS} that take the most cycles have rows of their own."
+    words = f"{_counted(stats.layers)}; the {MOST_LAYERS} that take the most cycles have rows of their own."
     return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
+
+
+def _counted(layers: Sequence[LayerStatistics], more: str = "") -> str:
+    """`11 layers and 4 host steps`; of steps alone, `4 host steps`."""
+    steps = sum(layer.kind == HOST for layer in layers)
+    parts = (len(layers) - steps, "layer"), (steps, "host step")
+    return " and ".join(counted(number, f"{more}{noun}") for number, noun in parts if number) or "0 layers"
 
 
 def _sum_row(name: str, cycles: int, whole: int, shares: Sequence[str] = (EMPTY,) * 4) -> Markup:

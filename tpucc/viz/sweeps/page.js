@@ -22,6 +22,7 @@
     if (value === null) return "";
     if (typeof value !== "number") return value;
     if (Number.isInteger(value)) return value.toLocaleString("en");
+    if (Math.abs(value) >= 1e6) return value.toLocaleString("en", { maximumFractionDigits: 3 });
     const tiny = value !== 0 && Math.abs(value) < 1e-3;
     return tiny ? Number(value.toPrecision(6)).toExponential() : value.toLocaleString("en", { maximumSignificantDigits: 6 });
   };
@@ -100,7 +101,7 @@
   function matches(own, value) {
     if (typeof own === "string") return own.toLowerCase().includes(value);
     if (own === null || !numeric(value)) return false;
-    return own === Number(value) || (!Number.isInteger(own) && own === Number(Number(value).toPrecision(6)));
+    return own === Number(value) || (!Number.isInteger(own) && Math.abs(own) < 1e6 && own === Number(Number(value).toPrecision(6)));
   }
 
   /** Whether a point has every word, in any order: in its texts, or as a value of a column. */

@@ -36,7 +36,7 @@ SHARED = ("model", "bottleneck", "explanation", "error", "reason")
 REASONS = 4
 """Of a cell in which nothing can be compiled, beside that of its first point."""
 DIGITS = 6
-"""Of numbers in the page; the table's file has all."""
+"""Of fractions in the page; the table's file has all. Whole numbers, and larger ones, have all of their whole part."""
 
 
 def sweep_page(found: Points) -> str:
@@ -208,7 +208,7 @@ def _data(found: Points, figures: Figures) -> Markup:
         values = list(row.values())
         for place in shared:
             values[place] = None if values[place] is None else texts.setdefault(values[place], len(texts))
-        return [float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for value in values]
+        return [_brief(value) if isinstance(value, float) else value for value in values]
 
     rows = [short(row) for row in found]
     several = [name for name in settings_columns(found.plan) if len({row[names.index(name)] for row in rows}) > 1]
@@ -216,6 +216,13 @@ def _data(found: Points, figures: Figures) -> Markup:
     data = {"columns": names, "shared": shared, "texts": list(texts), "shown": [names.index(name) for name in shown], "rows": rows}
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return Markup(f'<script type="application/json" id="data">{text}</script>\n')
+
+
+def _brief(value: float) -> float:
+    """The number with fewer digits, if it has a fraction."""
+    if value.is_integer():
+        return int(value)
+    return float(f"{value:.{DIGITS}g}") if abs(value) < 10**DIGITS else value
 
 
 def _shown(several: Sequence[str], figures: Figures) -> list[str]:
