@@ -87,7 +87,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "layers/verify.py": ("add, concat, constant*2, input, max*2, pad*3, quantize", LAYERS),
     "lowering/bands/sizes.py": ("import concat", "lanes are joined by products: how concat is lowered"),
     "lowering/bands/maps.py": ("as_weights", "weights aren't cut, whoever makes them"),
-    "lowering/layout.py": ("constant, input", BUFFERS),
+    "lowering/layout.py": ("constant*2, input", BUFFERS),
     "lowering/reader.py": ("add, import constant, import slice, import transpose, max, pad, reshape", LAYERS),
     "lowering/verify.py": ("constant*2, input*2", BUFFERS),
     "passes/bias_correction.py": ("import constant", NODES),
