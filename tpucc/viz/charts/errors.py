@@ -44,14 +44,23 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def headline(name: str, errors: Sequence[LayerError]) -> str:
-    """The error of the outputs, and the layer whose own values have the lowest ratio."""
-    end, least = errors[-1], min(errors, key=lambda error: error.own_sqnr)
+    """The error of the outputs, and the layers whose own values have the lowest ratios: alone, and as it runs."""
+    end = errors[-1]
     left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
     if math.isinf(end.sqnr):
         left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {shown(end.name, NAME)}"
-    who = ", which" if least is end else f"; {shown(least.name, NAME)}"
-    ratio = f"{who} has the lowest signal-to-noise ratio of its own values, {decibels(least.own_sqnr)} alone"
-    return f"{left}{'' if least.own_sqnr == math.inf else ratio}; {saturation(errors)}"
+    return f"{left}{_least_exact(errors)}; {saturation(errors)}"
+
+
+def _least_exact(errors: Sequence[LayerError]) -> str:
+    """The layers with the lowest ratios by both measures, which may be one; nothing where all are exact alone."""
+    alone, running = min(errors, key=lambda error: error.own_sqnr), min(errors, key=lambda error: error.sqnr)
+    if alone.own_sqnr == math.inf:
+        return ""
+    name, ratio = shown(alone.name, NAME), decibels(alone.own_sqnr)
+    if alone is running:
+        return f"; least exact alone and as it runs: {name}, {ratio} alone"
+    return f"; least exact alone: {name}, {ratio}; as it runs: {shown(running.name, NAME)}, {decibels(running.sqnr)}"
 
 
 def reading(errors: Sequence[LayerError]) -> str:
