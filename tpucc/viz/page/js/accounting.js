@@ -32,12 +32,13 @@ const accounting = (() => {
     return sums.some(Boolean) ? [make("h3", {}, title), table(sums)] : [];
   }
 
+  const APART = "The cycles of a layer are those of its time in the band. A wait lights up with the instruction that ends it, which may be another layer's: so what is lit can be more, or less.";
   const WHOLE = ["layer", "line", "box", "origin"];
 
   /** The section of the panel: the cycles of whole layers, or the waits before single instructions. A box of the host has none. */
   function about(chosen, lit) {
     if (words.isHosts(chosen)) return [];
-    if (WHOLE.includes(chosen.kind)) return section("The matrix unit's cycles", spent(words.costed(chosen, lit)));
+    if (WHOLE.includes(chosen.kind)) return section(tips.word("The matrix unit's cycles", APART), spent(words.costed(chosen, lit)));
     return section("Waits of the matrix unit that belong to them", waited(lit.instructions));
   }
 
