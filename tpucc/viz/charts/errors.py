@@ -10,7 +10,7 @@ from tpucc.diagnostics import counted, percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, in_order, ink_line, solid_paint
+from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, number, shown
 
@@ -25,8 +25,6 @@ KEY = "error"
 MARKS = "A bar is the signal-to-noise ratio of a layer as it runs: short is bad, and 6 dB are a bit. A ring is that of the layer alone, "
 ALONE = "fed with exact inputs: from the ring to the bar's end is what the layers before it cost."
 OUTPUTS = "What each layer costs the outputs: tpucc profile --error."
-KIND_OF: dict[str, Kind] = {"fc": Kind.MATRIX, "conv": Kind.MATRIX, "quantize": Kind.BOUNDARY}
-"""The colour of a layer's kind; the others are the activation unit's."""
 
 
 def error_svg(name: str, errors: Sequence[LayerError]) -> str:
@@ -96,7 +94,7 @@ def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
 
 
 def kind_of(error: LayerError) -> Kind:
-    return KIND_OF.get(error.kind, Kind.VECTOR)
+    return Kind.BOUNDARY if error.kind == "quantize" else kind_of_layer(error.kind, error.multiplies)
 
 
 def facts(error: LayerError) -> str:

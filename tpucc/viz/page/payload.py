@@ -33,6 +33,7 @@ from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
+from tpucc.viz.palette import kind_of_layer
 from tpucc.viz.statistics import LayerStatistics
 from tpucc.viz.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.viz.text import layer_rate, number, shown
@@ -113,6 +114,7 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
         {
             "name": printable(layer.name),
             "kind": printable(layer.kind),
+            "colour": kind_of_layer(layer.kind, layer.multiplies),
             "origin": origins.number(layer.origin),
             "weights": layer.weights,
             **_tiles(layer, given.program.target.mxu),
