@@ -45,6 +45,8 @@ INSTEAD = {
     HOST: "the host computes it",
 }
 """What layers without multiply-accumulates do, by their kinds."""
+BY_LANES = "the vector unit multiplies by its weights lane by lane, and reads them from the unified buffer"
+"""How a layer has weights, but no tiles of them."""
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""
 
@@ -118,6 +120,7 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "origin": origins.number(layer.origin),
             "weights": layer.weights,
             **_tiles(layer, given.program.target.mxu),
+            "untiled": untiled(layer),
             "choice": printable(layer.choice),
             "cycles": counts.cycles,
             "spent": _spent(counts),
@@ -126,6 +129,13 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
         }
         for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def untiled(layer: LayerInfo) -> str:
+    """Why a layer has no weight tiles; empty where it has some."""
+    if layer.tile_fills:
+        return ""
+    return BY_LANES if layer.is_by_lanes else INSTEAD.get(layer.kind, "it has no weights")
 
 
 def _rate(counts: LayerStatistics) -> str:
