@@ -66,7 +66,7 @@ def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) 
             details = (f"{size[0]}×{size[1]}, stride {_pair(stride)}",)
         case Move(function=function):
             kind, title, details = Kind.MOVE, f"move {function}", ()
-    signature = f"{title} {node.type.brief}"
+    signature = " ".join((title, node.type.brief, *(details if node.op in LAYERS else ())))
     cluster = segment if _on_device(node) else -1
     layers = (node.name,) if node.op in LAYERS else ()
     origins = (node.origin, *constants)
