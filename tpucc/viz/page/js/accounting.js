@@ -32,7 +32,7 @@ const accounting = (() => {
     return sums.some(Boolean) ? [make("h3", {}, title), table(sums)] : [];
   }
 
-  const APART = "The cycles of a layer are those of its time in the band. A wait lights up with the instruction that ends it, which may be another layer's: so what is lit can be more, or less.";
+  const APART = "Counted by the time that the band gives the layers. What lights up goes by instruction, and an instruction's waits light up with it: so the two can differ.";
   const WHOLE = ["layer", "line", "box", "origin"];
 
   /** The section of the panel: the cycles of whole layers, or the waits before single instructions. A box of the host has none. */
