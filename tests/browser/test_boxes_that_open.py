@@ -30,7 +30,7 @@ def stack(h, key):
     for i in range({LAYERS - 1}):
         h = dense(h, 8 + i, "{{key}}.{{i}}")
     return h
-model deep(x: f32[2, 30] in [-1.0, 1.0]):
+model deep(x: f32[2, 29] in [-1.0, 1.0]):
     h = x
     for t in range({PERIODS}):
         h = stack(h, "stack{{t}}")

@@ -193,7 +193,11 @@ def tiles(open_page: OpenPage, **many: Any) -> Page:
     """Two layers with tiles, of which the second has more, and a third without; `many` are changes to the second."""
     layers = [
         {**MODEL["layers"][0], "name": name, "weights": size, "fills": fills, "choice": "", **changes}
-        for name, size, fills, changes in (("few", [4, 7], FILLS[:2], {}), ("many", [9, 7], FILLS, many), ("none", [0, 0], [], {}))
+        for name, size, fills, changes in (
+            ("few", [4, 7], FILLS[:2], {}),
+            ("many", [9, 7], FILLS, many),
+            ("none", [0, 0], [], {"untiled": "it moves values"}),
+        )
     ]
     fetches = [
         *({"read": 0, "layer": 0, "place": place, "turn": place + 1} for place in (0, 1)),
@@ -217,7 +221,7 @@ def test_the_zeros_between_groups_fill_no_tile(open_page: OpenPage) -> None:
 def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_page: OpenPage) -> None:
     page = tiles(open_page)
     head, note, every = page.locator("#view-tiles p").all_text_contents()
-    assert every == "2 layers with weights, 6 distinct tiles, 5 fetches: the filled part of a tile is used."
+    assert every == "2 layers with tiles, 6 distinct tiles, 5 fetches: the filled part of a tile is used."
     assert page.locator("[data-small] small").all_text_contents() == ["2 tiles", "6 tiles"]
     assert head.endswith(" 9 inputs × 7 outputs: 6 tiles, 66 % full, 3 fetches in all.")
     assert note.endswith("the rest is padding; the number is its turn in the layer.")
@@ -230,6 +234,20 @@ def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_p
     written = page.evaluate("[...document.querySelectorAll('.tile')].map((tile) => tile.querySelector('text')?.textContent ?? '')")
     assert written == ["8", "", "", "", "", "7"]
     assert page.locator(".tile title").last.text_content() == "tile (2, 1) of many · 1 × 3 of 4 × 4, 19 % full · turn 7"
+
+
+def test_a_held_layer_without_tiles_says_why_it_has_none(open_page: OpenPage) -> None:
+    page = tiles(open_page)
+    hold = "([id]) => { holding = { kind: 'layer', id }; light(holding, { layers: new Set([id]), fetches: new Set() }); }"
+    page.evaluate(hold, [2])
+    why, other, _ = page.locator("#view-tiles p").all_text_contents()
+    assert why == "none has no weight tiles: it moves values."
+    assert other.startswith("Show the tiles of ")
+    assert page.locator("#view-tiles .tile").count() == 0
+    assert page.locator("#view-tiles select").input_value() == ""
+    page.evaluate(hold, [0])
+    assert page.locator("#view-tiles .tile").count() == 2
+    assert page.locator("#view-tiles select").input_value() == "0"
 
 
 def test_where_tiles_have_no_room_for_numbers_none_is_spoken_of(open_page: OpenPage) -> None:

@@ -197,7 +197,7 @@ def test_a_layer_s_error_is_a_row_with_a_bar_and_a_ring() -> None:
         ("4", ["three (conv)", "9", "", "only noise", "-3.0 dB", "0.25", "–"]),
     ]
     marks = re.findall(r'class="bar (\w+)" style="width:([\d.]+)%"/><i style="left:([\d.]+)%"', markup)
-    assert marks == [("quantize", "40.0", "100.0"), ("fc", "80.0", "100.0"), ("vector", "0.0", "50.0"), ("conv", "0.0", "0.0")]
+    assert marks == [("boundary", "40.0", "100.0"), ("matrix", "80.0", "100.0"), ("vector", "0.0", "50.0"), ("matrix", "0.0", "0.0")]
     small = re.findall(r"width:([\d.]+)%", error_view("net", [lost("y", 0, 5.0, 4.0)]))
     assert small == ["50.0"], "a scale has 10 dB at least"
 

@@ -154,15 +154,17 @@ def test_a_constant_belongs_to_no_layer() -> None:
 @pytest.mark.usefixtures("coarse")
 def test_a_layer_s_box_has_the_colour_of_its_unit() -> None:
     steps = Steps()
-    for layer in range(4):
+    for layer in range(5):
         steps.copy(layer, 0, 0, 1)
     program = steps.program()
-    kinds = (("fc", (3, 2)), ("move", (0, 0)), ("host", (0, 0)), ("pool", (0, 0)))
-    layers = tuple(replace(layer, kind=kind, weights=weights) for layer, (kind, weights) in zip(program.layers, kinds, strict=True))
-    found = program_diagram(replace(program, layers=layers), [10, 20, 10, 0])
+    fills = ((0, 3, 2),)
+    kinds = (("fc", (3, 2), fills), ("move", (0, 0), ()), ("host", (0, 0), ()), ("pool", (0, 0), ()), ("conv", (9, 2), ()))
+    own_kinds = zip(program.layers, kinds, strict=True)
+    layers = tuple(replace(layer, kind=kind, weights=weights, tile_fills=own) for layer, (kind, weights, own) in own_kinds)
+    found = program_diagram(replace(program, layers=layers), [10, 20, 10, 0, 0])
     own = [box for box in found.boxes if box.title.startswith("layer")]
-    assert [box.kind for box in own] == [Kind.MATRIX, Kind.HOST, Kind.HOST, Kind.VECTOR]
-    assert [box.details[2:] for box in own] == [("10 cycles, 25 %",), ("20 cycles, 50 %",), ("10 cycles, 25 %",), ()]
+    assert [box.kind for box in own] == [Kind.MATRIX, Kind.HOST, Kind.HOST, Kind.VECTOR, Kind.VECTOR]
+    assert [box.details[2:] for box in own] == [("10 cycles, 25 %",), ("20 cycles, 50 %",), ("10 cycles, 25 %",), (), ()]
     assert own[0].details[0] == "fc 3 → 2"
 
 

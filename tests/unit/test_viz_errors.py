@@ -68,10 +68,12 @@ def test_no_text_is_small_or_cut_or_lies_on_another(draw: Callable[[str, Sequenc
 
 def test_headlines_say_what_is_left_and_what_saturates() -> None:
     quiet = network()[:3]
-    assert histograms.histograms_headline("net", quiet) == f"net: h is the least exact, {quiet[2].sqnr:.1f} dB; nothing saturates"
+    assert (
+        histograms.histograms_headline("net", quiet) == f"net: h is the least exact as it runs, {quiet[2].sqnr:.1f} dB; nothing saturates"
+    )
     assert error_picture.headline("net", quiet) == (
-        f"net: {quiet[2].sqnr:.1f} dB are left at h, which has the lowest signal-to-noise ratio of its own values, "
-        f"{quiet[2].own_sqnr:.1f} dB alone; nothing saturates"
+        f"net: {quiet[2].sqnr:.1f} dB are left at h; least exact alone and as it runs: h, {quiet[2].own_sqnr:.1f} dB alone; "
+        "nothing saturates"
     )
     [rows] = {error.rows for error in quiet}
     assert error_picture.reading(quiet).endswith(
@@ -220,10 +222,10 @@ def test_headlines_name_the_lowest_ratio_of_own_values_and_what_is_left() -> Non
     first, last = by_hand(name="first", sqnr=40.0, own_sqnr=10.0, below=0.5, above=0.0), by_hand(name="last", below=0.0)
     saturates = "2 layers saturate, most of all 50 % of first"
     assert error_picture.headline("net", [first, last]) == (
-        f"net: 30.0 dB are left at last; first has the lowest signal-to-noise ratio of its own values, 10.0 dB alone; {saturates}"
+        f"net: 30.0 dB are left at last; least exact alone: first, 10.0 dB; as it runs: last, 30.0 dB; {saturates}"
     )
     silent = replace(last, sqnr=-math.inf)
-    assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; first has the lowest")
+    assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; least exact alone: first")
 
 
 def test_pictures_of_many_layers_are_as_high_as_a_diagram_at_most() -> None:

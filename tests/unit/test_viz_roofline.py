@@ -110,6 +110,20 @@ def test_programs_have_one_bottleneck(stem: str) -> None:
     assert_readable(svg)
 
 
+def test_a_name_has_a_place_beside_the_star_and_a_dashed_roof() -> None:
+    """Two points, the star and the roof of the host link within thirty pixels, in a plot that is nearly empty."""
+    layers = [
+        RooflinePoint("stem", 320_000, 65_536, 3101, 0),
+        RooflinePoint("block0", 512_000, 65_536, 1501, 2),
+        RooflinePoint("block1", 512_000, 65_536, 849, 4),
+        RooflinePoint("fc", 768, 65_536, 1743, 10),
+    ]
+    model = RooflinePoint("m", 2_656_768, 393_216, 13_522, link_cycles=7620, limited=Limit("host link", 56.4))
+    svg = roofline_svg(TARGET, model, layers)
+    assert_readable(svg)
+    assert {"stem", "block0", "block1", "fc"} <= set(texts(svg))
+
+
 def test_names_without_room_are_numbers_with_a_legend() -> None:
     """Twelve points, a few pixels from each other: each has a number, and the legend the names, none on another."""
     layers = [RooflinePoint(f"stage{i}.block.convolution", 10**8, 5 * 10**5, 3000 + 900 * i**2, i) for i in range(12)]

@@ -131,6 +131,16 @@ class LayerInfo:
     """Of a convolution in groups: the inputs of one at one position of the kernel, and its outputs; zeros of another layer."""
 
     @property
+    def multiplies(self) -> bool:
+        """Whether the matrix unit computes products for it."""
+        return bool(self.tile_fills)
+
+    @property
+    def is_by_lanes(self) -> bool:
+        """Whether it has weights, by which the vector unit multiplies lane by lane."""
+        return self.weights[0] > 0 and not self.tile_fills
+
+    @property
     def is_host_step(self) -> bool:
         """Whether it stands for a step of the host, which the device waits for."""
         return self.kind == HOST

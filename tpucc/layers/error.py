@@ -47,6 +47,13 @@ class LayerError:
     sqnr: float
     own_sqnr: float
     histogram: Histogram
+    by_lanes: bool = False
+    """Whether the vector unit computes a convolution, lane by lane."""
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the matrix unit computes its products."""
+        return self.kind in ("fc", "conv") and not self.by_lanes
 
     @property
     def line(self) -> int:
@@ -137,7 +144,7 @@ class ErrorMeter:
         """A batch of float32 values, and the integers that the layer makes of exactly quantised inputs."""
         self._alone.add(_finite(real), self._real(integers))
 
-    def result(self, name: str, layer: int, kind: str, origin: Origin, rows: int) -> LayerError:
+    def result(self, name: str, layer: int, kind: str, origin: Origin, rows: int, by_lanes: bool = False) -> LayerError:
         return LayerError(
             name,
             layer,
@@ -155,6 +162,7 @@ class ErrorMeter:
             self._noise.sqnr,
             self._alone.sqnr,
             self._counter.histogram(),
+            by_lanes,
         )
 
     def _real(self, integers: DeviceInts) -> Float64:

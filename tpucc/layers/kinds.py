@@ -171,6 +171,11 @@ def is_lane_by_lane(layer: Conv, weights: tuple[int, ...], dtype: str) -> bool:
     return dtype == I8.name and layer.groups == weights[3] and weights[2] == 1
 
 
+def is_by_lanes(node: Node) -> bool:
+    """Whether the node is a convolution that the vector unit computes."""
+    return isinstance(node.attributes, Conv) and node.attributes.unit == "vector"
+
+
 EXPANSIONS = ("fold-slices",)
 """Passes that put a layer's weights among rows of zeros, and name themselves in the weights' origin. These rows are none of the model's."""
 

@@ -54,9 +54,10 @@ def fidelity(compilation: Compilation, runtime: Runtime, given: Checked | None =
     for part in rounds(floats.inputs, examples, limit):
         evaluate(together, part, _measuring(meters))
     numbers = {layer.name: index for index, layer in enumerate(runtime.program.layers)}
+    by_lanes = {layer.name for layer in runtime.program.layers if layer.is_by_lanes}
     rows = _rows(examples, floats, limit)
     measured = (node for node in layers if node.name in meters)
-    return tuple(meters[n.name].result(n.name, numbers.get(n.name, -1), n.op, n.origin, rows) for n in measured)
+    return tuple(meters[n.name].result(n.name, numbers.get(n.name, -1), n.op, n.origin, rows, n.name in by_lanes) for n in measured)
 
 
 def both_graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -16,6 +17,8 @@ REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
 """How long the line may be to a name that doesn't fit beside its point's mark."""
 TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115)
 """The directions of such a line, in degrees from the right, downwards."""
+BETWEEN = (-15, 15, -165, 165, -90, 90, -50, 50, -130, 130)
+"""Those that are tried where none of the others leads to a free place."""
 NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
@@ -80,8 +83,8 @@ def _places(point: Point, width: float, away: float) -> Iterator[tuple[float, fl
     x, y = point
     right, before, centre = x + away, x - away - width, x - width / 2
     yield from ((right, y + 4, None), (before, y + 4, None), (centre, y - away, None), (centre, y + away + 10, None))
-    for reach in REACHES:
-        for turn in TURNS:
+    for turns in (TURNS, BETWEEN):
+        for reach, turn in itertools.product(REACHES, turns):
             across, down = math.cos(math.radians(turn)) * (away + reach), math.sin(math.radians(turn)) * (away + reach)
             end = x + across, y + down
             yield (end[0] + 2 if across > 0 else end[0] - 2 - width), end[1] + 4, end

@@ -10,7 +10,7 @@ from tpucc.diagnostics import counted, percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, in_order, ink_line, solid_paint
+from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, number, shown
 
@@ -25,8 +25,6 @@ KEY = "error"
 MARKS = "A bar is the signal-to-noise ratio of a layer as it runs: short is bad, and 6 dB are a bit. A ring is that of the layer alone, "
 ALONE = "fed with exact inputs: from the ring to the bar's end is what the layers before it cost."
 OUTPUTS = "What each layer costs the outputs: tpucc profile --error."
-KIND_OF: dict[str, Kind] = {"fc": Kind.MATRIX, "conv": Kind.MATRIX, "quantize": Kind.BOUNDARY}
-"""The colour of a layer's kind; the others are the activation unit's."""
 
 
 def error_svg(name: str, errors: Sequence[LayerError]) -> str:
@@ -44,14 +42,23 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def headline(name: str, errors: Sequence[LayerError]) -> str:
-    """The error of the outputs, and the layer whose own values have the lowest ratio."""
-    end, least = errors[-1], min(errors, key=lambda error: error.own_sqnr)
+    """The error of the outputs, and the layers whose own values have the lowest ratios: alone, and as it runs."""
+    end = errors[-1]
     left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
     if math.isinf(end.sqnr):
         left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {shown(end.name, NAME)}"
-    who = ", which" if least is end else f"; {shown(least.name, NAME)}"
-    ratio = f"{who} has the lowest signal-to-noise ratio of its own values, {decibels(least.own_sqnr)} alone"
-    return f"{left}{'' if least.own_sqnr == math.inf else ratio}; {saturation(errors)}"
+    return f"{left}{_least_exact(errors)}; {saturation(errors)}"
+
+
+def _least_exact(errors: Sequence[LayerError]) -> str:
+    """The layers with the lowest ratios by both measures, which may be one; nothing where all are exact alone."""
+    alone, running = min(errors, key=lambda error: error.own_sqnr), min(errors, key=lambda error: error.sqnr)
+    if alone.own_sqnr == math.inf:
+        return ""
+    name, ratio = shown(alone.name, NAME), decibels(alone.own_sqnr)
+    if alone is running:
+        return f"; least exact alone and as it runs: {name}, {ratio} alone"
+    return f"; least exact alone: {name}, {ratio}; as it runs: {shown(running.name, NAME)}, {decibels(running.sqnr)}"
 
 
 def reading(errors: Sequence[LayerError]) -> str:
@@ -87,7 +94,7 @@ def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
 
 
 def kind_of(error: LayerError) -> Kind:
-    return KIND_OF.get(error.kind, Kind.VECTOR)
+    return Kind.BOUNDARY if error.kind == "quantize" else kind_of_layer(error.kind, error.multiplies)
 
 
 def facts(error: LayerError) -> str:

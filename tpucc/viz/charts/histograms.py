@@ -50,7 +50,7 @@ def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
     lowest = min(errors, key=lambda error: error.sqnr)
     if lowest.sqnr == math.inf:
         return f"{name}: every layer is exact; {saturation(errors)}"
-    return f"{name}: {shown(lowest.name, NAME)} is the least exact, {decibels(lowest.sqnr)}; {saturation(errors)}"
+    return f"{name}: {shown(lowest.name, NAME)} is the least exact as it runs, {decibels(lowest.sqnr)}; {saturation(errors)}"
 
 
 def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:

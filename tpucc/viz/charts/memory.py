@@ -10,7 +10,7 @@ from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
 from tpucc.viz.charts.chart import WIDTH, Legend, Scale, cycle_axis, row_axis
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, in_order, ink_line
+from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, shown, size, text_width
@@ -89,7 +89,8 @@ def kind_of(program: Program, resident: Resident) -> Kind:
     """Grey for what the host brings, else the colour of the layer that computes it."""
     if program.instructions["opcode"][resident.first] == Opcode.READ_HOST_MEMORY or resident.layer >= len(program.layers):
         return Kind.HOST
-    return Kind.MATRIX if program.layers[resident.layer].weights[0] else Kind.VECTOR
+    layer = program.layers[resident.layer]
+    return kind_of_layer(layer.kind, layer.multiplies)
 
 
 def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, across: Scale, up: Scale) -> Markup:

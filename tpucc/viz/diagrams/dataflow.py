@@ -23,7 +23,7 @@ from tpucc.numerics import Int64
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.hostwork import HostWork, host_work, port_rows, step_rows
-from tpucc.viz.palette import Kind
+from tpucc.viz.palette import Kind, kind_of_layer
 
 SMALL_PROGRAM = 48
 """Instructions that move or compute rows; up to so many, each gets a box."""
@@ -336,7 +336,7 @@ def _layer_box(program: Program, layer: int, count: int, time: str, work: str) -
     details.append(", ".join(words))
     if time:
         details.append(time)
-    kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
+    kind = kind_of_layer(info.kind, info.multiplies)
     return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
 
 

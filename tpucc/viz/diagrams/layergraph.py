@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tpucc.diagnostics import Origin, counted
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, looks_up, weight_shape
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, is_by_lanes, looks_up, weight_shape
 from tpucc.layers.partition import partition
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram
 from tpucc.viz.diagrams.operators import CONSTANTS, attribute_label, boxes_and_edges, constant_label, kind_of, origins_of
-from tpucc.viz.palette import Kind
+from tpucc.viz.palette import Kind, kind_of_layer
 
 ROLES = ("bias", "multipliers", "table")
 SUBTITLE = "Thick arrows carry {}, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
@@ -56,22 +56,26 @@ def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) 
     title = node.op
     match node.attributes:
         case Fc() | Conv():
-            by_lanes = isinstance(node.attributes, Conv) and node.attributes.unit == "vector"
-            kind, title = Kind.VECTOR if by_lanes else Kind.MATRIX, node.op
-            details = _product(node, graph)
+            title = "depthwise conv" if _is_depthwise(node, graph) else node.op
+            kind, details = kind_of_layer(node.op, not is_by_lanes(node)), _product(node, graph)
         case Vector(function=function):
-            kind, title = Kind.VECTOR, f"vector {function}"
+            kind, title = kind_of_layer(node.op, False), f"vector {function}"
             details = ("then table",) if looks_up(node.attributes) and function != "table" else ()
         case Pool(function=function, size=size, stride=stride):
-            kind, title = Kind.VECTOR, f"pool {function}"
+            kind, title = kind_of_layer(node.op, False), f"pool {function}"
             details = (f"{size[0]}×{size[1]}, stride {_pair(stride)}",)
         case Move(function=function):
             kind, title, details = Kind.MOVE, f"move {function}", ()
-    signature = f"{title} {node.type.brief}"
+    signature = " ".join((title, node.type.brief, *(details if node.op in LAYERS else ())))
     cluster = segment if _on_device(node) else -1
     layers = (node.name,) if node.op in LAYERS else ()
     origins = (node.origin, *constants)
     return Box(title, kind, (node.name, *details), cluster, origins=origins, signature=signature, name=node.name, layers=layers)
+
+
+def _is_depthwise(node: Node, graph: Graph) -> bool:
+    """Whether each filter of a convolution sees one channel of several."""
+    return isinstance(node.attributes, Conv) and node.attributes.groups > 1 and graph[node.operands[1]].type.shape[2] == 1
 
 
 def _product(node: Node, graph: Graph) -> tuple[str, ...]:
@@ -85,7 +89,7 @@ def _product(node: Node, graph: Graph) -> tuple[str, ...]:
         words += [f"stride {_pair(layer.stride)}"] if layer.stride != (1, 1) else []
         words += [f"dilation {_pair(layer.dilation)}"] if layer.dilation != (1, 1) else []
         words += [f"{layer.groups:,} groups"] if layer.groups > 1 else []
-        words += ["lane by lane"] if layer.unit == "vector" else []
+        words += ["lane by lane"] if is_by_lanes(node) else []
     if isinstance(layer, Fc) and layer.sources > 1:
         words.append(f"of {layer.sources} values")
     return (*words, "then table") if isinstance(layer, Fc | Conv) and looks_up(layer) else tuple(words)

@@ -32,7 +32,7 @@ def operator_diagram(graph: Graph, words: str = SUBTITLE) -> Diagram:
 
     def box(node: Node, constants: Sequence[Node]) -> Box:
         details, cluster = _details(node), cluster_of.get(node.name, -1)
-        return Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), f"{node.op} {node.type.brief}", name=node.name)
+        return Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name)
 
     boxes, edges = boxes_and_edges(graph, box, lambda _, constants: tuple(dict.fromkeys(map(constant_label, constants))))
     subtitle = f"{words}; the arrows are tensors{', the frames are layers' if layers else ''}."
@@ -176,6 +176,14 @@ def _details(node: Node) -> tuple[str, ...]:
     if node.op in CONSTANTS:
         return (constant_label(node),)
     return (*((node.name,) if node.name != node.op else ()), *attribute_label(node))
+
+
+def _signature(node: Node, graph: Graph) -> str:
+    """Equal for operators that do the same: for products and windows by weights of one shape, with the same strides and groups."""
+    words = [node.op, node.type.brief]
+    if node.op in OPS and isinstance(OPS[node.op].legalisation, Matrix | Pooling):
+        words += [*attribute_label(node), *(operand.type.brief for operand in graph.operands(node)[1:2])]
+    return " ".join(words)
 
 
 def edge_label(value: TensorType) -> tuple[str, ...]:

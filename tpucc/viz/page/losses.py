@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import percent, printable
 from tpucc.layers.error import LayerError
-from tpucc.viz.charts.errors import MOST, decibels, facts, headline, lowest, measured_on, reading, worst
+from tpucc.viz.charts.errors import MOST, decibels, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import number, shown
@@ -49,7 +49,7 @@ def _soft(words: str) -> Markup:
 
 def _row(error: LayerError, most: float) -> Markup:
     bar, ring = (100 * min(max(ratio, 0.0), most) / most for ratio in (error.sqnr, error.own_sqnr))
-    marks = joined([tag("b", class_=f"bar {error.kind}", style=f"width:{bar:.1f}%"), tag("i", style=f"left:{ring:.1f}%")])
+    marks = joined([tag("b", class_=f"bar {kind_of(error)}", style=f"width:{bar:.1f}%"), tag("i", style=f"left:{ring:.1f}%")])
     beyond = tag("strong", escaped(percent(error.saturated, 1))) if error.saturated else escaped("–")
     first = f"{shown(error.name)} ({error.kind})", str(error.line) if error.line else "–"
     numbers = decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale)

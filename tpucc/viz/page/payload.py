@@ -33,6 +33,7 @@ from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
+from tpucc.viz.palette import kind_of_layer
 from tpucc.viz.statistics import LayerStatistics
 from tpucc.viz.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.viz.text import layer_rate, number, shown
@@ -44,6 +45,8 @@ INSTEAD = {
     HOST: "the host computes it",
 }
 """What layers without multiply-accumulates do, by their kinds."""
+BY_LANES = "the vector unit multiplies by its weights lane by lane, and reads them from the unified buffer"
+"""How a layer has weights, but no tiles of them."""
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""
 
@@ -113,9 +116,11 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
         {
             "name": printable(layer.name),
             "kind": printable(layer.kind),
+            "colour": kind_of_layer(layer.kind, layer.multiplies),
             "origin": origins.number(layer.origin),
             "weights": layer.weights,
             **_tiles(layer, given.program.target.mxu),
+            "untiled": untiled(layer),
             "choice": printable(layer.choice),
             "cycles": counts.cycles,
             "spent": _spent(counts),
@@ -124,6 +129,13 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
         }
         for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def untiled(layer: LayerInfo) -> str:
+    """Why a layer has no weight tiles; empty where it has some."""
+    if layer.tile_fills:
+        return ""
+    return BY_LANES if layer.is_by_lanes else INSTEAD.get(layer.kind, "it has no weights")
 
 
 def _rate(counts: LayerStatistics) -> str:

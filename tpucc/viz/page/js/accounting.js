@@ -32,12 +32,13 @@ const accounting = (() => {
     return sums.some(Boolean) ? [make("h3", {}, title), table(sums)] : [];
   }
 
+  const APART = "Counted by the time that the band gives the layers. What lights up goes by instruction, and an instruction's waits light up with it: so the two can differ.";
   const WHOLE = ["layer", "line", "box", "origin"];
 
   /** The section of the panel: the cycles of whole layers, or the waits before single instructions. A box of the host has none. */
   function about(chosen, lit) {
     if (words.isHosts(chosen)) return [];
-    if (WHOLE.includes(chosen.kind)) return section("The matrix unit's cycles", spent(words.costed(chosen, lit)));
+    if (WHOLE.includes(chosen.kind)) return section(tips.word("The matrix unit's cycles", APART), spent(words.costed(chosen, lit)));
     return section("Waits of the matrix unit that belong to them", waited(lit.instructions));
   }
 

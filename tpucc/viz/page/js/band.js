@@ -108,9 +108,8 @@ const band = (() => {
   function paint({ row, stretches: own }) {
     if (own.length > 1) return ["grid", "rule"];
     if (!isLayers(row)) return ["band", "rule"];
-    const first = layers[own[0].key];
-    const kind = first.weights[0] ? "matrix" : first.kind === "host" ? "host" : "vector";
-    return [kind, `${kind}-line`];
+    const { colour } = layers[own[0].key];
+    return [colour, `${colour}-line`];
   }
 
   function boxed(context, box, width, [fill, line]) {

@@ -68,7 +68,7 @@ const tiles = (() => {
     const fetched = model.fetches.filter(({ layer }) => seen.has(layer)).length;
     const others = withTiles.slice(drawn.length).map((id) => model.layers[id].name);
     const left = others.length ? ` Not drawn, as the page has no room: ${others.slice(0, 8).join(", ")}${others.length > 8 ? ` and ${words.number(others.length - 8)} more` : ""}.` : "";
-    const said = `${words.counted(drawn.length, "layer")} with weights, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${left}`;
+    const said = `${words.counted(drawn.length, "layer")} with tiles, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${left}`;
     return [dom.make("h2", {}, "All layers"), dom.make("p", { class: "soft" }, said), dom.make("div", { class: "cells small" }, ...drawn.map(small))];
   }
 
@@ -115,12 +115,25 @@ const tiles = (() => {
     light(selection.current(), selection.lit());
   }
 
-  /** The first layer with tiles among what is lit. */
-  const layerOf = (chosen, lit) => (chosen.kind === "tile" ? chosen.id : [...lit.layers].find((id) => withTiles.includes(id)));
+  /** Says of a layer without tiles why it has none. */
+  function missing(id) {
+    shown = id;
+    picker.selectedIndex = -1;
+    below.replaceChildren();
+    const said = `${model.layers[id].name} has no weight tiles: ${model.layers[id].untiled}.`;
+    detail.replaceChildren(dom.make("p", {}, ...tips.sentence(said)), dom.make("p", {}, "Show the tiles of ", picker));
+  }
+
+  /** The first layer with tiles among what is lit, else the first of all. */
+  function layerOf(chosen, lit) {
+    if (chosen.kind === "tile") return chosen.id;
+    const all = [...lit.layers];
+    return all.find((id) => withTiles.includes(id)) ?? all[0];
+  }
 
   function light(chosen, lit) {
     const layer = selection.held() ? layerOf(chosen, lit) : undefined;
-    if (layer !== undefined && layer !== shown) draw(layer);
+    if (layer !== undefined && layer !== shown) (withTiles.includes(layer) ? draw : missing)(layer);
     const own = lit ? [...lit.fetches].map((id) => model.fetches[id]).filter((fetch) => fetch.layer === shown) : [];
     for (const button of panel.querySelectorAll("[data-small]")) button.classList.toggle("lit", lit?.layers.has(Number(button.dataset.small)) ?? false);
     const places = new Set(own.map(({ place }) => place));
@@ -138,7 +151,7 @@ const tiles = (() => {
 
   function start() {
     if (!withTiles.length) {
-      panel.textContent = "No layer has weights, so there are no tiles.";
+      panel.textContent = "No layer has weight tiles.";
       return;
     }
     panel.replaceChildren(detail, ...overview());

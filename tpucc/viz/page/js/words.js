@@ -103,7 +103,7 @@ const words = (() => {
     const { weights, fills, matrices, cycles: own, choice, rate, error } = layers[id];
     const parts = [`It takes ${cycles(own)}, ${share(own)} of all; ${rate}.`];
     const stack = matrices > 1 ? `${number(matrices)} matrices of ` : "";
-    if (weights[0]) parts.push(`Its weights are ${stack}${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
+    if (weights[0]) parts.push(`Its weights are ${stack}${number(weights[0])} × ${number(weights[1])}, in ${fills.length ? counted(fills.length, "tile") : "no tiles"}.`);
     if (choice) parts.push(`Computed ${choice}.`);
     if (error) parts.push(error);
     return parts;

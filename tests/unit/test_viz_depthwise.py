@@ -1,0 +1,91 @@
+"""A depthwise convolution of the vector unit: the activation unit's colour in every picture, and equal to none of another kind."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import tpucc
+from tests.support.reports import PROGRAMS
+from tpucc.ir.graph import Graph
+from tpucc.runtime.fidelity import fidelity
+from tpucc.viz.charts import errors, memory
+from tpucc.viz.diagrams import dataflow
+from tpucc.viz.diagrams.collapse import sized
+from tpucc.viz.diagrams.dataflow import program_diagram
+from tpucc.viz.diagrams.diagram import Box, Diagram
+from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.page.payload import BY_LANES, untiled
+from tpucc.viz.palette import Kind, kind_of_layer
+
+
+@cache
+def compiled(stem: str) -> tpucc.Executable:
+    return tpucc.compile(PROGRAMS / "gallery" / f"{stem}.tpu")
+
+
+def layers_of(stem: str) -> Graph:
+    compilation = compiled(stem).compilation
+    assert compilation is not None
+    assert compilation.layers is not None
+    return compilation.layers
+
+
+def wanted(name: str) -> Kind:
+    return Kind.VECTOR if name.endswith("depthwise") else Kind.MATRIX
+
+
+def convolutions(diagram: Diagram) -> dict[str, Box]:
+    return {box.layers[0]: box for box in diagram.boxes if box.layers and ("depthwise" in box.layers[0] or "pointwise" in box.layers[0])}
+
+
+def test_a_layer_has_one_colour_in_every_diagram_and_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataflow, "SMALL_PROGRAM", 0)
+    program = compiled("mlperf_ds_cnn").runtime.program
+    for diagram in (layer_diagram(layers_of("mlperf_ds_cnn")), program_diagram(program)):
+        found = convolutions(diagram)
+        assert len(found) == 8
+        assert {name: box.kind for name, box in found.items()} == {name: wanted(name) for name in found}
+    stays = [stay for stay in program.residents if "wise.0" in stay.name]
+    assert {wanted(program.layers[stay.layer].name) for stay in stays} == {Kind.MATRIX, Kind.VECTOR}
+    assert all(memory.kind_of(program, stay) is wanted(program.layers[stay.layer].name) for stay in stays)
+    by_lanes = [layer for layer in program.layers if layer.is_by_lanes]
+    assert [layer.name for layer in by_lanes] == [f"block{block}.depthwise" for block in range(4)]
+    assert {kind_of_layer(layer.kind, layer.multiplies) for layer in by_lanes} == {Kind.VECTOR}
+    assert {untiled(layer) for layer in by_lanes} == {BY_LANES}
+
+
+def test_the_bar_of_its_error_has_that_colour_too() -> None:
+    executable = compiled("digits_mobilenet")
+    assert executable.compilation is not None
+    found = {error.name: errors.kind_of(error) for error in fidelity(executable.compilation, executable.runtime) if error.kind == "conv"}
+    assert set(found.values()) == {Kind.MATRIX, Kind.VECTOR}
+    assert found == {name: wanted(name) for name in found}
+
+
+def test_equal_steps_have_equal_kernels_groups_and_units() -> None:
+    """The stem's result has the shape of all others'; so have depthwise and pointwise convolutions."""
+    boxes = {box.layers[0]: box.signature for box in layer_diagram(layers_of("mlperf_ds_cnn")).boxes if box.layers}
+    stem, *others = (boxes[name] for name in ("stem", "block0.depthwise", "block0.pointwise"))
+    assert len({stem, *others}) == 3
+    assert others == [boxes["block3.depthwise"], boxes["block3.pointwise"]]
+
+
+def test_the_blocks_are_periods_of_two_layers() -> None:
+    diagram = layer_diagram(layers_of("mlperf_ds_cnn"))
+    found = [box for picture in sized(diagram, 10) for box in picture.diagram.boxes if box.title == "4 × 2 layers"]
+    assert found
+    assert found[0].details[0] == "depthwise conv, conv"
+    assert found[0].layers == tuple(f"block{block}.{kind}wise" for block in range(4) for kind in ("depth", "point"))
+
+
+def test_operators_on_other_kernels_are_not_equal() -> None:
+    compilation = compiled("mlperf_ds_cnn").compilation
+    assert compilation is not None
+    graph = next(snapshot.value for snapshot in compilation.snapshots if snapshot.stage == "elaborate")
+    assert isinstance(graph, Graph)
+    found = [box.signature for box in operator_diagram(graph).boxes if box.title == "conv2d"]
+    assert len(found) == 9
+    assert len(set(found)) == 3
