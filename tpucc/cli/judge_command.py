@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import given_arrays
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
-from tpucc.cli.work import executable_from
+from tpucc.cli.work import executable_from, print_warnings
 from tpucc.diagnostics import PluginError, as_plain, counted, printable
 from tpucc.runtime.judge import LIBRARIES, Against, Verdict, refused
 from tpucc.viz.tables import wrapped
@@ -34,11 +33,11 @@ def command(model: Path, input_file: Path | None, seed: int, against: Against | 
 
     Its values must be equal to the references on the given and on random inputs, its program must be valid.
     """
-    told: tuple[str, ...] = ()
     with Progress(not quiet and not as_json) as progress:
         try:
-            exe = executable_from(model, given, quiet, progress)
-            told = exe.warnings
+            exe = executable_from(model, given, True, progress)
+            if not quiet:  # the notes that the program keeps are part of the verdict
+                print_warnings((each for each in exe.warnings if each not in exe.runtime.program.notes), progress)
             progress.stage("judge")
             verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed, against=against)
         except PluginError as error:
@@ -50,15 +49,14 @@ def command(model: Path, input_file: Path | None, seed: int, against: Against | 
     if as_json:
         print_json(asdict(verdict) | {"findings": findings})
     elif not quiet:
-        click.echo(_text(model, verdict, words, against, told))
+        click.echo(_text(model, verdict, words, against))
     return 0 if verdict.equal else 1
 
 
-def _text(model: Path, verdict: Verdict, findings: str, against: Against | None, told: Sequence[str]) -> str:
-    """The verdict in words, without the notes that compiling told."""
+def _text(model: Path, verdict: Verdict, findings: str, against: Against | None) -> str:
     if verdict.findings:
         return f"{findings}\n{printable(model.name)}: there is no valid program, so nothing was run"
     values = f"equal{' to ONNX Runtime, too' if against else ''}" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
     cost = f"{counted(verdict.cycles, 'cycle')}; at most {counted(verdict.peak_rows, 'row')} in use, at least {verdict.lower_bound:,} alive"
-    notes = (f"note: {note}" for note in verdict.notes if note not in told)
+    notes = (f"note: {note}" for note in verdict.notes)
     return "\n".join(wrapped(printable(line), "  ") for line in (f"{model.name}: {values}", cost, *notes))
