@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.legibility import legibility_in_both_themes
-from tests.support.playground import built
+from tests.support.playground import built, visited
 from tests.support.visits import settle
 from tpucc.interop.programs import example
 from tpucc.playground.server import Server
@@ -47,17 +47,8 @@ def lighter(folder: Path) -> Path:
 
 @pytest.fixture
 def page(tab: Page, record: Record, server: Server) -> Iterator[Page]:
-    """The page, which may ask its server for its own files and for work, and nobody else."""
-    files = (str(path.relative_to(server.folder)) for path in server.folder.rglob("*") if path.is_file())
-    record.allowed |= {server.address + path for path in ("", "config.json", "engine", "stop", *files)}
-    tab.context.set_offline(False)
-    tab.goto(server.address)
-    tab.locator("html[data-ready]").wait_for()
-    yield tab
-    tab.evaluate("() => [localStorage, sessionStorage].forEach((kept) => kept.clear())")
-    tab.goto("about:blank")
-    tab.context.set_offline(True)
-    record.faults[:] = [fault for fault in record.faults if "GET blob:" not in fault]  # the report that the page has put into the frame
+    with visited(tab, record, server) as page:
+        yield page
 
 
 def write(page: Page, editor: str, text: str) -> None:
