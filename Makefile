@@ -47,7 +47,9 @@ test: $(DEV) ## all tests
 quick: $(DEV) ## the tests for the loop while editing: half a minute, and most of what all of them find
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal @tests/quick.txt
 
-check: format lint types imports test ## what CI runs: format, lint, types, import contract, tests
+check: $(DEV) ## what CI runs: format, lint, types, import contract, tests
+	@$(MAKE) --no-print-directory --jobs 2 format lint types imports
+	@$(MAKE) --no-print-directory test
 
 format: $(DEV) ## check the format (mend: make fix)
 	$(BIN)/ruff format --check .
@@ -78,8 +80,8 @@ faults: $(DEV) ## plant known faults one by one: each must be caught by the test
 soak: $(DEV) ## the random tests, far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
 
-pages: $(DEV) ## check that every page of docs/ is what the code says, the figures of all programs too
-	$(BIN)/python docs/generate.py --check
+pages: $(DEV) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs; the others in make soak
+	$(BIN)/python docs/generate.py --check --usual
 
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
-from measure import programs_page, row_heads
+from measure import programs_as_they_stand, programs_page, row_heads
 from notebook_page import executed
 from onnx_operators import onnx_operators_page
 from paper_page import paper_page, targets_page
@@ -163,6 +163,13 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
     return quick.result() | whole | {path: f"{MADE}\n{made.result()}" for path, made in measured.items()}
 
 
+def usual_pages() -> tuple[Mapping[str, str], str]:
+    """Those that are made in seconds, and the beginning of the page of measured figures: every program as it stands."""
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        measured, quick = pool.submit(programs_as_they_stand), pool.submit(quick_pages)
+    return quick.result(), f"{MADE}\n{measured.result()}"
+
+
 def tables() -> Mapping[str, str]:
     """Those that are read off the code, and run nothing."""
     return {
@@ -266,8 +273,18 @@ def stale_patterns() -> Iterator[str]:
     yield from (f"{TRAINED}, at {pattern}," for pattern in quick_patterns() if not re.search(pattern, text_of(TRAINED)))
 
 
+def stale_usual() -> Iterator[str]:
+    """Of the pages that `usual_pages` makes."""
+    made, figures = usual_pages()
+    yield from stale(made)
+    if not text_of(MEASURED).startswith(figures):
+        yield MEASURED
+
+
 def wrong_pages(options: Namespace) -> Iterator[str]:
     """What is not as the code says, of the pages that the options name."""
+    if options.usual:
+        return chain(stale_usual(), stale_patterns())
     if options.tables:
         return chain(stale(tables()), missing_rows())
     if options.quick:
@@ -301,6 +318,7 @@ def main() -> int:
     some = parser.add_mutually_exclusive_group()
     some.add_argument("--tables", action="store_true", help="only the pages that are read off the code")
     some.add_argument("--quick", action="store_true", help="only the pages that are made in seconds: no measured figure, no picture")
+    some.add_argument("--usual", action="store_true", help="with --check: those, and the figures of every program as it stands")
     some.add_argument("--trained", action="store_true", help="with --check: train the programs too, which takes minutes")
     options = parser.parse_args()
     return check(options) if options.check else write(options)

@@ -99,7 +99,12 @@ def _named(name: str, params: Mapping[str, str]) -> str:
 
 def programs_page() -> str:
     """The tables of all programs, of the passes, and of several cores."""
-    return "\n".join([*_programs(), "", *_gallery(), "", *_savings(), "", *_scaling()]) + "\n"
+    return "\n".join([programs_as_they_stand(), *_savings(), "", *_scaling()]) + "\n"
+
+
+def programs_as_they_stand() -> str:
+    """The page's beginning: the tables of all programs."""
+    return "\n".join([*_programs(), "", *_gallery()]) + "\n"
 
 
 def row_heads() -> Iterator[str]:

@@ -31,7 +31,7 @@ SMALL: Mapping[str, Mapping[str, int]] = {
 """Their params, where they run fast."""
 
 
-@pytest.mark.parametrize("name", one_of(2, SMALL))
+@pytest.mark.parametrize("name", one_of(4, SMALL))
 def test_a_program_of_the_gallery_runs_as_its_references_do(name: str) -> None:
     executable = tpucc.compile(folder() / "gallery" / f"{name}.tpu", params=SMALL[name])
     verdict = tpucc.judge(executable, seed=3, against="onnxruntime")

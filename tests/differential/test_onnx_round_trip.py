@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
 from tpucc.ir.graph import Graph
 from tpucc.numerics import dequantise
@@ -41,7 +42,7 @@ def operators(graph: Graph) -> Counter[str]:
     return Counter(node.op for node in graph if node.op not in GIVEN)
 
 
-@pytest.mark.parametrize("path", ALL)
+@pytest.mark.parametrize("path", one_of(2, ALL))
 def test_an_exported_program_is_imported_as_it_was(path: Path, tmp_path: Path) -> None:
     made = compiled_at(path, "weights")
     assert made.graph is not None
@@ -150,13 +151,13 @@ def same_integers(path: Path, exe: tpucc.Executable) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(exe.run(inputs).values(), again.run(given).values(), strict=True))
 
 
-@pytest.mark.parametrize("path", ALL)
+@pytest.mark.parametrize("path", one_of(3, ALL))
 def test_a_quantised_export_is_imported_with_the_same_integers(path: Path, tmp_path: Path) -> None:
     exe = tpucc.compile(path, params={name: int(value) for name, value in SMALLER.get(path.stem, {}).items()})
     assert same_integers(tmp_path / "model.onnx", exe) == (path.stem not in OTHER_INTEGERS)
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if path.id in SIXTEEN])
+@pytest.mark.parametrize("path", one_of(2, [path for path in ALL if path.id in SIXTEEN]))
 def test_so_is_one_of_sixteen_bits(path: Path, tmp_path: Path) -> None:
     params = {name: int(value) for name, value in SMALLER.get(path.stem, {}).items()}
     exe = tpucc.compile(path, params=params, activation_bits=16)
@@ -170,7 +171,7 @@ def test_a_table_of_no_single_function_is_refused(tmp_path: Path) -> None:
         same_integers(tmp_path / "model.onnx", tpucc.compile_source(text))
 
 
-@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("bits", one_of(2, [8, 16]))
 def test_each_kind_of_layer_is_imported_with_the_same_integers(bits: int, tmp_path: Path) -> None:
     for source in (LAYERS, CONCAT, FUNCTIONS, PADDING, TABLES):
         assert same_integers(tmp_path / "model.onnx", tpucc.compile_source(source, activation_bits=bits))

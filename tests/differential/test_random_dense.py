@@ -8,7 +8,7 @@ import tpucc
 from tests.support.dense import DenseNetwork
 from tpucc.runtime.check import compare_with_reference, random_inputs
 
-COUNT, SOAK = 200, 50_000  # beside those of the other families: over 500 in all
+COUNT, SOAK = 120, 50_000  # beside those of the other families: over 500 in all
 PER_TEST = 20
 
 

@@ -13,6 +13,7 @@ import pytest
 import tpucc
 from tests.differential.test_random_layers import CHECKS, Draw, computed
 from tests.differential.test_random_networks import MACHINES, built, check
+from tests.support.cases import one_of
 from tests.support.networks import network, seeds_of_reals
 from tests.support.slow_machine import between
 from tpucc.layers.kinds import Vector
@@ -24,7 +25,7 @@ FEWEST = 0.5
 """The share that must fit the memories, in which values take twice the rows."""
 
 
-@pytest.mark.parametrize("first", range(0, 5 * LAYERS, LAYERS))
+@pytest.mark.parametrize("first", one_of(2, range(0, 5 * LAYERS, LAYERS)))
 @pytest.mark.parametrize("check_layer", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_reference_equals_loops(check_layer: Callable[[Draw], None], first: int) -> None:
     for seed in range(first, first + LAYERS):
@@ -51,7 +52,7 @@ def test_simulator_equals_reference(name: str) -> None:
     assert fitting >= FEWEST * len(SEEDS[name])
 
 
-@pytest.mark.parametrize("seed", seeds_of_reals(1000, 8))
+@pytest.mark.parametrize("seed", one_of(4, seeds_of_reals(1000, 8)))
 def test_integers_mean_what_float32_says(seed: int) -> None:
     """Weights have 8 bits still, and calibration's inputs are others than these; all else is near."""
     exe = tpucc.compile_source(network(seed), activation_bits=16)

@@ -26,6 +26,7 @@ from click.testing import CliRunner
 from tests.labs.test_jails import run_here
 from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
+from tests.support.cases import one_of
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tests.support.package_copies import keep_compiled, plain_environment
@@ -156,13 +157,16 @@ def test_a_function_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [
-        ("x = 1\ndef allocate(:", "allocation.py:2: SyntaxError: invalid syntax\n    def allocate(:\n                 ^\n"),
-        ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
-        ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
-        ("import os\nos.abort()", "loading the file: the process ended without an answer (signal SIGABRT)\n"),
-        (None, "the submission has no allocation.py; it has helper.py\n"),
-    ],
+    one_of(
+        2,
+        [
+            ("x = 1\ndef allocate(:", "allocation.py:2: SyntaxError: invalid syntax\n    def allocate(:\n                 ^\n"),
+            ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
+            ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
+            ("import os\nos.abort()", "loading the file: the process ended without an answer (signal SIGABRT)\n"),
+            (None, "the submission has no allocation.py; it has helper.py\n"),
+        ],
+    ),
 )
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_a_file_that_cannot_be_loaded_is_told_once(
@@ -586,6 +590,7 @@ def test_a_folder_whose_name_is_none_for_a_submission_is_named(tmp_path: Path, c
     assert capsys.readouterr().err == "not graded, as no submission may have such a name: .hidden, check\n"
 
 
+@pytest.mark.soak
 def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder may be called as an option is, have a name that no file's ending fits behind, be no text, or lead elsewhere. Two processes
     grade as this one does, and nothing in the folder from which a class is graded is imported."""
@@ -792,7 +797,7 @@ def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None
     assert told[3] == ""
 
 
-@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and not lab.open], ids=lambda lab: lab.name)
+@pytest.mark.parametrize("lab", one_of(2, [lab for lab in labs() if lab.functions and not lab.open]), ids=lambda lab: lab.name)
 def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line that `check` prints makes it again, and what it is made with is in a file."""
     made: list[tuple[object, ...]] = []
@@ -1003,6 +1008,7 @@ def unpacked(archive: bytes, folder: Path) -> Iterator[zipfile.ZipFile]:
         yield packed
 
 
+@pytest.mark.soak
 def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) -> None:
     archive = for_students(LAB, Term("autumn"))
     assert archive == for_students(LAB, Term("autumn"))
@@ -1081,7 +1087,7 @@ def earned(lab: Lab, text: str) -> float:
         return 0
 
 
-@pytest.mark.parametrize("name", PASTED)
+@pytest.mark.parametrize("name", one_of(3, PASTED))
 def test_an_archive_has_no_answers_of_the_graders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever lab it is for. The whole package has them, which earn many points: so this test would see them."""
     monkeypatch.setitem(sys.modules, "submission", ModuleType("submission"))  # dataclasses look for it

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED, mistakes, results, submitted
+from tests.support.cases import one_of
 from tests.support.lab_solutions import files_of, reference
 from tpucc.ir.types import f32
 from tpucc.labs import find
@@ -37,7 +38,7 @@ def test_the_terms_here_and_spring_have_every_operator() -> None:
     assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op, slopes in KINKED.items() for slope in slopes}
 
 
-@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name or "as written")
+@pytest.mark.parametrize("term", one_of(3, TERMS), ids=lambda term: term.name or "as written")
 def test_every_operator_has_a_solution_and_wrong_ones(term: Term) -> None:
     found = results(LAB, files_of(LAB, reference(LAB)), term)
     assert [result.outcome.message for result in found if not result.outcome.passed] == []

@@ -105,7 +105,7 @@ def test_an_exploit_of_the_grader_gets_the_floor_of_every_lab(
     assert left_behind() == []
 
 
-@pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
+@pytest.mark.parametrize("path", one_of(3, BUILT_IN), ids=lambda path: f"{path.parts[-3]}-{path.stem}")
 def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
     lab = find(path.parts[-3])
     assert points(jails.NONE, shared, path.read_text("utf-8"), lab) <= lab.floor

@@ -42,7 +42,7 @@ STEPS = {
 """What the handout's table measures: the functions of the reference that are used, and a line that changes one of them."""
 
 
-@pytest.mark.parametrize(("name", "step"), STEPS.items())
+@pytest.mark.parametrize(("name", "step"), one_of(3, STEPS.items()))
 def test_the_handouts_table_is_what_is_measured(name: str, step: tuple[tuple[str, ...], str]) -> None:
     functions, change = step
     submission = Here(f"{REFERENCE}\n{change}\n")

@@ -29,7 +29,7 @@ def stale_pages(*options: str) -> str:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    """The pages that are tables of the code's; `make pages` checks all others, whose commands and figures take a minute."""
+    """The pages that are tables of the code's; `make pages` checks commands and the figures of the programs."""
     assert stale_pages("--tables") == ""
 
 

@@ -7,18 +7,20 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 SHOWN = 5
 """Cases that fail of which the message has the whole traceback."""
 NUMBER = "case "
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
+SOAK = pytest.mark.soak
 
 
 def each(
@@ -84,9 +86,13 @@ def _own(fixtures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def one_of(step: int, cases: Iterable[Any]) -> list[Any]:
-    """The parameters of a test: the first of every `step` cases in each run, the others in `make soak`."""
-    listed = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=pytest.mark.soak if index % step else ()) for index, case in enumerate(listed)]
+    """The parameters of a test: the first of every `step` cases in each run, the others in `make soak`; those that have marks keep them."""
+    usual, found = count(), []
+    for case in cases:
+        given = case if isinstance(case, ParameterSet) else pytest.param(*(case if isinstance(case, tuple) else (case,)))
+        stays = any(mark.name == SOAK.name for mark in given.marks) or not next(usual) % step
+        found.append(given if stays else pytest.param(*given.values, marks=(*given.marks, SOAK), id=given.id))
+    return found
 
 
 def titled(cases: Mapping[str, Any]) -> dict[str, tuple[Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tpucc import plugins
 from tpucc.cli.columns import described, filled, prose
 from tpucc.cli.main import COMMANDS, main
@@ -64,7 +64,7 @@ TYPED = [
 """Every command with the longest names and one of the programs; in `make soak`, with both."""
 
 
-@pytest.mark.parametrize(("model", "way"), TYPED)
+@pytest.mark.parametrize(("model", "way"), one_of(2, TYPED))
 def test_models(
     model: str, way: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,7 +140,7 @@ def test_prose_is_filled_and_programs_are_left_alone() -> None:
     assert filled("a b", "# ", "# ") == "# a b"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", one_of(2, ["ascii", "cp1252"]))
 @pytest.mark.parametrize("words", [("check", "long.tpu"), ("profile", "long.tpu", "--chart"), ("doctor",)], ids=lambda words: words[0])
 def test_no_encoding_of_the_output_is_a_fault(
     words: tuple[str, ...], encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.mixed import Mixed, random_inputs
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import verify_graph
@@ -221,7 +221,7 @@ def random_graph(seed: int) -> Graph:
     return model.build(*results)
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", one_of(2, range(0, 200, 50)))
 def test_random_graphs(first: int) -> None:
     steps = [len(checked(random_graph(seed)).middle) for seed in range(first, first + 50)]
     assert max(steps) >= 3

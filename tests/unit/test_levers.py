@@ -92,7 +92,7 @@ def items(exe: Executable) -> int:
     return int(next(iter(exe.runtime.inputs.values())).shape[0])
 
 
-@pytest.mark.parametrize("name", one_of(2, CASES))
+@pytest.mark.parametrize("name", one_of(4, CASES))
 def test_the_lever_makes_an_item_cheaper(name: str) -> None:
     source, target, params, numbers, limit, lever = CASES[name]
     exe, found = compiled(name)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.support.accesses import rows_of
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, Device, assert_computes, compiled
 from tpucc.ir.graph import Graph
 from tpucc.lowering.plan import Plan, make_plan
@@ -125,7 +125,7 @@ def built(make: Make) -> Graph:
     return device.build(make(device))
 
 
-@pytest.mark.parametrize(("make", "batch"), SPLIT, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.parametrize(("make", "batch"), one_of(2, SPLIT), ids=lambda value: getattr(value, "__name__", str(value)))
 def test_graphs_whose_items_are_apart_are_split_and_compute_the_same(make: Make, batch: int) -> None:
     graph = built(make)
     assert make_plan(graph, TINY).sharding.batch == batch

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.networks import drawn, elaborated, results
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context
@@ -85,7 +85,7 @@ def test_images_that_fill_the_buffer_stay() -> None:
     assert ops(after) == ops(before)
 
 
-@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("bits", one_of(2, [8, 16]))
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_the_machine_equals_the_reference(level: int, bits: int) -> None:
     body = (

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import one_of
 from tests.support.terminal import on_a_terminal, screen
 from tpucc.cli import progress
 from tpucc.cli.main import main
@@ -122,7 +123,7 @@ def test_no_progress_in_a_pipe() -> None:
 
 
 @posix
-@pytest.mark.parametrize("extra", [[], ["--quiet"], ["--json"]])
+@pytest.mark.parametrize("extra", one_of(3, [[], ["--quiet"], ["--json"]]))
 def test_commands_keep_it_from_standard_output(extra: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     command = ["run", IRIS, *extra]
     raw = on_a_terminal(["-c", f"{AT_ONCE}m.main({command!r})"])

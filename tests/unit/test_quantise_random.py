@@ -78,7 +78,7 @@ def moved(model: Model, kind: str, x: str, other: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("block", one_of(4, range(8)))
+@pytest.mark.parametrize("block", one_of(8, range(8)))
 def test_random_graphs(block: int, fused: bool) -> None:
     steps = 0
     for seed in range(block * 40, block * 40 + 40):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, chain
 from tpucc.isa.program import Program
 from tpucc.lowering.lower import lowerings
@@ -93,7 +93,7 @@ def test_what_cannot_gain_enough_is_not_scheduled(
     assert len(clock.asked) == timed
 
 
-@pytest.mark.parametrize("cores", [1, 4])
+@pytest.mark.parametrize("cores", one_of(3, [1, 4]))
 @pytest.mark.parametrize("bandwidth", [1e6, 1e9, 1e12])
 @pytest.mark.parametrize("latency", [0.0, 1e-6])
 def test_no_schedule_is_faster_than_the_bound(cores: int, bandwidth: float, latency: float) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, V1, Device, chain, compiled, lstm
 from tests.support.examples import examples
 from tpucc.ir.graph import Graph
@@ -54,7 +55,7 @@ def weakened(program: Program) -> list[Program]:
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_of(2, CASES))
 def test_every_wait_is_needed(name: str) -> None:
     graph, target, parts = CASES[name]
     _, program = compiled(graph, target, parts)

@@ -87,7 +87,7 @@ def windows() -> Iterator[Any]:
         yield pytest.param(size, stride, padding, marks=marks, id=f"{size}-{stride}-{padding}")
 
 
-@pytest.mark.parametrize(("size", "stride", "padding"), list(windows()))
+@pytest.mark.parametrize(("size", "stride", "padding"), one_of(2, list(windows())))
 def test_convolutions_in_bands(size: Pair, stride: Pair, padding: Padding) -> None:
     graph = windowed("conv2d", size, stride, padding)
     largest = needed(graph)
@@ -126,14 +126,14 @@ def pools() -> Iterator[Any]:
         yield pytest.param(op, size, stride, padding, marks=marks, id=f"{op}-{size}-{stride}-{padding}")
 
 
-@pytest.mark.parametrize(("op", "size", "stride", "padding"), list(pools()))
+@pytest.mark.parametrize(("op", "size", "stride", "padding"), one_of(2, list(pools())))
 def test_pools_in_bands(op: str, size: Pair, stride: Pair, padding: Padding) -> None:
     graph = windowed(op, size, stride, padding)
     results = [split(graph, with_rows(rows)) for rows in (needed(graph) - 1, needed(graph) // 2)]
     assert any(notes for _, notes in results)
 
 
-@pytest.mark.parametrize(("op", "given"), [("max_pool", {}), ("avg_pool", {}), ("avg_pool", {"count_padding": True})])
+@pytest.mark.parametrize(("op", "given"), one_of(3, [("max_pool", {}), ("avg_pool", {}), ("avg_pool", {"count_padding": True})]))
 @pytest.mark.parametrize("padding", [0, 1, (2, 0, 1, 1)], ids=str)
 @pytest.mark.parametrize(("size", "stride"), [(3, 2), ((3, 4), 3), (5, 2)])
 def test_pools_that_reach_beyond_the_end_in_bands(op: str, given: dict[str, Any], padding: Padding, size: Pair, stride: Pair) -> None:
@@ -163,7 +163,7 @@ def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:
     return model.build(*((last, middle)[:outputs]))
 
 
-@pytest.mark.parametrize(("rows", "outputs"), [pytest.param(60, 1, marks=pytest.mark.soak), (60, 2), (100, 1)])
+@pytest.mark.parametrize(("rows", "outputs"), one_of(2, [pytest.param(60, 1, marks=pytest.mark.soak), (60, 2), (100, 1)]))
 def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
     graph = residual(10, outputs=outputs)
     result, notes = split(graph, with_rows(rows))

@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
@@ -224,7 +224,7 @@ OTHERS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("change", OTHERS)
+@pytest.mark.parametrize("change", one_of(2, OTHERS))
 def test_the_points_of_another_sweep_are_refused(change: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, "--set", "mxu=16,32", "-o", "a.csv", "--quiet", "--jobs", "1") == 0
     kept = Path("a.points.jsonl")
@@ -421,7 +421,7 @@ LINES: Mapping[str, Mapping[str, Any] | str] = {
 }
 
 
-@pytest.mark.parametrize("change", LINES)
+@pytest.mark.parametrize("change", one_of(2, LINES))
 def test_a_line_that_no_sweep_writes_is_computed_again(change: str, small: Path) -> None:
     command = ("sweep", small, "--set", "mxu=16,32", "--jobs", "1", "--quiet", "-o")
     assert run(*command, "one.csv") == 0

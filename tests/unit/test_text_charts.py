@@ -15,7 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
@@ -223,7 +223,7 @@ def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for(capsys: pytest.
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
-@pytest.mark.parametrize("without", ["", "1"])
+@pytest.mark.parametrize("without", one_of(2, ["", "1"]))
 def test_a_terminal_gets_the_chart_in_colours_unless_told_not_to(without: str) -> None:
     text = on_a_terminal(["-m", "tpucc", "profile", str(ROOT / "programs" / "02_iris.tpu")], NO_COLOR=without)
     assert "timeline:" in text

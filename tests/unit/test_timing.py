@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import one_of
 from tests.support.dense import DenseNetwork
 from tests.support.machine import Writer
 from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode
@@ -118,19 +119,22 @@ def test_the_paper_s_mlp0_is_bound_by_weight_memory() -> None:
 
 @pytest.mark.parametrize(
     ("source", "name"),
-    [
-        (CHAIN.replace("batch = 200", "batch = 8"), "weight memory"),
-        (CHAIN.replace("batch = 200", "batch = 2048"), "host link"),
-        (CHAIN.replace("batch = 200", "batch = 2048").replace("layers = 5", "layers = 9"), "matrix unit"),
-        ("weights random(seed=0)\nmodel m(x: f32[4000, 8]):\n    weight w: f32[8, 8]\n    return x @ w\n", "host link"),
-        ("model m(x: f32[8, 8]):\n    return softmax(x)\n", "nothing"),
-    ],
+    one_of(
+        2,
+        [
+            (CHAIN.replace("batch = 200", "batch = 8"), "weight memory"),
+            (CHAIN.replace("batch = 200", "batch = 2048"), "host link"),
+            (CHAIN.replace("batch = 200", "batch = 2048").replace("layers = 5", "layers = 9"), "matrix unit"),
+            ("weights random(seed=0)\nmodel m(x: f32[4000, 8]):\n    weight w: f32[8, 8]\n    return x @ w\n", "host link"),
+            ("model m(x: f32[8, 8]):\n    return softmax(x)\n", "nothing"),
+        ],
+    ),
 )
 def test_the_bottleneck_is_what_limits(source: str, name: str) -> None:
     assert tpucc.compile_source(source).stats["bottleneck"] == name
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", one_of(3, range(12)))
 def test_the_parts_of_the_numbers_agree(seed: int) -> None:
     exe = tpucc.compile_source(DenseNetwork(seed).source())
     stats, program = exe.stats, exe.program.value

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
@@ -83,7 +83,7 @@ def series(found: Iterable[Event], name: str, key: str) -> tuple[list[float], li
     return [e["ts"] for e in own], [e["args"][key] for e in own]
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", one_of(2, MODELS))
 def test_every_event_is_what_the_format_asks_for(model: str) -> None:
     end = runtime(model).timeline.makespan * 1e6 / runtime(model).program.target.clock_hz
     for event in traced(model):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import one_of
 from tests.support.kernels import KERNELS, printed
 from tpucc.interop.archive import npz_bytes
 
@@ -39,7 +40,7 @@ def accuracy(made: tpucc.Training) -> float:
     return float(made.history["epochs"][-1]["held_out"]["accuracy"])
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", one_of(2, PUBLISHED))
 def test_published_shapes_take_a_step(name: str) -> None:
     made = trained(name, steps=1, params=PUBLISHED[name], target="tpu_v2")
     assert math.isfinite(made.history["epochs"][-1]["loss"])
@@ -87,7 +88,7 @@ NETWORKS: dict[str, tuple[str, str, tuple[object, ...]]] = {
 """The networks of benchmarks/hand: module, class and arguments."""
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", one_of(2, NETWORKS))
 def test_networks_by_hand_are_the_programs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the benchmark compares training with has the same gradients; without dropout, which draws other numbers."""
     module, network, arguments = NETWORKS[name]

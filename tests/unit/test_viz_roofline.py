@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import Target, load_target
 from tpucc.viz.charts import roofline
@@ -94,7 +94,7 @@ def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit(
     assert not [line for line in shapes(roofline_svg(TARGET, full, []), "line") if line.get("stroke-dasharray") == "7 4"]
 
 
-@pytest.mark.parametrize("stem", ["02_iris", "04_digits_mlp", "14_digits_resnet"])
+@pytest.mark.parametrize("stem", one_of(2, ["02_iris", "04_digits_mlp", "14_digits_resnet"]))
 def test_programs_have_one_bottleneck(stem: str) -> None:
     """The headline says that of the numbers, or a roof that is its; a program's speed is below its roofs."""
     runtime = tpucc.compile(PROGRAMS / f"{stem}.tpu").runtime
