@@ -191,7 +191,7 @@ DIVIDED = [
 """Every source for one number of cores; in `make soak`, for all."""
 
 
-@pytest.mark.parametrize(("name", "cores", "level"), one_of(3, DIVIDED))
+@pytest.mark.parametrize(("name", "cores", "level"), DIVIDED)
 def test_the_same_bits_as_one_core(name: str, cores: int, level: int) -> None:
     if name == "constants of the batch's size" and cores > 6:
         cores = 6  # a constant alternates from item to item: see the next test
