@@ -35,7 +35,8 @@ def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
     code = guest(f"the stage {stage}", function, seconds)
 
     def lower(layer: ProductLayer) -> WrittenProduct:
-        lines = code.call(lambda: _lines(function(layer), code))
+        given = replace(layer)
+        lines = code.call(lambda: _lines(function(given), code))
         try:
             return read_product(layer, lines)
         except Error as error:
