@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
@@ -51,6 +52,14 @@ def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | No
     except RecursionError:
         deep = Diagnostic("E0602", "too many operations, blocks and calls inside each other")
         raise LimitError(deep, source) from None
+
+
+def require_values(module: ast.Module, source: Source, given: Sequence[Mapping[str, str]], limits: Limits = DEFAULT) -> None:
+    """Raises `UsageError` for one of several `-D` that is no value, without a look at anything else of the source."""
+    for params in given:
+        with suppress(TooManyErrors, LimitReached, RecursionError, Problem):  # which compiling tells
+            _, values = _prepared(module, source, params, limits)
+            values.read_given()
 
 
 def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limits: Limits) -> tuple[Run, Params]:
