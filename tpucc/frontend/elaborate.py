@@ -14,6 +14,7 @@ from tpucc.frontend.inputs import declare_inputs
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
+from tpucc.frontend.shared import shared
 from tpucc.frontend.statements import run_body
 from tpucc.frontend.training import Training, elaborate_training
 from tpucc.frontend.types import tensor_type
@@ -93,7 +94,8 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
     run.reports.raise_any(run.source)
     graph = run.graph.build()
-    return Model(graph=graph, training=training, warnings=unused(module, graph, training), **vars(directives))
+    warnings = (*shared(module), *unused(module, graph, training))
+    return Model(graph=graph, training=training, warnings=warnings, **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:

@@ -72,7 +72,8 @@ class BackEnd:
         from tpucc.isa.verify import check
         from tpucc.stages.replaced import safe_allocate, safe_synchronise
 
-        allocate = safe_allocate(self.stages.allocate, self.seconds) if "allocate" in replaced else self.stages.allocate
+        names = [buffer.name for buffer in tiles.buffers]
+        allocate = safe_allocate(self.stages.allocate, self.seconds, names) if "allocate" in replaced else self.stages.allocate
         synchronise = safe_synchronise(self.stages.synchronise, self.seconds) if "synchronise" in replaced else self.stages.synchronise
 
         def scheduled() -> Program:
