@@ -158,6 +158,8 @@ def test_whatever_it_does_it_is_reported(small: Path, capsys: pytest.CaptureFixt
         ("return replace(graph, nodes=(1, 2, 3))", "E0525", "made a graph that can't be read"),
         ("return graph.with_nodes(graph.nodes[:2])", "E0525", "made a graph that is not valid"),
         ("return replace(graph, outputs=None)", "E0525", "made a graph that can't be read"),
+        ("return graph.noting(5)", "E0525", "made a graph with 5 among its notes"),
+        ("return replace(graph, notes=None)", "E0525", "made a graph that can't be read"),
         ("return replace(graph, source=5)", "E0525", "made a graph that is not valid"),
         ("return replace(graph, name=Subtle('x'))", "E0525", "can't be read: it holds 'x', of type Subtle"),
         ("return replace(graph, outputs=tuple(replace(o, name='a\\nb') for o in graph.outputs))", "E0525", "-> (out) into one of"),
@@ -246,6 +248,17 @@ def test_a_stage_that_takes_pythons_modules_away(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, timeout=50, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("mine.py:2:1: error E05")
+
+
+def test_a_pass_that_changes_its_context_changes_its_own(small: Path) -> None:
+    class Vandal:
+        name, summary, level = "vandal", "takes the machine away", 0
+
+        def run(self, graph: tpucc.Graph, context: tpucc.Context) -> tpucc.Graph:
+            object.__setattr__(context, "target", None)
+            return graph
+
+    assert str(tpucc.compile(small, passes=(Vandal(),)).program) == str(tpucc.compile(small).program)
 
 
 def test_names_that_a_stage_changes_are_put_back(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
