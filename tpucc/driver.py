@@ -217,7 +217,7 @@ def back_end(state: State, recorder: Recorder) -> None:
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
     state.program = state.whole(scheduled or stages.schedule(state.tiles))
-    state.warnings.extend(state.program.notes)
+    state.warnings.extend((*stages.uncalled(state.tiles), *state.program.notes))
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)

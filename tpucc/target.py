@@ -340,15 +340,6 @@ def _near(name: str) -> str:
     return f"did you mean {listed(usable or begun, 'or')}?" if begun else did_you_mean(name, target_names())
 
 
-def number_in_range(field: str, value: object) -> int | float:
-    """`number_of` a value that some machine has. Raises `UsageError` E0531."""
-    number = number_of(field, value)
-    low, high, _ = RANGES[field]
-    if not low <= number <= high:
-        raise UsageError(Diagnostic("E0531", f"{field} must be {_meant(field)}, and is {_cut(value)}"))
-    return number
-
-
 def number_of(field: str, value: object) -> int | float:
     """The value of an override in the field's type: `4096`, `4e3` where an integer is meant, `136e9`. Raises `UsageError` E0531."""
     known = number_fields()

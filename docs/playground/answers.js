@@ -1,5 +1,5 @@
 /** What requests are about, and what their answers say, as boxes and as marks in the text. */
-import { make } from "./boxes.js";
+import { box, make } from "./boxes.js";
 
 /** The model that a request is about: of two, the one in the editor. */
 export const modelIn = (request) => request.b ?? request;
@@ -24,4 +24,20 @@ export function marked(editor, text, diagnostics) {
   const same = editor.text() === text;
   editor.mark(same ? diagnostics : []);
   return same ? editor : null;
+}
+
+export const inPython = (found) => Boolean(found.file?.endsWith(".py"));
+
+/**
+ * What is said beside the Python, as boxes: of it, or of the first tab, which is then named.
+ *
+ * @param {object[]} diagnostics
+ * @param {{name: string, place: object | null}} python what the Python is called, and what leads there
+ * @param {{name: string, place: object | null}} model the same of the first tab's text
+ */
+export function besidePython(diagnostics, python, model) {
+  return diagnostics.map((found) => {
+    if (inPython(found)) return box({ ...found, file: python.name }, python.place);
+    return box(found.file ? { ...found, file: `Model tab, ${found.file}` } : found, found.file === model.name ? model.place : null);
+  });
 }

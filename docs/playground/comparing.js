@@ -41,12 +41,13 @@ function differing(now, model) {
   return words.length > 0 ? `the compile with ${words.join(" and ")}` : "the same again";
 }
 
-/** The last runs of a program that went well and differ, the newest first. */
+/** The last runs of a program that went well and differ in their text or their options, the newest first. */
 export function history() {
   let runs = [];
 
-  /** @param {Model} model */
-  function add(model) {
+  /** @param {Model} run it may have more fields, as a request has */
+  function add({ source, name, target, level, params }) {
+    const model = { source, name, target, level, params };
     if (!same(runs[0], model)) runs = [model, ...runs].slice(0, 2);
   }
 

@@ -2,6 +2,13 @@
 
 const PLACE = "tpucc.playground";
 
+/** What the visitor is told of how long texts are kept. */
+export const UNKEPT = {
+  "": "",
+  tab: "The browser has no room for drafts, or must not keep them: what you write is lost when you close this tab. A link holds it.",
+  page: "The browser keeps no drafts: it has no room for them, or must not. What you write is lost with this page; a link holds it.",
+};
+
 /** The result of `work`; null where the browser keeps nothing, or has no more room. */
 function guarded(work) {
   try {

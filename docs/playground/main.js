@@ -1,8 +1,8 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
-import { broken, lineIn, marked, modelIn, printed, pythonIn, said, sentence } from "./answers.js";
+import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence } from "./answers.js";
 import { $, box, make } from "./boxes.js";
 import { fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
-import { digest, drafts as drafted, visits } from "./drafts.js";
+import { digest, drafts as drafted, UNKEPT, visits } from "./drafts.js";
 import { editor, languages } from "./editor.js";
 import { Broken, engine, Stopped } from "./engine.js";
 import { show, showPage } from "./frames.js";
@@ -37,11 +37,6 @@ const item = (kind) => `${kind} ${chosen(kind).name}`;
 
 /** What the visitor has written in place of an original, by its item: it is there again when the item is chosen again. */
 const drafts = drafted((how) => notice(UNKEPT[how]));
-const UNKEPT = {
-  "": "",
-  tab: "The browser has no room for drafts, or must not keep them: what you write is lost when you close this tab. A link holds it.",
-  page: "The browser keeps no drafts: it has no room for them, or must not. What you write is lost with this page; a link holds it.",
-};
 
 /**
  * The link that is shown: its fragment, empty for none; its texts by their items, which stand before the originals and have drafts of their
@@ -180,9 +175,9 @@ const work = {
     words: () => ["your Python was judged", "Judge", "judge it"],
     asked: () => ({ request: { kind: "judge", ...withPython() } }),
     show(answer, asked) {
-      const own = answer.diagnostics.filter((found) => found.file?.endsWith(".py"));
+      const own = answer.diagnostics.filter(inPython);
       const there = marked(python, pythonIn(asked.request), own);
-      const boxes = answer.diagnostics.map((found) => (own.includes(found) ? box({ ...found, file: chosen("python").name }, there) : box(found, null)));
+      const boxes = besidePython(answer.diagnostics, { name: chosen("python").name, place: there }, modelTab(asked));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
       say("python", [...boxes, ...verdict, ...printed(answer)], asked);
       if (!answer.text) requests.drop("difference");
@@ -192,11 +187,22 @@ const work = {
     words: () => ["your Python was compared", "Judge", "compare it"],
     asked: () => ({ request: { kind: "compare", a: model(), b: withPython(), said: ["the compile without it", "the compile with it"] } }),
     show(answer, asked) {
-      say("difference", answer.page ? [sentence(answer.cause)] : answer.diagnostics.map((found) => box(found, null)), asked);
+      const boxes = besidePython(answer.diagnostics, { name: chosen("python").name, place: null }, modelTab(asked));
+      say("difference", answer.page ? [sentence(answer.cause)] : boxes, asked);
       if (answer.page) showPage("difference", answer.page);
     },
   },
 };
+
+/** The first tab's text that a request has, and what leads there while it is that one. */
+function modelTab({ request }) {
+  const { name, source: text } = modelIn(request);
+  const go = (...where) => {
+    choose("model");
+    source.go(...where);
+  };
+  return { name, place: text === source.text() ? { go } : null };
+}
 
 /** The tab that an answer is shown in. */
 const tabOf = (kind) => (kind === "difference" ? "python" : kind);

@@ -201,6 +201,11 @@ def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(
     hello = example("hello").source.read_text("utf-8")
     chosen(page, "against", "before")
     messages.get_by_text("There is no run before this one").wait_for()
+    chosen(page, "against", "")
+    page.locator("#run").click()
+    page.locator("#status").get_by_text("done after").wait_for()
+    chosen(page, "against", "before")
+    messages.get_by_text("There is no run before this one").wait_for()
     write(page, "source", hello.replace("[8, ", "[80, "))
     messages.get_by_text("cycles more than the run before").wait_for()
     report.get_by_text("the run before: 01_hello.tpu --target tpu_v1 -O2").first.wait_for()
@@ -245,6 +250,19 @@ def test_a_pass_is_compared_with_the_compile_without_it(page: Page) -> None:
     page.locator("#python-messages .error").get_by_text("ValueError: no").wait_for()
     page.locator("#difference").wait_for(state="hidden")
     assert kinds == ["judge", "compare", "judge"]
+
+
+def test_an_error_of_the_model_is_said_to_be_in_its_tab(page: Page) -> None:
+    """Beside a pass, whose own errors lead to the pass."""
+    write(page, "source", example("hello").source.read_text("utf-8").replace("x @ w", "x @ v"))
+    page.locator("#model-messages .error").wait_for()
+    page.locator("#tab-python").click()
+    page.locator("#run").click()
+    error = page.locator("#python-messages .error")
+    error.get_by_text(re.compile("^Model tab, 01_hello.tpu:6:16 error E0201: ")).wait_for()
+    error.get_by_role("button").click()
+    assert page.locator("#tab-model").get_attribute("aria-selected") == "true"
+    assert "cm-focused" in (page.locator("#source .cm-editor").get_attribute("class") or "")
 
 
 def test_a_comparison_of_a_link_runs_no_python(page: Page) -> None:

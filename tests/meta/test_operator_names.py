@@ -170,7 +170,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "runtime/fidelity.py": ("constant, quantize*3, reshape", BOUNDARY),
     "runtime/runtime.py": ("dequantize", BOUNDARY),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),
-    "schedule/spill.py": ("patches", OTHER),
+    "lowering/room.py": ("patches", OTHER),
     "sim/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/machine.py": ("constant", BUFFERS),

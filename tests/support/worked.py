@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,21 @@ def apply_diff(folder: Path, diff: str) -> None:
         else:
             old += line[1:] if line[0] in " -" else ""
             new += line[1:] if line[0] in " +" else ""
+
+
+def renumbered(diff: str) -> str:
+    """The diff with the numbers of lines that its hunks have in the package as it is: those that `git apply` and `patch` look at first."""
+    lines, text, moved = diff.splitlines(keepends=True), "", 0
+    for place, line in enumerate(lines):
+        if line.startswith("--- "):
+            text, moved = ("" if "/dev/null" in line else (ROOT / line.split()[1].removeprefix("a/")).read_text()), 0
+        elif line.startswith("@@") and text:
+            hunk = list(takewhile(lambda each: each[0] in " +-" and not each.startswith("--- "), lines[place + 1 :]))
+            old, new = ([each[1:] for each in hunk if each[0] != other] for other in "+-")
+            start = text[: text.index("".join(old))].count("\n") + 1
+            lines[place] = f"@@ -{start},{len(old)} +{start + moved},{len(new)} @@{line.split('@@')[2]}"
+            moved += len(new) - len(old)
+    return "".join(lines)
 
 
 def added_file(diff: str) -> str:

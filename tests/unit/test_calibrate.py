@@ -19,7 +19,8 @@ from tpucc.layers.histogram import Histogram
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
-from tpucc.passes.calibrate import Calibrate
+from tpucc.passes import calibrate
+from tpucc.passes.calibrate import Calibrate, examples
 from tpucc.passes.model_inputs import checked, made_up, made_up_rounds, round_count, rounds
 from tpucc.passes.range_meters import least_squares
 
@@ -293,6 +294,15 @@ def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
     once = Calibrate().run(placed(identity_model()), context({"x": drawn(4, 2)}))
     assert once.notes == ()
     assert Calibrate().run(once, context()) is once
+
+
+def test_rows_of_millions_are_made_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And few rows of thousands are few."""
+    monkeypatch.setattr(calibrate, "MADE_UP_INPUTS", 1000)
+    for width, rounds_made in ((2000, 1), (300, 3), (10, 64)):
+        model = Model()
+        model.input("x", 1, width)
+        assert len(list(examples(placed(model.build(model.op("relu", "x"))), None))) == rounds_made
 
 
 def test_made_up_inputs() -> None:

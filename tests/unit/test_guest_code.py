@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.numerics import Int64
 from tpucc.passes.plugins import installed_passes
-from tpucc.plugins import limits
+from tpucc.plugins import limits, surroundings
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import guest
 from tpucc.schedule.allocate import Lives, allocate
@@ -77,6 +78,14 @@ PASS, STAGE = (text.replace("HOSTILE\n", HOSTILE) for text in (PASS, STAGE))
 BODIES = {
     "raises": ("return 1 // 0", "E0521", "raised ZeroDivisionError"),
     "exits": ("sys.exit(0)", "E0521", "raised SystemExit"),
+    "ends the process": ("import os; os._exit(0)", "E0521", "calls os._exit, which would end tpucc"),
+    "becomes another program": ("import os; os.execvp('true', ['true'])", "E0521", "calls os.execv, which would end tpucc"),
+    "takes all memory": ("[0] * 10**15", "E0613", "takes more memory than there is"),
+    "takes names of Python's away": (
+        "import builtins; builtins.isinstance = builtins.next = builtins.BaseException = None; 1 // 0",
+        "E0521",
+        "raised ZeroDivisionError",
+    ),
     "raises a BaseException": ("raise Base('x')", "E0521", "raised Base: x"),
     "raises an interrupt": ("raise KeyboardInterrupt", "E0521", "raised KeyboardInterrupt"),
     "an error of status 0": ("raise Zero(tpucc.Diagnostic('E0001', 'nothing'))", "E0521", "raised Zero"),
@@ -149,6 +158,8 @@ def test_whatever_it_does_it_is_reported(small: Path, capsys: pytest.CaptureFixt
         ("return replace(graph, nodes=(1, 2, 3))", "E0525", "made a graph that can't be read"),
         ("return graph.with_nodes(graph.nodes[:2])", "E0525", "made a graph that is not valid"),
         ("return replace(graph, outputs=None)", "E0525", "made a graph that can't be read"),
+        ("return graph.noting(5)", "E0525", "made a graph with 5 among its notes"),
+        ("return replace(graph, notes=None)", "E0525", "made a graph that can't be read"),
         ("return replace(graph, source=5)", "E0525", "made a graph that is not valid"),
         ("return replace(graph, name=Subtle('x'))", "E0525", "can't be read: it holds 'x', of type Subtle"),
         ("return replace(graph, outputs=tuple(replace(o, name='a\\nb') for o in graph.outputs))", "E0525", "-> (out) into one of"),
@@ -237,6 +248,52 @@ def test_a_stage_that_takes_pythons_modules_away(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, timeout=50, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("mine.py:2:1: error E05")
+
+
+def test_a_pass_that_changes_its_context_changes_its_own(small: Path) -> None:
+    class Vandal:
+        name, summary, level = "vandal", "takes the machine away", 0
+
+        def run(self, graph: tpucc.Graph, context: tpucc.Context) -> tpucc.Graph:
+            object.__setattr__(context, "target", None)
+            return graph
+
+    assert str(tpucc.compile(small, passes=(Vandal(),)).program) == str(tpucc.compile(small).program)
+
+
+def test_names_that_a_stage_changes_are_put_back(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the limit of nested calls. A debugger's thread can end the process meanwhile."""
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    plain, before = tpucc.compile(small), (sys.getrecursionlimit(), np.zeros, len, os._exit, sys.stderr)
+
+    def vandal(lives: Lives, rows: int) -> Int64:
+        starts = allocate(lives, rows)
+        for thread in [threading.Thread(target=os._exit, args=(3,))]:
+            thread.start()
+            thread.join()
+        vars(np)["zeros"] = vars(builtins)["len"] = vars(sys)["stderr"] = None
+        sys.setrecursionlimit(90)
+        return starts
+
+    assert str(tpucc.compile(small, stages=tpucc.Stages(allocate=vandal)).program) == str(plain.program)
+    assert (sys.getrecursionlimit(), np.zeros, len, os._exit, sys.stderr) == before
+    assert set(ended) == {3}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says how much memory is free")
+def test_code_that_takes_memory_without_end_is_refused_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, _ = surroundings._free() or (0, 0)
+    monkeypatch.setattr(surroundings, "_free", lambda: (used, 2**28))
+
+    def grows() -> None:
+        held = []
+        while len(held) < 99:
+            held.append(bytearray(2**24))
+
+    with pytest.raises(tpucc.PluginError, match=r"test_guest_code\.py:\d+:\d+: error E0613: the pass takes more memory than there is"):
+        guest("the pass", grows).call(grows)
+    assert len(bytearray(2**29)) == 2**29
 
 
 def test_a_thread_that_never_ends_does_not_keep_tpucc(tmp_path: Path) -> None:

@@ -282,7 +282,12 @@ def test_the_judge_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "m.tpu").write_text(SMALL)
     assert run("judge", tmp_path / "m.tpu", "--against", "onnxruntime", "--quiet") == 0
     assert run("judge", tmp_path / "m.tpu", "--against", "onnxruntime") == 0
-    assert "m.tpu: equal to ONNX Runtime, too" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "m.tpu: equal to ONNX Runtime, too" in printed
+    assert "own export" not in printed
+    assert run("export", tmp_path / "m.tpu", "-o", tmp_path / "m.onnx") == 0
+    assert run("judge", tmp_path / "m.onnx", "--against", "onnxruntime") == 0
+    assert "note: ONNX Runtime has computed tpucc's own export of the layers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("bits", [8, 16])

@@ -21,6 +21,7 @@ from tpucc.isa.container import encode
 from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
+from tpucc.lowering.layout import Layout
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.schedule import schedule
@@ -234,6 +235,15 @@ def test_operands_that_do_not_fit_by_themselves(name: str, words: str) -> None:
     assert diagnostic.message == f"{words} works on 66 rows at once, 18 more than the unified buffer of 48 has"
     assert diagnostic.labels[0].span.line == 3
     assert "batch" in diagnostic.help[0]
+
+
+def test_operands_that_do_not_fit_are_refused_before_constants_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may take gigabytes."""
+    monkeypatch.setattr(Layout, "constants", lambda layout: pytest.fail("packed"))
+    device = Device()
+    graph = device.build(device.vector("sum", "add", device.input("a", 1, 60, 4), device.constant("c", 60, 4)))
+    with pytest.raises(LimitError, match="sum works on 60 rows at once, 12 more"):
+        lower(graph, TINY)
 
 
 def test_operands_that_do_not_fit_are_taken_item_by_item() -> None:

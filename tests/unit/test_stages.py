@@ -258,6 +258,21 @@ def test_a_stage_sees_the_names_of_engines_and_layers() -> None:
     assert {name for _, name in seen} == {layer.name for layer in exe.program.layers} == {i.layer_name for i in exe.tiles.value}
 
 
+def test_a_lowering_without_a_layer_is_said_not_to_be_called(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A verdict says nothing of it. One that is called gets a layer of its own."""
+    Path("mine.py").write_text(
+        "import tpucc\nbuilt_in = tpucc.Stages().lower_fc\n"
+        "def lower_conv(layer): raise ValueError\n"
+        "def lower_fc(layer):\n    lines = built_in(layer)\n    object.__setattr__(layer, 'levels', None)\n"
+        "    object.__setattr__(layer, 'buffers', None)\n    return lines\n"
+    )
+    assert run("judge", small, "--replace", "lower_conv=mine.py", "--replace", "lower_fc=mine.py") == 0
+    printed = capsys.readouterr()
+    assert "small.tpu: equal" in printed.out
+    assert printed.err.count("not called") == 1
+    assert "lower_conv is not called: the model has no layer of the kind conv" in printed.err
+
+
 def test_a_stage_is_replaced_once(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", small, "--replace", "allocate=a.py", "--replace", "allocate=b.py") == 2
     assert "allocate is given twice: a.py and b.py" in capsys.readouterr().err

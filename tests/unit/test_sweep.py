@@ -40,7 +40,7 @@ from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, worded
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import run as compute
-from tpucc.sweeps.rows import Row, measured
+from tpucc.sweeps.rows import Row, line_of_row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster, processes
@@ -85,7 +85,7 @@ MESSAGES: Mapping[tuple[str, ...], str] = {
     ("mux=16",): "error E0531: a target has no number mux\nhelp: did you mean mxu?",
     ("mxu=wide",): "error E0531: mxu of a target is an integer from 1 to 1,024, not wide",
     ("weight_bandwidth=34GB",): "error E0531: weight_bandwidth of a target is a number from 1 to 10^18, not 34GB",
-    ("mxu=0",): "error E0531: mxu must be an integer from 1 to 1,024, and is 0",
+    ("mxu=1.5",): "error E0531: mxu of a target is an integer from 1 to 1,024, not 1.5",
     ("mxu:cores=16",): "error E0560: --set mxu:cores has 2 names, and 16 has 1 value",
     ("mxu:mxu=16:16",): "error E0560: --set mxu:mxu doesn't name one or several different things\nhelp: write --set NAME=A,B,…",
     (
@@ -383,6 +383,22 @@ def test_a_point_that_cant_be_compiled_is_a_row(small: Path, capsys: pytest.Capt
     assert (second["error"], second["reason"]) == (None, None)
 
 
+def test_a_text_that_is_no_value_is_refused_before_anything_is_computed(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sweep", small, "-D", "batch=4,x", "-o", "a.json", "--jobs", "1") == 2
+    assert capsys.readouterr().err.startswith("-D batch:1:1: error E0519: the value is not one: nothing is named x\n")
+    assert {path.name for path in Path().iterdir()} == {"small.tpu"}
+
+
+def test_a_number_that_no_machine_has_is_an_error_of_its_points(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And a second run says whose the points are."""
+    for kept in ("", "\nall 2 points are of an earlier run. a.json; a.html"):
+        assert run("sweep", small, "--set", "mxu=0,16", "-o", "a.json", "--jobs", "1") == 0
+        printed = capsys.readouterr().out
+        assert "2 points, 1 compiled; not compiled: 1 with E0531" in printed
+        assert kept in printed
+    assert json.loads(Path("a.json").read_text())[0]["reason"].endswith("mxu must be an integer from 1 to 1,024, and is 0")
+
+
 def test_a_sweep_of_which_nothing_compiles_fails(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its error is said, with --quiet too."""
     command = ("sweep", small, "--set", "weight_memory_bytes=100,200", "-o", "a.csv", "--jobs", "1")
@@ -407,7 +423,8 @@ def test_a_param_that_no_model_has_is_refused_before_anything_is_written(small: 
     assert [row["error"] for row in json.loads(Path("a.json").read_text())] == [None, None, "E0510", "E0510"]
 
 
-LINES: Mapping[str, Mapping[str, Any] | str] = {
+LINES: Mapping[str, Mapping[str, Any] | str | None] = {
+    "a number that was changed": None,
     "a number of 401 digits": {"cycles": 10**400},
     "a number that a table can't hold": {"cycles": 2**63},
     "a text for a number": {"cycles": "<b>"},
@@ -427,7 +444,13 @@ def test_a_line_that_no_sweep_writes_is_computed_again(change: str, small: Path)
     assert run(*command, "one.csv") == 0
     head, first, *rest = Path("one.points.jsonl").read_text("utf-8").splitlines()
     new = LINES[change]
-    first = new if isinstance(new, str) else json.dumps({**json.loads(first), **new})
+    if isinstance(new, str):
+        first = new
+    elif new is None:
+        first = first.replace('"cycles":', '"cycles":1')
+    else:
+        row: dict[str, Any] = {name: value for name, value in json.loads(first).items() if name != "crc"} | new
+        first = line_of_row(row.pop("point"), row).decode().rstrip()
     Path("two.points.jsonl").write_text("\n".join([head, first, *rest, ""]), "utf-8", "surrogateescape")
     assert run(*command, "two.csv") == 0
     assert Path("two.csv").read_bytes() == Path("one.csv").read_bytes()
@@ -542,7 +565,7 @@ def test_a_source_that_is_wrong_stops_the_sweep(small: Path, capsys: pytest.Capt
     assert not Path("build").exists()
 
 
-ENDS = """import os, pathlib
+ENDS = """import os, pathlib, signal
 class Mine:
     name = "mine"
     summary = "ends its process"
@@ -551,7 +574,7 @@ class Mine:
         once = pathlib.Path("once")
         if rows == 8 or (rows == 4 and not once.exists()):
             once.touch()
-            os._exit(7)
+            os.kill(os.getpid(), signal.SIGKILL)
         return graph
 """
 
@@ -564,7 +587,7 @@ def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
     assert (subprocess.run([sys.executable, "-m", "tpucc", *words], check=False).returncode if alone else run(*words)) == 0
     rows = json.loads(Path("a.json").read_text())
     assert [row["batch"] for row in rows if row["error"]] == [8]
-    assert (rows[7]["error"], rows[7]["reason"]) == ("E0613", "the process that computed it ended: status 7")
+    assert (rows[7]["error"], rows[7]["reason"]) == ("E0613", "the process that computed it ended: signal SIGKILL")
     assert len(Path("a.points.jsonl").read_text().splitlines()) == 10
 
 

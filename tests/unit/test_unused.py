@@ -43,6 +43,24 @@ model m(x: f32[2, 3], y: f32[2, 3]) -> f32[2, 3]:
     ) == [("W0204", 3), ("W0201", 6), ("W0202", 8), ("W0203", 10)]
 
 
+def test_a_weight_of_all_turns_of_a_loop_is_told_unless_a_key_says_so() -> None:
+    """Once, also where a loop is in a loop."""
+    text = """
+model m(x: f32[3, 3]):
+    weight r: f32[3, 3]
+    for i in range(2):
+        weight a: f32[3, 3] = "a{i}"
+        weight b: f32[3, 3] = "b"
+        x = relu(x @ a @ b @ r)
+        for j in range(2):
+            if i == j:
+                weight c: f32[3, 3]
+                x = relu(x @ c)
+    return x
+"""
+    assert warned(text) == [("W0208", 11)]
+
+
 def test_only_the_end_of_what_is_not_used_is_told() -> None:
     assert warned("model m(x: f32[2, 3]):\n    a = tanh(x)\n    b = relu(a)\n    c = a + b\n    return x * 2\n") == [("W0203", 5)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import run
-from tests.support.worked import ROOT, WORKED, apply_diff, package_copy, run_on
+from tests.support.worked import ROOT, WORKED, apply_diff, package_copy, renumbered, run_on
 
 PAGE = (ROOT / "docs" / "adding.md").read_text()
 
@@ -57,6 +57,12 @@ def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path
 def test_the_page_shows_the_files() -> None:
     shown = re.findall(r"```diff\n(.*?)```", PAGE, re.S)
     assert shown == [(WORKED / f"{name}.diff").read_text() for name in ("operator", "pass", "instruction")]
+
+
+def test_hunks_stand_at_their_lines() -> None:
+    """`renumbered` makes the diff that is wanted, for the file and for the page."""
+    for path in WORKED.glob("*.diff"):
+        assert renumbered(path.read_text()) == path.read_text(), path.name
 
 
 def test_the_new_files_pass_the_linter_s_line_length() -> None:

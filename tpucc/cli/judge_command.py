@@ -58,5 +58,7 @@ def _text(model: Path, verdict: Verdict, findings: str, against: Against | None)
         return f"{findings}\n{printable(model.name)}: there is no valid program, so nothing was run"
     values = f"equal{' to ONNX Runtime, too' if against else ''}" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
     cost = f"{counted(verdict.cycles, 'cycle')}; at most {counted(verdict.peak_rows, 'row')} in use, at least {verdict.lower_bound:,} alive"
-    notes = (f"note: {note}" for note in verdict.notes)
+    notes = [f"note: {note}" for note in verdict.notes]
+    if against and model.suffix == ".onnx":
+        notes.append(f"note: ONNX Runtime has computed tpucc's own export of the layers, in the device's integers, and not {model.name}")
     return "\n".join(wrapped(printable(line), "  ") for line in (f"{model.name}: {values}", cost, *notes))

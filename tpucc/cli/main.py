@@ -113,7 +113,7 @@ def _leave(status: int) -> NoReturn:
     if threads and any(not thread.daemon for thread in threads.enumerate() if thread is not threads.main_thread()):
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status)
+        plugins.leave(status)
     sys.exit(status)
 
 
@@ -125,7 +125,7 @@ def _end_at_once(results: TextIO, arguments: list[str], error: Exception) -> NoR
         status = _failed(error, arguments)
         sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)
+    plugins.leave(status)
 
 
 def _status(arguments: list[str]) -> int:

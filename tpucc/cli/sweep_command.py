@@ -143,11 +143,17 @@ def _tell(progress: Progress, count: int, done: int) -> None:
     progress.stage(f"{done:,} of {counted(count, 'point')}")
 
 
+def _earlier(before: int, count: int) -> str:
+    if before < count:
+        return f"{before:,} of the {counted(count, 'point')} {'is' if before == 1 else 'are'}"
+    return f"all {counted(count, 'point')} are" if count > 1 else "the point is"
+
+
 def _print(found: Points, written: tuple[Path, Path], before: int, as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json(summary_json(found))
     elif not quiet:
         click.echo(summary(found))
-        kept = f"{before:,} of them are of an earlier run. " if before else ""
+        kept = f"{_earlier(before, len(found))} of an earlier run. " if before else ""
         page = f"{printable(str(written[1]))}: open it in a browser" if len(found) <= LARGEST else f"no page, which has {LARGEST:,} at most"
         click.echo(f"\n{kept}{printable(str(written[0]))}; {page}")

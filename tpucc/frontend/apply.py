@@ -161,7 +161,8 @@ def _replacement(error: RuleError, about: Sequence[int], application: Applicatio
     for index in reversed(about):
         wanted = application.operands[index].variable
         if wanted and (fitting := dict(_fitting(index, application))):
-            name = max(fitting, key=lambda name: SequenceMatcher(None, wanted, name).ratio())
+            whole = {name: type_ for name, type_ in fitting.items() if _has_sizes(type_, index, application)}
+            name = max(whole or fitting, key=lambda name: SequenceMatcher(None, wanted, name).ratio())
             return f"did you mean {name}, which is {fitting[name].brief}?"
     return ""
 
@@ -174,6 +175,12 @@ def _fitting(index: int, application: Application) -> Iterator[tuple[str, Tensor
     for name, value in tensors[-TRIED:]:
         if value.node.name not in used and (value.node.op == "weight") == kind and _fits(index, value.type, application):
             yield name, value.type
+
+
+def _has_sizes(type_: TensorType, index: int, application: Application) -> bool:
+    """Whether no size of the type is repeated to make it fit: sizes of 1 go with everything, so that they are hardly what was meant."""
+    others = [operand.tensor.type.shape for place, operand in enumerate(application.operands) if place != index]
+    return all(one == other or one != 1 for shape in others for one, other in zip(reversed(type_.shape), reversed(shape), strict=False))
 
 
 def _fits(index: int, type_: TensorType, application: Application) -> bool:

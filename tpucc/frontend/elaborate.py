@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
@@ -13,6 +14,7 @@ from tpucc.frontend.inputs import declare_inputs
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
+from tpucc.frontend.shared import shared
 from tpucc.frontend.statements import run_body
 from tpucc.frontend.training import Training, elaborate_training
 from tpucc.frontend.types import tensor_type
@@ -53,6 +55,14 @@ def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | No
         raise LimitError(deep, source) from None
 
 
+def require_values(module: ast.Module, source: Source, given: Sequence[Mapping[str, str]], limits: Limits = DEFAULT) -> None:
+    """Raises `UsageError` for one of several `-D` that is no value, without a look at anything else of the source."""
+    for params in given:
+        with suppress(TooManyErrors, LimitReached, RecursionError, Problem):  # which compiling tells
+            _, values = _prepared(module, source, params, limits)
+            values.read_given()
+
+
 def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limits: Limits) -> tuple[Run, Params]:
     functions = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Def)}
     declared = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Param)}
@@ -84,7 +94,8 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
     run.reports.raise_any(run.source)
     graph = run.graph.build()
-    return Model(graph=graph, training=training, warnings=unused(module, graph, training), **vars(directives))
+    warnings = (*shared(module), *unused(module, graph, training))
+    return Model(graph=graph, training=training, warnings=warnings, **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:

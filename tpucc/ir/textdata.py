@@ -16,7 +16,7 @@ _LONG = {text[1]: character for character, text in _SHORT.items()}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.?))|\"", re.DOTALL)
 
 
-def encode(data: bytes) -> str:
+def encode(data: bytes | memoryview) -> str:
     """Base64 in lines of 1,024 characters, each with its end; nothing for no bytes."""
     text = binascii.b2a_base64(data, newline=False).decode("ascii")
     width = _LINE_BYTES // 3 * 4

@@ -119,7 +119,7 @@ def encode(program: Program) -> bytes:
         _ENTRY.pack(name.encode(), offset, len(data), zlib.crc32(data), 0)
         for name, offset, data in zip(SECTIONS, offsets, sections, strict=True)
     )
-    parts = [_header(end, table), table]
+    parts: list[bytes | memoryview] = [_header(end, table), table]
     position = _TABLE_END
     for offset, data in zip(offsets, sections, strict=True):
         parts += [bytes(offset - position), data]
@@ -190,7 +190,7 @@ def _aligned(position: int) -> int:
     return -(-position // ALIGNMENT) * ALIGNMENT
 
 
-def _section_bytes(program: Program) -> list[bytes]:
+def _section_bytes(program: Program) -> list[bytes | memoryview]:
     """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
     lists: dict[str, Any] = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
     lists["layers"] = tuple(map(_Layer.of, program.layers))
@@ -206,8 +206,8 @@ def _section_bytes(program: Program) -> list[bytes]:
     return [encoded[0], *_array_bytes(program), *encoded[1:], *texts]
 
 
-def _array_bytes(program: Program) -> list[bytes]:
-    """Code, layers, tiles, parameter blocks and constant rows, in the types and shapes that the format has."""
+def _array_bytes(program: Program) -> list[memoryview]:
+    """Code, layers, tiles, parameter blocks and constant rows, in the types and shapes that the format has. They aren't copied."""
     for name, (dtype, shape) in array_types(program.target.mxu, program.format.weights).items():
         array = getattr(program, name)
         if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape):
@@ -217,7 +217,7 @@ def _array_bytes(program: Program) -> list[bytes]:
     if layer_of.ndim != 1 or (layer_of.size and not 0 <= int(layer_of.min()) <= int(layer_of.max()) < 2**32):
         raise _error("E0707", program.name, "the program has no binary form: layer_of must be a row of numbers from 0 up")
     parts = (program.instructions, layer_of.astype(LAYER_OF), program.tiles, program.blocks, program.constants)
-    return [part.tobytes() for part in parts]
+    return [np.ascontiguousarray(part).reshape(-1).view(np.uint8).data for part in parts]
 
 
 def _read_program(sections: Mapping[str, memoryview], name: str) -> Program:

@@ -10,6 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Records
@@ -22,6 +24,7 @@ from tpucc.lowering.order import live_rows
 from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan, make_plan
 from tpucc.lowering.products import Lowerer
+from tpucc.lowering.room import require_room
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.steps import emit_step
 from tpucc.lowering.tileprogram import TileProgram
@@ -225,7 +228,8 @@ def lower(device: Graph, target: Target, *, parts: int | None = None, segments: 
     sizes are arbitrary, from 1 up. Between two of the `segments`, which are a partition's, the host takes a step. The batch is split into
     `parts` parts, or into as few as make the program fit the unified buffer.
 
-    Raises `LimitError` E0622 when the weights don't fit weight memory, and `UsageError` E0520 when the batch can't be split into `parts`.
+    Raises `LimitError`: E0621 when the operands of one instruction don't fit the unified buffer, E0622 when the weights don't fit weight
+    memory; and `UsageError` E0520 when the batch can't be split into `parts`.
     """
     return next(lowerings(device, target, parts=parts, segments=segments))
 
@@ -250,7 +254,7 @@ def lowerings(
 
 def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
     layout = draft.layout
-    return TileProgram(
+    tiles = TileProgram(
         name=plan.name,
         source=plan.source,
         target=plan.target,
@@ -262,9 +266,11 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         written_tiles=plan.written_tiles,
         blocks=plan.blocks,
         host=tuple(layout.host),
-        constants=layout.constants(),
+        constants=np.zeros((0, plan.target.mxu), np.int8),
         inputs=layout.inputs,
         outputs=layout.outputs,
         notes=draft.notes,
         division=draft.division,
     )
+    require_room(tiles)
+    return replace(tiles, constants=layout.constants())

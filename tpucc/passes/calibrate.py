@@ -27,11 +27,13 @@ from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Meter, Tails
 from tpucc.values import dataclass
 
 MADE_UP_ROWS = 64
-"""Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""
+"""Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS` or `MADE_UP_INPUTS`."""
 MADE_UP_VALUES = 64
 """Values that each input is made up of at least: one of a scalar would say nothing of its range."""
 MADE_UP_MACS = 10**9
 """Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
+MADE_UP_INPUTS = 2**24
+"""Values of made-up inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
 SIGNIFICANT_BITS = 10
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
@@ -153,14 +155,16 @@ class Probed:
 
 
 def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
-    """Rounds of made-up inputs: at most so many that all products of the model stay within `MADE_UP_MACS`, but one at least.
+    """Rounds of made-up inputs: at most so many that all products of the model stay within `MADE_UP_MACS`, and the inputs within
+    `MADE_UP_INPUTS`, but one at least.
 
     Rounds that are added for inputs of few elements keep all values of the model within it, too: a model need not have products.
     """
     batch = largest_batch(graph.inputs)
     products = (node for node in graph if isinstance(OPS[node.op].legalisation, Matrix))
     macs = sum(node.type.size * OPS[node.op].facts.terms([operand.type.shape for operand in graph.operands(node)]) for node in products)
-    affordable = max(1, MADE_UP_MACS // max(1, macs))
+    given = sum(node.type.size for node in graph.inputs)
+    affordable = max(1, min(MADE_UP_MACS // max(1, macs), MADE_UP_INPUTS // max(1, given)))
     most = MADE_UP_MACS // max(1, macs, sum(node.type.size for node in graph))
     return made_up_rounds(graph.inputs, min(MADE_UP_ROWS, batch * affordable), MADE_UP_VALUES, min(MADE_UP_VALUES, most))
 

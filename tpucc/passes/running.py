@@ -81,7 +81,7 @@ def _with_model(found: Diagnostic, node: Node | None, model: Source | None) -> D
 def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
     """Runs a pass of the user's. Every error names its code. It can read its arguments, but not write them."""
     code, before = step.code, _parts(graph)
-    result = step.run(graph, context)
+    result = step.run(graph, replace(context))
     if not _same(graph, before):
         help = "a graph is never changed; graph.with_nodes(…) and dataclasses.replace(node, …) make new ones"
         raise code.error("E0524", "changed the graph that it was given", help)
@@ -117,6 +117,8 @@ def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:
         new = [node for node in graph.nodes if id(node) not in old]
         if (foreign := _foreign((graph.name, graph.source, graph.notes, graph.outputs, new))) is not None:
             raise code.error("E0525", f"made a graph that can't be read: it holds {foreign}")
+        if wrong := [note for note in graph.notes if type(note) is not str]:
+            raise code.error("E0525", f"made a graph with {short(wrong[0])} among its notes, which are sentences")
         verify_stage(graph, before)
         if _interface(graph) != _interface(before):
             changed = f"made a model of {_interface(before)} into one of {_interface(graph)}"

@@ -10,6 +10,9 @@ last_resort: Callable[[Exception], NoReturn] | None = None
 """Ends the process with this error: for code that is still in one call into C when its time is up. The command line sets it; where tpucc is
 a part of another program, such as a notebook, that call is waited for."""
 
+leave = os._exit
+"""Ends the process at once, also while code of the user's runs, for which `os._exit` is another function."""
+
 
 def _no_last_resort() -> None:
     global last_resort

@@ -1,9 +1,9 @@
 """Calls code that the user brought: the outcome is its result, or a `PluginError` that names it.
 
-The code may raise anything, exit the interpreter, or never end. Two things aren't caught: an interrupt from the keyboard, which ends
-tpucc as usual, and want of memory, which is a limit. The result may run the user's code too, until it has become a plain value: reading it,
-even its type or its text, belongs inside the call. `os._exit` and changes to Python's own modules can't be caught in the same process: run
-code that may be harmful in a child process.
+The code may raise anything, exit the interpreter, take all memory, or never end. An interrupt from the keyboard isn't caught: it ends tpucc
+as usual. The result may run the user's code too, until it has become a plain value: reading it, even its type or its text, belongs inside
+the call. What it changes in Python's own modules is put back as far as `surroundings` says; a crash in C, and changes to other modules,
+can't be caught in the same process: run code that may be harmful in a child process.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from tpucc import plugins
-from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
+from tpucc.diagnostics import Diagnostic, Error, Label, PluginError, Source, Span
+from tpucc.plugins import surroundings
 from tpucc.plugins.depth import shallow
 from tpucc.plugins.limits import TimeIsUp, interruptible, limited
 from tpucc.plugins.printed import KEPT, shortened
+from tpucc.plugins.surroundings import Ending
 from tpucc.values import dataclass
 
 P = ParamSpec("P")
@@ -47,14 +49,24 @@ class Guest:
         return f"{Path(self.file).name}:{self.line}"
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of `function`. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, and `LimitError` when
-        there is no memory; a `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
+        """The result of `function`. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, E0613 without memory.
+        A `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
+        surroundings.begin()
+        try:
+            return self._called(function, *args, **kwargs)
+        finally:
+            surroundings.end()
+
+    def _called(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         stuck = None if plugins.last_resort is None else self._end
         process = os.getpid()
         try:
-            with interruptible(), limited(self.seconds, stuck), shallow(), redirect_stdout(sys.stderr), _with_its_modules():
+            with interruptible(), limited(self.seconds, stuck), shallow(), redirect_stdout(sys.stderr):
                 try:
-                    return function(*args, **kwargs)
+                    try:
+                        return function(*args, **kwargs)
+                    finally:
+                        surroundings.put_back()
                 except (TimeIsUp, MemoryError):
                     raise
                 except BaseException as error:
@@ -63,11 +75,13 @@ class Guest:
                     failure = self._raised(error)
                 finally:
                     if os.getpid() != process:
-                        os._exit(1)  # it has forked: what comes after the call is for one process only
+                        plugins.leave(1)  # it has forked: what comes after the call is for one process only
         except TimeIsUp as late:
             raise self._late(self._line(late)) from None
-        except MemoryError:
-            raise LimitError(Diagnostic("E0613", f"out of memory in {self.what}; smaller tensors need less")) from None
+        except MemoryError as full:
+            line = self._line(full)
+            full.__traceback__ = None  # what it has made is free now
+            raise self.error("E0613", "takes more memory than there is", "smaller tensors need less", line=line) from None
         raise failure
 
     def error(self, code: str, message: str, *help: str, line: int = 0, column: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
@@ -108,6 +122,8 @@ class Guest:
     def _described(self, error: BaseException) -> PluginError:
         name, line = type(error).__name__, self._line(error)
         column = error.offset if self._unread(error) and type(error.offset) is int else 0
+        if isinstance(error, Ending):
+            return self.error("E0521", f"calls {error}, which would end tpucc", "return a result, or raise an exception", line=line)
         if isinstance(error, SystemExit):
             return self.error("E0521", "raised SystemExit, which would end tpucc", "return a result, or raise an exception", line=line)
         more = tuple(d for d in getattr(error, "diagnostics", ()) if type(d) is Diagnostic) if isinstance(error, Error) else ()
@@ -126,17 +142,6 @@ class Guest:
             frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
             trace = trace.tb_next
         return next((line for file, line in reversed(frames) if file == self.file), 0)
-
-
-@contextmanager
-def _with_its_modules() -> Iterator[None]:
-    """Modules that the body takes away come back: Python's own imports, as for a message, would make half of them anew."""
-    modules = dict(sys.modules)
-    try:
-        yield
-    finally:
-        for name in modules.keys() - sys.modules.keys():
-            sys.modules[name] = modules[name]
 
 
 def guest(what: str, code: object, seconds: float = SECONDS) -> Guest:

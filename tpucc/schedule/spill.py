@@ -8,31 +8,24 @@ read again later; other rows are written, once, to a new scratch buffer of host 
 from __future__ import annotations
 
 import heapq
-import re
-from collections.abc import Iterator, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Label, LimitError, counted
 from tpucc.isa.effects import Bools, Walks, effects
 from tpucc.isa.instructions import Opcode, Records
-from tpucc.isa.program import HostBuffer, LayerInfo
+from tpucc.isa.program import HostBuffer
 from tpucc.lowering.liveness import BUFFER_FIELDS
+from tpucc.lowering.room import too_large
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
 from tpucc.values import dataclass
 
-_PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
-"""Endings that passes add to a name, in words."""
-_ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
-"""All that they add: numbers and formats too. A layer that is named after its weights has dots of its own."""
 _BLANK = np.zeros(1, TILE_RECORD)
 """An instruction without operands."""
 for _field in (*BUFFER_FIELDS, "group"):
     _BLANK[_field] = -1
-_HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,35 +256,3 @@ def _runs(mask: Bools) -> list[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     ends: Int64 = edges.reshape(-1, 2)
     return [(int(first), int(end)) for first, end in ends]
-
-
-def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitError:
-    """E0621 for instruction `index`, whose operands are the buffers `needed`."""
-    layer = tiles.layers[int(tiles.instructions["layer"][index])]
-    room, rows = tiles.target.unified_buffer_rows, sum(tiles.buffers[buffer].rows for buffer in needed)
-    copies = "#copy" in layer.name
-    reader = _reader(tiles, index) if copies else None
-    purpose = f" for {_known(reader.name)}" if reader else ""
-    work = f"copying {_known(layer.name)}{purpose} takes" if copies else f"{_known(layer.name)} works on"
-    message = f"{work} {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
-    return LimitError(Diagnostic("E0621", message, tuple(_labels(layer, reader)), _HELP))
-
-
-def _labels(layer: LayerInfo, reader: LayerInfo | None) -> Iterator[Label]:
-    yield from layer.origin.labels()
-    if reader is not None:
-        yield from reader.origin.labels(f"{_known(reader.name)} reads {layer.choice}")
-
-
-def _known(name: str) -> str:
-    """A layer's name as the source has it: `x` for `x.i8#copy0`, `a band of lines of h` for `h.band.2`."""
-    base = _ADDED.sub("", name)
-    words = next((_PARTS[part] for part in reversed(re.split(r"[.#]", name[len(base) :])) if part in _PARTS), "{}")
-    return words.format(base or name)
-
-
-def _reader(tiles: TileProgram, index: int) -> LayerInfo | None:
-    """The first layer after instruction `index` that reads what it writes."""
-    code, written = tiles.instructions[index + 1 :], tiles.instructions["dest_buffer"][index]
-    reads = ((code["ub_buffer"] == written) | (code["ub2_buffer"] == written)) & (code["layer"] != tiles.instructions["layer"][index])
-    return tiles.layers[int(code["layer"][np.argmax(reads)])] if reads.any() else None

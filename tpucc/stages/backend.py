@@ -57,6 +57,13 @@ class BackEnd:
         order = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
         return (self._verified(tiles, order) for tiles in candidates)
 
+    def uncalled(self, tiles: TileProgram) -> Iterator[str]:
+        """A note of each lowering of the user's for which a program has no layer: a verdict on it says nothing."""
+        kinds = {layer.kind for layer in tiles.layers}
+        for kind, stage in LOWERERS.items():
+            if stage in self.stages.replaced and kind not in kinds:
+                yield f"{stage} is not called: the model has no layer of the kind {kind}"
+
     def schedule(self, tiles: TileProgram) -> Program:
         """The machine program of a tile program. Raises what `schedule.schedule` raises."""
         replaced = self.stages.replaced
@@ -65,7 +72,8 @@ class BackEnd:
         from tpucc.isa.verify import check
         from tpucc.stages.replaced import safe_allocate, safe_synchronise
 
-        allocate = safe_allocate(self.stages.allocate, self.seconds) if "allocate" in replaced else self.stages.allocate
+        names = [buffer.name for buffer in tiles.buffers]
+        allocate = safe_allocate(self.stages.allocate, self.seconds, names) if "allocate" in replaced else self.stages.allocate
         synchronise = safe_synchronise(self.stages.synchronise, self.seconds) if "synchronise" in replaced else self.stages.synchronise
 
         def scheduled() -> Program:

@@ -35,7 +35,8 @@ def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
     code = guest(f"the stage {stage}", function, seconds)
 
     def lower(layer: ProductLayer) -> WrittenProduct:
-        lines = code.call(lambda: _lines(function(layer), code))
+        given = replace(layer)
+        lines = code.call(lambda: _lines(function(given), code))
         try:
             return read_product(layer, lines)
         except Error as error:
@@ -45,8 +46,8 @@ def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
     return lower
 
 
-def safe_allocate(function: Allocate, seconds: float) -> Allocate:
-    """Rows inside the buffer, for every buffer."""
+def safe_allocate(function: Allocate, seconds: float, names: Sequence[str]) -> Allocate:
+    """Rows inside the buffer, for every buffer; `names` are those of all buffers, for messages."""
     code = guest("the stage allocate", function, seconds)
 
     def allocate(lives: Lives, rows: int) -> Int64:
@@ -60,9 +61,11 @@ def safe_allocate(function: Allocate, seconds: float) -> Allocate:
         if len(outside):
             index = int(outside[0])
             place = f"rows {starts[index]:,} to {starts[index] + columns[2][index] - 1:,}"
-            raise code.error("E0523", f"put buffer {index} on {place}; the unified buffer has rows 0 to {rows - 1:,}")
+            raise code.error(
+                "E0523", f"put buffer {index} ({names[used[index]]}) on {place}; the unified buffer has rows 0 to {rows - 1:,}"
+            )
         if (both := _overlapping(starts, *columns)) is not None:
-            places = [_place_of(b, starts, Lives(*columns)) for b in both]
+            places = [_place_of(b, names[used[b]], starts, Lives(*columns)) for b in both]
             raise code.error("E0523", f"put two buffers on the same rows: {places[0]}; {places[1]}")
         placed = np.zeros(len(lives.rows), np.int64)
         placed[used] = starts
@@ -111,9 +114,9 @@ def _of_line(found: Diagnostic, lines: list[str]) -> Diagnostic:
     return Diagnostic(found.code, f"{text}{found.message}", (), found.help)
 
 
-def _place_of(buffer: int, starts: Int64, lives: Lives) -> str:
+def _place_of(buffer: int, name: str, starts: Int64, lives: Lives) -> str:
     rows = f"rows {starts[buffer]:,} to {starts[buffer] + lives.rows[buffer] - 1:,}"
-    return f"buffer {buffer} on {rows}, alive from instruction {lives.first[buffer]:,} to {lives.last[buffer]:,}"
+    return f"buffer {buffer} ({name}) on {rows}, alive from instruction {lives.first[buffer]:,} to {lives.last[buffer]:,}"
 
 
 def _overlapping(starts: Int64, first: Int64, last: Int64, rows: Int64) -> tuple[int, int] | None:

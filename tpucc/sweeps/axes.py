@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.options import static_text
-from tpucc.target import number_in_range, number_text
+from tpucc.target import number_of, number_text
 from tpucc.values import dataclass
 
 Kind = Literal["set", "param"]
@@ -111,5 +111,6 @@ def _axis(kind: Kind, names: tuple[str, ...], values: Sequence[tuple[str, ...]])
 
 
 def _number(field: str, text: str) -> str:
-    """A number of the machine as people write it, the same for `34e9` and `34000000000`."""
-    return number_text(number_in_range(field, text))
+    """A number of the machine as people write it, the same for `34e9` and `34000000000`. Points with one that no machine has aren't
+    compiled."""
+    return number_text(number_of(field, text))

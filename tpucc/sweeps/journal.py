@@ -20,7 +20,7 @@ import msgspec
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.files import require_regular, unreadable, unwritable, write_file
 from tpucc.sweeps.differences import differences
-from tpucc.sweeps.rows import Row, row_of_line
+from tpucc.sweeps.rows import Row, line_of_row, row_of_line
 
 with suppress(ImportError):  # not on Windows, where nothing keeps two commands apart
     import fcntl
@@ -41,7 +41,7 @@ class Journal:
     def __init__(self, path: Path, identity: Mapping[str, Any], count: int) -> None:
         """Raises `UsageError` E0561 when the file is another sweep's or is being written, E0504 and E0505 when it can't be used."""
         if not path.exists():
-            write_file(path, _line(identity))
+            write_file(path, json.dumps(identity, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
         self.path = path
         self._file, refused = _opened(path)
         try:
@@ -82,7 +82,7 @@ class Journal:
             return
         place = self._file.seek(0, os.SEEK_END)
         try:
-            self._file.write(_line({"point": point, **row}))
+            self._file.write(line_of_row(point, row))
             self._file.flush()
         except OSError as error:
             raise unwritable(error, self.path) from None
@@ -139,10 +139,6 @@ def _opened(path: Path) -> tuple[BinaryIO, OSError | None]:
 def journal_of(table: Path) -> Path:
     """The file with the points of a table: `sweep.csv` has `sweep.points.jsonl`."""
     return table.with_suffix(".points.jsonl")
-
-
-def _line(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
 def _refused(path: Path, why: str) -> UsageError:

@@ -16,8 +16,10 @@ from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.driver import passes_of
 from tpucc.files import read_file
 from tpucc.frontend.ast import Param
+from tpucc.frontend.elaborate import require_values
 from tpucc.frontend.params import unknown_param
-from tpucc.interop.sources import files_of, items_of
+from tpucc.frontend.parse import parse
+from tpucc.interop.sources import files_of, items_of, read_source
 from tpucc.options import FLAGS as COMPILING
 from tpucc.options import Options, options_of
 from tpucc.passes.plugins import installed_passes, passes_of_file
@@ -69,12 +71,18 @@ class Plan:
         self._require_params()
 
     def _require_params(self) -> None:
-        """Raises `UsageError` E0510 for a param that no model has: no point could be compiled."""
-        declared = {item.name.text: None for model in self.models for item in items_of(Path(model)) if isinstance(item, Param)}
+        """Raises `UsageError` E0510 for a param that no model has, as no point could be compiled, and E0519 for a text that is no value."""
+        own = {model: {item.name.text: None for item in items_of(Path(model)) if isinstance(item, Param)} for model in self.models}
+        declared = {name: None for names in own.values() for name in names}
         for axis in self.axes if all(Path(model).suffix == ".tpu" for model in self.models) else ():
             for name in axis.names if axis.kind == "param" else ():
                 if name not in declared:
                     raise unknown_param(name, declared)
+        given = [pair for axis in self.axes if axis.kind == "param" for place in range(len(axis.values)) for pair in axis.pairs(place)]
+        for model, names in own.items():
+            if asked := [{name: text} for name, text in given if name in names]:
+                source = read_source(Path(model))
+                require_values(parse(source), source, asked)
 
     def places(self, point: int) -> tuple[int, ...]:
         """The model's place, and that of each axis's value."""

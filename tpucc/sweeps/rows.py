@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zlib import crc32
 
 import msgspec
 
@@ -81,8 +82,23 @@ def failed(code: str, reason: str) -> Row:
     return dict(zip(FAILURE, (code, reason), strict=True))
 
 
+def line_of_row(point: int, row: Row) -> bytes:
+    """The line that a sweep keeps of a point. It ends in its own checksum (CRC-32): a line that was changed isn't taken for a result."""
+    line = json.dumps({"point": point, **row}, separators=(",", ":"), ensure_ascii=False).encode()
+    return line[:-1] + _ending(line) + b"\n"
+
+
+def _ending(line: bytes) -> bytes:
+    return b',"crc":"%08x"}' % crc32(line)
+
+
 def row_of_line(line: bytes) -> tuple[int, Row] | None:
-    """The point and the row of a line that a sweep has kept; None for what no sweep writes: other types, numbers out of their ranges."""
+    """The point and the row of a line that a sweep has kept; None for what no sweep writes: another checksum, other types, numbers out of
+    their ranges."""
+    line, _, ending = line.rstrip(b"\n").rpartition(b',"crc":')
+    line += b"}"
+    if b',"crc":' + ending != _ending(line):
+        return None
     for decoder in _LINES:
         try:
             found = msgspec.structs.asdict(decoder.decode(line))

@@ -35,7 +35,7 @@ def matrix_lines(matrix: AnyArray) -> Iterator[str]:
         yield "| " + " ".join(f"{value:>{width}}" for value in row)
 
 
-def data_lines(data: bytes, tag: str = "") -> Iterator[str]:
+def data_lines(data: bytes | memoryview, tag: str = "") -> Iterator[str]:
     """Bytes as base64 lines of a block, which begin with the tag if there is one."""
     yield from (f"| {tag} {line}" if tag else f"| {line}" for line in encode(data).splitlines())
 

@@ -372,7 +372,7 @@ def _constants(arguments: Arguments, parts: Parts) -> None:
 
 def _constant_lines(program: Program, with_data: bool) -> Iterator[str]:
     if len(program.constants):
-        data = program.constants.tobytes()
+        data = np.ascontiguousarray(program.constants).view(np.uint8).reshape(-1).data
         short = f".constants rows={len(program.constants)} sha256={digest_of(data)}"
         yield from ("", *((".constants", *data_lines(data)) if with_data else (short,)))
 

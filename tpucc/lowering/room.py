@@ -1,0 +1,64 @@
+"""The operands of one instruction must fit the unified buffer, all at once: no placement and no spilling can do without that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, Label, LimitError, counted
+from tpucc.isa.program import LayerInfo
+from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
+from tpucc.lowering.tileprogram import TileProgram
+
+_PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
+"""Endings that passes add to a name, in words."""
+_ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
+"""All that they add: numbers and formats too. A layer that is named after its weights has dots of its own."""
+_HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
+
+
+def require_room(tiles: TileProgram) -> None:
+    """Raises `LimitError` E0621 at the first instruction whose operands don't fit by themselves. It needs no constants, which may take much
+    memory."""
+    operands = np.sort(np.stack([tiles.instructions[field] for field in BUFFER_FIELDS], axis=1), axis=1)
+    repeated = np.pad(operands[:, 1:] == operands[:, :-1], ((0, 0), (1, 0)))
+    rows = np.append(buffer_rows(tiles.buffers), 0)[operands]
+    over = np.where(repeated, 0, rows).sum(axis=1) > tiles.target.unified_buffer_rows
+    if over.any():
+        index = int(np.argmax(over))
+        raise too_large(tiles, sorted({buffer for buffer in operands[index].tolist() if buffer >= 0}), index)
+
+
+def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitError:
+    """E0621 for instruction `index`, whose operands are the buffers `needed`."""
+    layer = tiles.layers[int(tiles.instructions["layer"][index])]
+    room, rows = tiles.target.unified_buffer_rows, sum(tiles.buffers[buffer].rows for buffer in needed)
+    copies = "#copy" in layer.name
+    reader = _reader(tiles, index) if copies else None
+    purpose = f" for {_known(reader.name)}" if reader else ""
+    work = f"copying {_known(layer.name)}{purpose} takes" if copies else f"{_known(layer.name)} works on"
+    message = f"{work} {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
+    return LimitError(Diagnostic("E0621", message, tuple(_labels(layer, reader)), _HELP))
+
+
+def _labels(layer: LayerInfo, reader: LayerInfo | None) -> Iterator[Label]:
+    yield from layer.origin.labels()
+    if reader is not None:
+        yield from reader.origin.labels(f"{_known(reader.name)} reads {layer.choice}")
+
+
+def _known(name: str) -> str:
+    """A layer's name as the source has it: `x` for `x.i8#copy0`, `a band of lines of h` for `h.band.2`."""
+    base = _ADDED.sub("", name)
+    words = next((_PARTS[part] for part in reversed(re.split(r"[.#]", name[len(base) :])) if part in _PARTS), "{}")
+    return words.format(base or name)
+
+
+def _reader(tiles: TileProgram, index: int) -> LayerInfo | None:
+    """The first layer after instruction `index` that reads what it writes."""
+    code, written = tiles.instructions[index + 1 :], tiles.instructions["dest_buffer"][index]
+    reads = ((code["ub_buffer"] == written) | (code["ub2_buffer"] == written)) & (code["layer"] != tiles.instructions["layer"][index])
+    return tiles.layers[int(code["layer"][np.argmax(reads)])] if reads.any() else None
