@@ -37,7 +37,7 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         *("05_digits_cnn", {"level": 0}, {}),
         (
             "101,800 fewer are spent multiplying (array active): 42,600 rows multiplied instead of 144,400. 95,735 fewer are spent",
-            "waiting for the host (waits for the host +113,774, outputs leave -1,669, by way of the activation unit -207,840): with 3,328,256",
+            "waiting for the host (waits for the host +113,774, outputs leave -1,669, by way of the activation unit -207,840): with",
             "bytes across the link instead of 3,585,536, 32,893 cycles of that instead of 10,785 are hidden behind other work. Other rows:",
             "waits for activation itself -41,944",
         ),

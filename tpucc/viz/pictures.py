@@ -23,7 +23,7 @@ from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.insides import insides
-from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.layergraph import computed_by_lanes, layer_diagram
 from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
 from tpucc.viz.diagrams.render import Rendered, drawn_as_they_are, render, render_all
 from tpucc.viz.diagrams.rewrites import rewrites
@@ -94,7 +94,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     """The diagrams of these kinds that aren't empty, all laid out in one child process."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
-        "graph": None if graph is None else operator_diagram(graph),
+        "graph": None if graph is None else operator_diagram(graph, by_lanes=() if layers is None else computed_by_lanes(graph, layers)),
         "layers": None if layers is None else layer_diagram(layers, runtime.program.title),
         "program": program_diagram(runtime.program, cycles, _host_of(runtime)) if "program" in kinds else None,
     }
