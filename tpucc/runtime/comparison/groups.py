@@ -12,6 +12,7 @@ from tpucc.isa.instructions import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.timing import activation_work
 from tpucc.sim.waiting import Reason, waiting
 from tpucc.values import dataclass
 
@@ -72,13 +73,11 @@ def rows_of(engine: Engine) -> Callable[[Runtime], int]:
 
 
 def _work(runtime: Runtime) -> int:
-    """The cycles in which the activation unit computes rows."""
-    touched, times = effects(runtime.program.instructions), runtime.timeline
-    return int((times.end - times.start)[touched.moves & (touched.engine == Engine.ACTIVATION)].sum())
+    return activation_work(runtime.program, runtime.timeline)
 
 
 def _depthwise(runtime: Runtime) -> int:
-    """Those of them in which it multiplies windows by weights."""
+    """The cycles in which the activation unit multiplies windows by weights."""
     times = runtime.timeline
     return int((times.end - times.start)[effects(runtime.program.instructions).weighs].sum())
 
