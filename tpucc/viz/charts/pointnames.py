@@ -22,7 +22,7 @@ COLUMN, LINE = 200.0, 17.0
 
 APART = 20.0
 """What is left free between columns."""
-LONG = 12
+LONG = 7
 """So many lines may have one column, where names don't fit into two."""
 
 
