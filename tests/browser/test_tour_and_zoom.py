@@ -136,6 +136,15 @@ BEHIND = """() => {
 }"""
 
 
+BUTTONS = """() => {
+  const frame = document.querySelector(".view.on .picture");
+  frame.scrollTo(0, frame.scrollHeight);
+  const find = (name) => document.querySelector(`.view.on ${name}`).getBoundingClientRect();
+  const [buttons, picture] = [".tools > [role=group]", "svg"].map(find);
+  return picture.bottom <= buttons.top + 1;
+}"""
+
+
 def test_a_diagram_is_no_smaller_than_can_be_read_until_it_shall_fit(report: Path, open_page: OpenPage) -> None:
     page = open_page(report, "view=layers")
     page.set_viewport_size({"width": 320, "height": 844})
@@ -148,6 +157,12 @@ def test_a_diagram_is_no_smaller_than_can_be_read_until_it_shall_fit(report: Pat
     fitted = page.evaluate(SIZES)
     assert fitted["width"] <= fitted["across"] + 1
     assert not fitted["map"]
+    assert page.evaluate(BUTTONS), "nothing lies behind the buttons"
+    page.set_viewport_size({"width": 700, "height": 500})
+    page.reload()
+    settle(page)
+    assert not page.evaluate(SIZES)["map"]
+    assert page.evaluate(BUTTONS), "nor where it is scrolled, and has no map"
 
 
 def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage) -> None:

@@ -221,7 +221,10 @@ def test_the_zeros_between_groups_fill_no_tile(open_page: OpenPage) -> None:
 def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_page: OpenPage) -> None:
     page = tiles(open_page)
     head, note, every = page.locator("#view-tiles p").all_text_contents()
-    assert every == "2 layers with tiles, 6 distinct tiles, 5 fetches: the filled part of a tile is used."
+    assert every == (
+        "2 layers with tiles, 6 distinct tiles, 5 fetches: the filled part of a tile is used. The layers' counts add up to 8: equal tiles "
+        "are stored once, and counted where they are used."
+    )
     assert page.locator("[data-small] small").all_text_contents() == ["2 tiles", "6 tiles"]
     assert head.endswith(" 9 inputs × 7 outputs: 6 tiles, 66 % full, 3 fetches in all.")
     assert note.endswith("the rest is padding; the number is its turn in the layer.")

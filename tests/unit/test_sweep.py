@@ -44,7 +44,7 @@ from tpucc.sweeps.rows import Row, line_of_row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster, processes
-from tpucc.viz.charts.sweeps import Hole, Mark, front_svg
+from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.sweeps.page import sweep_page
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
@@ -532,6 +532,17 @@ def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     first = found[0]
     assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, {first['reason']} (and so all 2 points here)</title>" in maps[0]
     assert maps[0].count(f">{first['error']}<") == 2
+
+
+def test_a_map_has_a_scale_of_its_colours() -> None:
+    """From the worst value to the best; none where there is but one."""
+    cells = {(place, 0): Cell(place, 1 / value, "host link", f"{value} TOPS", "") for place, value in enumerate((3, 1, 9))}
+    drawn = heat_svg("map", "TOPS", ("mxu", "batch"), (["64", "128", "256"], ["8"]), cells)
+    order = [drawn.rindex(f">{words} TOPS<") for words in (1, 9)]
+    assert order == sorted(order)
+    assert drawn.count('height="12"') == 9
+    one = heat_svg("map", "TOPS", ("mxu", "batch"), (["64"], ["8"]), {(0, 0): cells[0, 0]})
+    assert one.count('height="12"') == 0
 
 
 def test_a_hole_in_a_map_has_all_reasons_of_its_points(small: Path) -> None:

@@ -260,6 +260,8 @@ def test_the_title_counts_each_tile_once_and_the_subtitle_the_layers_that_are_no
     assert "four: 4 weight tiles, 100 % full" in texts(tiles_svg(program))
     shared = replace(program, layers=tuple(replace(layer, tile_fills=((0, 4, 4),)) for layer in program.layers))
     assert "four: 1 weight tile, 100 % full" in texts(tiles_svg(shared))
+    assert "The layers' counts add up to 4: equal tiles are stored once" in " ".join(texts(tiles_svg(shared)))
+    assert "add up" not in tiles_svg(program)
     assert "Drawn" not in tiles_svg(program)
 
 

@@ -163,7 +163,7 @@ def test_a_layer_s_box_has_the_colour_of_its_unit() -> None:
     layers = tuple(replace(layer, kind=kind, weights=weights, tile_fills=own) for layer, (kind, weights, own) in own_kinds)
     found = program_diagram(replace(program, layers=layers), [10, 20, 10, 0, 0])
     own = [box for box in found.boxes if box.title.startswith("layer")]
-    assert [box.kind for box in own] == [Kind.MATRIX, Kind.HOST, Kind.HOST, Kind.VECTOR, Kind.VECTOR]
+    assert [box.kind for box in own] == [Kind.MATRIX, Kind.VECTOR, Kind.HOST, Kind.VECTOR, Kind.VECTOR]
     assert [box.details[2:] for box in own] == [("10 cycles, 25 %",), ("20 cycles, 50 %",), ("10 cycles, 25 %",), (), ()]
     assert own[0].details[0] == "fc 3 → 2"
 

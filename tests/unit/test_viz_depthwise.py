@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 import tpucc
+from tests.support.cases import each
 from tests.support.reports import PROGRAMS
 from tpucc.ir.graph import Graph
 from tpucc.runtime.fidelity import fidelity
@@ -15,10 +16,18 @@ from tpucc.viz.diagrams import dataflow
 from tpucc.viz.diagrams.collapse import sized
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Box, Diagram
-from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.layergraph import computed_by_lanes, layer_diagram
 from tpucc.viz.diagrams.operators import operator_diagram
 from tpucc.viz.page.payload import BY_LANES, untiled
 from tpucc.viz.palette import Kind, kind_of_layer
+
+MOVES = """weights random(seed=0)
+model m(x: f32[4, 6, 8] in [-1.0, 1.0]):
+    weight w: f32[8, 8]
+    h = relu(x @ w)
+    g = concat([h[:, 0:2], h[:, 3:5]], axis=1)
+    return g @ w
+"""
 
 
 @cache
@@ -55,6 +64,30 @@ def test_a_layer_has_one_colour_in_every_diagram_and_map(monkeypatch: pytest.Mon
     assert [layer.name for layer in by_lanes] == [f"block{block}.depthwise" for block in range(4)]
     assert {kind_of_layer(layer.kind, layer.multiplies) for layer in by_lanes} == {Kind.VECTOR}
     assert {untiled(layer) for layer in by_lanes} == {BY_LANES}
+
+
+@each(["mlperf_ds_cnn", "digits_mobilenet"])
+def test_its_operator_has_that_colour_where_the_unit_is_known(stem: str) -> None:
+    """Also where one line of the source makes all convolutions."""
+    compilation = compiled(stem).compilation
+    assert compilation is not None
+    assert compilation.graph is not None
+    by_lanes = computed_by_lanes(compilation.graph, layers_of(stem))
+    assert by_lanes == {node.name for node in compilation.graph if node.op == "conv2d" and node.attributes.groups > 1}
+    kinds = {box.name: box.kind for box in operator_diagram(compilation.graph, by_lanes=by_lanes).boxes if box.title == "conv2d"}
+    assert kinds == {name: Kind.VECTOR if name in by_lanes else Kind.MATRIX for name in kinds}
+
+
+def test_no_operator_has_it_where_the_matrix_unit_computes_all() -> None:
+    executable = tpucc.compile(PROGRAMS / "gallery" / "mlperf_ds_cnn.tpu", omit=["depthwise"])
+    assert not computed_by_lanes(executable.graph.value, executable.layers.value)
+
+
+def test_what_moves_rows_has_the_colour_of_the_unit_that_copies_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataflow, "SMALL_PROGRAM", 0)
+    executable = tpucc.compile_source(MOVES)
+    diagrams = (layer_diagram(executable.layers.value), program_diagram(executable.runtime.program))
+    assert [{box.kind for box in diagram.boxes if box.layers == ("g",)} for diagram in diagrams] == [{Kind.VECTOR}] * 2
 
 
 def test_the_bar_of_its_error_has_that_colour_too() -> None:

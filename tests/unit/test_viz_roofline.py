@@ -88,10 +88,37 @@ def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit(
     assert any("Dashed: the most that the cells that hold weights allow the whole model." in text for text in texts(svg))
     long = " ".join(texts(roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])))
     assert READING + ABOVE in long, "the subtitle is in full"
-    assert "Dashed: the most that the cells that hold weights allow the whole model." + KEPT in long
+    assert (
+        "Dashed: the most that the cells that hold weights allow the whole model."
+        + KEPT.format("; the star has their 20 % of the multiply-accumulates, too")
+        in long
+    )
     full = replace(work, limited=Limit("matrix unit", 60.0, 1.0))
     assert headline(full) == "m: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
     assert not [line for line in shapes(roofline_svg(TARGET, full, []), "line") if line.get("stroke-dasharray") == "7 4"]
+
+
+def test_the_activation_unit_is_a_ceiling_where_it_is_the_bottleneck() -> None:
+    """Ten million operations in 14,000 cycles of that unit are 500 GOPS; those of layers without tiles are the star's, too."""
+    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, unit_cycles=14_000, limited=Limit("activation", 60.0))
+    svg = roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])
+    assert headline(work) == "m: 70 GOPS, 14 % of the 500 GOPS that the activation unit allows"
+    assert "activation unit, busy for 14,000 cycles: 500 GOPS" in texts(svg)
+    said = " ".join(texts(svg))
+    assert "Dashed: the most that the activation unit allows the whole model." in said
+    assert "computes them; the star has their 20 % of the multiply-accumulates, too." in said
+    assert "activation unit, busy" not in roofline_svg(TARGET, replace(work, limited=Limit("weight memory", 60.0)), [])
+
+
+def test_a_dashed_roof_has_its_rate_alone_where_no_name_has_room() -> None:
+    work = RooflinePoint("m", 5 * 10**7, 23 * 10**5, 128_000, limited=Limit("matrix unit", 60.0, 0.0084))
+    layers = [
+        RooflinePoint(f"layer{n}", 10**7, 10**7 // macs, cycles)
+        for n, (macs, cycles) in enumerate([(16, 7_000), (32, 10_000), (32, 6_000)])
+    ]
+    narrow = texts(roofline_svg(TARGET, work, [*layers, RooflinePoint("fc", 10**4, 130_000, 3_000)], 366, 300))
+    assert "771 GOPS" in narrow
+    assert not any(words.startswith("0.8 % of the cells") for words in narrow)
 
 
 @pytest.mark.parametrize("stem", one_of(2, ["02_iris", "04_digits_mlp", "14_digits_resnet"]))

@@ -101,7 +101,7 @@ def _names(a: tuple[Path, str], b: tuple[Path, str]) -> tuple[str, str]:
     if a[0] != b[0] and same:
         return " ".join(filter(None, (str(a[0]), a[1]))), " ".join(filter(None, (str(b[0]), b[1])))
     names = [" ".join(filter(None, (path.name, words))) for path, words in (a, b)]
-    return (names[0], names[1]) if names[0] != names[1] else ("A", "B")
+    return names[0], names[1]
 
 
 def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:

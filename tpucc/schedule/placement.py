@@ -41,7 +41,7 @@ def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     cycles = taken[transfers].tolist()
     reads = touched.host_reads[transfers]
     first, last = lives.first.copy(), lives.last.copy()
-    begin = np.searchsorted(now, _latest_starts(now[transfers].tolist(), cycles, reads.tolist()))
+    begin = _begins(now, _latest_starts(now[transfers].tolist(), cycles, reads.tolist()), transfers)
     end = np.searchsorted(now, _earliest_ends(now[transfers].tolist(), cycles), side="right")
     np.minimum.at(first, code["dest_buffer"][transfers[reads]], begin[reads])
     np.maximum.at(last, code["ub_buffer"][transfers[~reads]], np.minimum(end[~reads], len(code) - 1))
@@ -68,6 +68,16 @@ def _latest_starts(due: list[int], cycles: list[int], reads: list[bool]) -> Int6
         following = (min(following, due[position]) if reads[position] else following) - cycles[position]
         starts[position] = following
     return np.array(starts, np.int64)
+
+
+def _begins(now: Int64, starts: Int64, transfers: Int64) -> Int64:
+    """From which instruction on the rows of each transfer must be free: from the one that runs when it starts.
+
+    Transfers that stand side by side begin together: one of them can't wait for less than what stands before them all.
+    """
+    running = np.maximum(np.searchsorted(now, starts, side="right") - 1, 0)
+    leader = np.maximum.accumulate(np.where(np.diff(transfers, prepend=-2) == 1, 0, np.arange(len(transfers))))
+    return np.minimum(running, running[leader])
 
 
 def _earliest_ends(ready: list[int], cycles: list[int]) -> Int64:

@@ -223,3 +223,9 @@ def durations(records: Records, touched: Effects, target: Target, cores: int = 1
         own = np.flatnonzero(records["opcode"] == opcode)
         taken[own] = SPECS[Opcode(opcode)].cycles(work.of(own))
     return taken
+
+
+def activation_work(program: Program, timeline: Timeline) -> int:
+    """The cycles in which the activation unit computes rows."""
+    touched = effects(program.instructions)
+    return int((timeline.end - timeline.start)[touched.moves & (touched.engine == Engine.ACTIVATION)].sum())

@@ -13,6 +13,7 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.recording import Recording
 from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.timing import activation_work
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
@@ -23,7 +24,7 @@ from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.insides import insides
-from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.layergraph import computed_by_lanes, layer_diagram
 from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
 from tpucc.viz.diagrams.render import Rendered, drawn_as_they_are, render, render_all
 from tpucc.viz.diagrams.rewrites import rewrites
@@ -87,14 +88,15 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
     limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
     link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
-    return [replace(model, link_cycles=link, host_steps=steps, limited=limit), *layers]
+    work = activation_work(runtime.program, runtime.timeline)
+    return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:
     """The diagrams of these kinds that aren't empty, all laid out in one child process."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
-        "graph": None if graph is None else operator_diagram(graph),
+        "graph": None if graph is None else operator_diagram(graph, by_lanes=() if layers is None else computed_by_lanes(graph, layers)),
         "layers": None if layers is None else layer_diagram(layers, runtime.program.title),
         "program": program_diagram(runtime.program, cycles, _host_of(runtime)) if "program" in kinds else None,
     }

@@ -29,7 +29,10 @@ GLOSSARY: Mapping[str, str] = {
         "more; each tile is fetched once for each group. 2. of a convolution: channels that see only each other"
     ),
     "intensity": "multiply-accumulates for each byte of weights that is fetched; of a dense layer with full tiles, its batch",
-    "lower bound": "of an allocation: the largest number of rows that are alive at one instruction",
+    "lower bound": (
+        "of an allocation: the largest number of rows that are alive at one instruction. Where there is room, the compiler takes more: "
+        "rows that the host link still reads or writes are not used again, so that nothing waits for the link"
+    ),
     "MAC": "multiply-accumulate: a product that is added to a sum; it counts as two operations",
     "parameter block": "the numbers that the activation unit uses for one column block: biases, multipliers, zero points, bounds",
     "peak": (

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects
+from tpucc.runtime.comparison.layers import LayerDifference
 from tpucc.runtime.comparison.pairs import Pair, together
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause
 
 
-def by_vector_unit(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
-    """How many depthwise convolutions the vector unit computes, where that differs, or the machines do and it could."""
-    counts = Pair(*(_by_vector_unit(side) for side in sides))
+def by_vector_unit(sides: tuple[Runtime, Runtime], moved: Pair, said: tuple[str, str]) -> Iterator[str]:
+    """How many depthwise convolutions the vector unit computes, where that differs, or the machines do and it could. `moved` are the cycles
+    of the layers that another unit computes."""
+    counts = Pair(*(len(_by_vector_unit(side)) for side in sides))
     if counts.difference:
         b, a = (f"{number:,}" if number else "none" for number in (counts.b, counts.a))
-        yield f"The vector unit computes {b} of the depthwise convolutions in {said[1]}, {a} in {said[0]}."
+        cycles = f": those that move take {moved.b:,} cycles instead of {moved.a:,}" if moved.difference else ""
+        yield f"The vector unit computes {b} of the depthwise convolutions in {said[1]}, {a} in {said[0]}{cycles}."
     elif counts.b and sides[0].program.target != sides[1].program.target:
         yield f"In both the vector unit computes {counted(counts.b, 'depthwise convolution')}."
 
 
-def _by_vector_unit(side: Runtime) -> int:
+def moved_cycles(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifference]) -> Pair:
+    """The cycles of the layers of both sides that the vector unit computes on one of them alone."""
+    a, b = (_by_vector_unit(side) for side in sides)
+    return together([layer.cycles for layer in layers if not layer.only and (layer.names[0] in a) != (layer.names[1] in b)])
+
+
+def _by_vector_unit(side: Runtime) -> frozenset[str]:
     program = side.program
-    return len(np.unique(program.layer_of[effects(program.instructions).weighs]))
+    numbers = np.unique(program.layer_of[effects(program.instructions).weighs]).tolist()
+    return frozenset(program.layers[number].name for number in numbers)
 
 
 def hidden_fetches(sides: tuple[Runtime, Runtime], rows: Mapping[str, Pair]) -> Iterator[str]:

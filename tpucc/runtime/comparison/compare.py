@@ -16,13 +16,13 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.isa.instructions import SPECS, Engine, Opcode
 from tpucc.isa.program import Division
 from tpucc.numerics import AnyArray
-from tpucc.runtime.comparison.choices import by_vector_unit, hidden_fetches
+from tpucc.runtime.comparison.choices import by_vector_unit, hidden_fetches, moved_cycles
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
 from tpucc.runtime.comparison.layer_rows import largest_words
 from tpucc.runtime.comparison.layers import LayerDifference, layers_of
 from tpucc.runtime.comparison.pairs import Pair, more, paired, spent, together
-from tpucc.runtime.comparison.reasons import explanation, reasons_of
+from tpucc.runtime.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import durations
 from tpucc.values import dataclass
@@ -81,15 +81,17 @@ def compare(
     rows = paired(*(spent(side) for side in sides))
     items = items_of(sides)
     layers = tuple(sorted(layers_of(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
+    moved = moved_cycles(sides, layers)
+    is_moved = moved.difference * cycles.difference > 0 and abs(moved.difference) >= MOST * abs(cycles.difference)
     sentences = [
         _sentence(sides, cycles, said),
         *([item_words(items, said)] if items else []),
         *_of_each_core(sides),
-        *(_divided(sides, said) if not items else []),
-        *by_vector_unit(sides, said),
+        *_divided(sides, said),
+        *by_vector_unit(sides, moved, said),
         *hidden_fetches(sides, rows),
-        *reasons_of(rows, partial(explanation, sides)),
-        *largest_words(layers, cycles.difference, said),
+        *reasons_of(rows, Pair(*(FOR_HOST.count(side) for side in sides)), partial(explanation, sides)),
+        *(largest_words(layers, cycles.difference, said) if not is_moved else []),
         *(_in_a_stream(cycles, stream, said) if not items else []),
     ]
     own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
@@ -179,9 +181,10 @@ def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
 
 
 def _divided(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
-    """Where a batch is divided in different ways: how on each side."""
+    """Where a batch is divided in different ways: how on each side. Parts of other sizes of another batch are one way."""
     a, b = (side.program.division for side in sides)
-    if a != b:
+    ways = [division and (division.parts, division.order, division.until) for division in (a, b)]
+    if ways[0] != ways[1]:
         yield f"The batch of {said[0]} is computed {_in_parts(a)}, that of {said[1]} {_in_parts(b)}."
 
 

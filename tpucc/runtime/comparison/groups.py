@@ -7,10 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import Bools, effects
 from tpucc.isa.instructions import Engine, Opcode
+from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.timing import activation_work
 from tpucc.sim.waiting import Reason, waiting
 from tpucc.values import dataclass
 
@@ -71,13 +73,11 @@ def rows_of(engine: Engine) -> Callable[[Runtime], int]:
 
 
 def _work(runtime: Runtime) -> int:
-    """The cycles in which the activation unit computes rows."""
-    touched, times = effects(runtime.program.instructions), runtime.timeline
-    return int((times.end - times.start)[touched.moves & (touched.engine == Engine.ACTIVATION)].sum())
+    return activation_work(runtime.program, runtime.timeline)
 
 
 def _depthwise(runtime: Runtime) -> int:
-    """Those of them in which it multiplies windows by weights."""
+    """The cycles in which the activation unit multiplies windows by weights."""
     times = runtime.timeline
     return int((times.end - times.start)[effects(runtime.program.instructions).weighs].sum())
 
@@ -112,6 +112,7 @@ def _latency(runtime: Runtime) -> float:
 
 
 FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
+"""Counted with what waits for the host, and not with what waits for the activation unit."""
 
 FOR_SUMS = Part(
     "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
@@ -144,7 +145,7 @@ GROUPS = (
         Engine.ACTIVATION,
         (Cause.RAW_STALL, Cause.ACTIVATION),
         (Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),),
-        (FOR_HOST, FOR_SUMS),
+        (FOR_SUMS,),
     ),
     Group(
         "waiting for the host",
@@ -159,3 +160,17 @@ GROUPS = (
     Group("with nothing to do, while the array fills or drains", Engine.MATRIX, (Cause.IDLE,), ()),
 )
 """Each row of the accounting is in one of them."""
+
+
+def stretches(runtime: Runtime, group: Group) -> tuple[Int64, Bools]:
+    """The edges of stretches of time, and of each stretch whether the matrix unit spends it on what the group has.
+
+    Where it waits for the activation unit, and that one for the host, it waits for the host.
+    """
+    segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
+    own = (waits.unit == Engine.ACTIVATION) & (waits.reason == Reason.HOST)
+    edges = np.unique(np.concatenate([segments.start[:1], segments.end, waits.start[own], waits.end[own]]))
+    begun, done = (np.searchsorted(np.sort(times[own]), edges[:-1], side="right") for times in (waits.start, waits.end))
+    causes = segments.cause[np.searchsorted(segments.end, edges[:-1], side="right").clip(max=len(segments.cause) - 1)]
+    by_way = (causes == Cause.RAW_STALL) & (begun > done)
+    return edges, np.where(by_way, group.unit == Engine.HOST, np.isin(causes, group.rows))

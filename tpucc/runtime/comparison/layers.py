@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tpucc.runtime.comparison.groups import GROUPS
 from tpucc.runtime.comparison.items import Items
 from tpucc.runtime.comparison.pairs import Pair, row_cycles
 from tpucc.runtime.runtime import Runtime
@@ -55,25 +56,32 @@ class LayerDifference:
 
 
 def largest_row(layers: Sequence[LayerDifference]) -> str:
-    """The row that makes most of the difference of layers together; empty where there is none. What changed the other way is taken off the
-    row whose change is next to it in size: a wait that has only got another name isn't the largest."""
+    """The row that makes most of the difference of layers together; empty where there is none.
+
+    Rows that wait for the same count together, as in the sentences; of these the row with the largest change is named. What changed the
+    other way is taken off those whose change is next to it in size: a wait that has only got another name isn't the largest.
+    """
     difference = sum(layer.cycles.difference for layer in layers)
     rows = Counter[str]()
     for layer in layers:
         rows.update(layer.rows)
     sign = 1 if difference > 0 else -1
-    along = {name: sign * change for name, change in rows.items() if sign * change > 0}
-    for against in sorted(-sign * change for change in rows.values() if sign * change < 0):
+    groups = [{name: sign * rows[name] for cause in group.rows if (name := ROWS[cause].name) in rows} for group in GROUPS]
+    along = {number: change for number, own in enumerate(groups) if (change := sum(own.values())) > 0}
+    for against in sorted(-change for own in groups if (change := sum(own.values())) < 0):
         _take_off(along, against)
-    return max(along, key=lambda name: along[name]) if difference else ""
+    if not difference:
+        return ""
+    largest = groups[max(along, key=lambda number: along[number])]
+    return max(largest, key=lambda name: largest[name])
 
 
-def _take_off(along: dict[str, int], cycles: int) -> None:
-    """Takes cycles off the row that is next to them in size, and what it doesn't have off the others, which have more."""
+def _take_off(along: dict[int, int], cycles: int) -> None:
+    """Takes cycles off the group that is next to them in size, and what it doesn't have off the others, which have more."""
     while cycles:
-        name = min((name for name, left in along.items() if left), key=lambda name: abs(along[name] - cycles))
-        taken = min(cycles, along[name])
-        along[name] -= taken
+        number = min((number for number, left in along.items() if left), key=lambda number: abs(along[number] - cycles))
+        taken = min(cycles, along[number])
+        along[number] -= taken
         cycles -= taken
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import ENGINE_OF
-from tpucc.runtime.comparison.groups import FOR_HOST, GROUPS, Group, Number
+from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.runtime.comparison.groups import GROUPS, Group, Number, stretches
 from tpucc.runtime.comparison.pairs import Pair, more, together
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
@@ -29,37 +29,68 @@ TELLING = 0.2
 MOST = 0.5
 """Numbers and parts explain a change of cycles if together they have at least this part of it."""
 
-OWN_WORDS = frozenset({Cause.RAW_STALL, Cause.INPUT_STALL, Cause.IDLE})
+OWN_WORDS = frozenset(ROWS[cause].name for cause in (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.IDLE))
 """The rows whose names say what the words of their group say."""
+
+BY_WAY = "waits for the host by way of the activation unit"
+"""Waits for the activation unit while that one waits for the host."""
+
+ITSELF = "waits for activation itself"
+"""The other waits for the activation unit, where there are some of those."""
+
+FOR_IT = f"{ROWS[Cause.INPUT_STALL].name} "
+"""What isn't said again behind the first row of a list."""
+
+NONE = Pair(0, 0)
 
 Told = tuple[str, float]
 """A reason in words, and how many cycles of a change are its."""
 
 
-def reasons_of(rows: Mapping[str, Pair], why: Callable[[Group, Pair], str] = lambda group, cycles: "") -> Iterator[str]:
+def reasons_of(
+    rows: Mapping[str, Pair], by_way: Pair = NONE, why: Callable[[Group, Pair], str] = lambda group, cycles: ""
+) -> Iterator[str]:
     """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it. Last come the
-    rows of the other groups, so that all numbers add up to the difference."""
+    rows of the other groups, so that all numbers add up to the difference. `by_way` are the cycles of waiting for the activation unit in
+    which that one waits for the host: they count as waiting for the host."""
     difference = together(list(rows.values())).difference
     if not difference:
         return
     sign = 1 if difference > 0 else -1
-    changes = [(group, together([rows[ROWS[cause].key] for cause in group.rows])) for group in GROUPS]
-    changes.sort(key=lambda change: -sign * change[1].difference)
-    along, explained = sum(abs(cycles.difference) for _, cycles in changes if cycles.difference * sign > 0), 0
+    changes = [(group, _rows(group, rows, by_way)) for group in GROUPS]
+    changes.sort(key=lambda change: -sign * _sum(change[1]))
+    along, explained = sum(abs(_sum(own)) for _, own in changes if _sum(own) * sign > 0), 0
     while explained < ENOUGH * along:
-        group, cycles = changes.pop(0)
-        yield _reason(group, rows, cycles, why)
-        explained += abs(cycles.difference)
-    if changes and -sign * changes[-1][1].difference >= AGAINST * abs(difference):
-        group, cycles = changes.pop()
-        yield f"On the other hand, {_reason(group, rows, cycles, why)}"
-    if others := _changed([cause for group, _ in changes for cause in group.rows], rows):
+        group, own = changes.pop(0)
+        yield _reason(group, own, why)
+        explained += abs(_sum(own))
+    if changes and -sign * _sum(changes[-1][1]) >= AGAINST * abs(difference):
+        group, own = changes.pop()
+        yield f"On the other hand, {_reason(group, own, why)}"
+    if others := _changed(pair for _, own in changes for pair in own.items()):
         yield f"Other rows: {', '.join(others)}."
 
 
-def _reason(group: Group, rows: Mapping[str, Pair], cycles: Pair, why: Callable[[Group, Pair], str]) -> str:
+def _rows(group: Group, rows: Mapping[str, Pair], by_way: Pair) -> dict[str, Pair]:
+    """The rows of a group by their names, the waits of the activation unit for the host with those for the host."""
+    found = {ROWS[cause].name: rows[ROWS[cause].key] for cause in group.rows}
+    if by_way == NONE:
+        return found
+    if group.unit == Engine.HOST:
+        return found | {BY_WAY: by_way}
+    name = ROWS[Cause.RAW_STALL].name
+    itself = {ITSELF: Pair(found[name].a - by_way.a, found[name].b - by_way.b)} if name in found else {}
+    return itself | {other: pair for other, pair in found.items() if not itself or other != name}
+
+
+def _sum(own: Mapping[str, Pair]) -> int:
+    return together(list(own.values())).difference
+
+
+def _reason(group: Group, own: Mapping[str, Pair], why: Callable[[Group, Pair], str]) -> str:
     """`25,000 fewer are spent waiting for weight tiles: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
-    return f"{more(cycles.difference)} are spent {_spent(group, rows)}{why(group, cycles)}."
+    cycles = together(list(own.values()))
+    return f"{more(cycles.difference)} are spent {_spent(group, own)}{why(group, cycles)}."
 
 
 def explanation(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
@@ -71,7 +102,7 @@ def explanation(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> s
     told = [words for words, _ in found]
     explained = sum(change for _, change in found)
     if explained < MOST * abs(cycles.difference):
-        order = [*_begins(sides, group, cycles), *_by_way(sides, group, cycles)]
+        order = list(_begins(sides, group, cycles))
         told = [*(order or [_hidden_words(sides, group, cycles, explained)]), *(words for words, _ in parts)]
     return f": {'; '.join(told)}"
 
@@ -106,10 +137,11 @@ def _is_telling(change: float, cycles: Pair) -> bool:
 
 
 def _begins(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
-    """Where most of the change is before the first product: when that begins, and what the host has sent by then."""
+    """Where the change is before the first product, by and large: when that begins, and what the host has sent by then."""
     times = Pair(*(_first_product(side) for side in sides))
     waits = Pair(*(_cycles_in(side, group, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
-    if times.difference * cycles.difference > 0 and waits.difference * cycles.difference >= MOST * cycles.difference**2:
+    is_there = abs(waits.difference - cycles.difference) <= MOST * abs(cycles.difference)
+    if times.difference * cycles.difference > 0 and is_there:
         sent = Pair(*(_sent_until(side, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
         after = f", after {sent.b:,} bytes from the host instead of {sent.a:,}" if sent.difference else ""
         yield f"the first product begins in cycle {times.b:,} instead of {times.a:,}{after}"
@@ -123,9 +155,9 @@ def _first_product(runtime: Runtime) -> int:
 
 
 def _cycles_in(runtime: Runtime, group: Group, until: int) -> int:
-    """The cycles of a group's rows before a cycle."""
-    segments = matrix_segments(runtime.program, runtime.timeline)
-    return int(segments.cycles[np.isin(segments.cause, group.rows) & (segments.end <= until)].sum())
+    """The cycles that are spent on what a group has before a cycle."""
+    edges, own = stretches(runtime, group)
+    return int((np.diff(edges) * own)[edges[1:] <= until].sum())
 
 
 def _sent_until(runtime: Runtime, cycle: int) -> int:
@@ -133,14 +165,6 @@ def _sent_until(runtime: Runtime, cycle: int) -> int:
     touched = effects(runtime.program.instructions)
     rows = int(touched.rows[touched.host_reads & (runtime.timeline.end <= cycle)].sum())
     return rows * runtime.program.target.mxu * runtime.program.cores
-
-
-def _by_way(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
-    """Whether the matrix unit waits for the host where it waited for the activation unit, which waited for the host."""
-    by_way = Pair(*(FOR_HOST.count(side) for side in sides))
-    if Cause.INPUT_STALL in group.rows and _is_telling(-by_way.difference, cycles):
-        more, less = ("directly", "by way of the activation unit")[:: 1 if cycles.difference > 0 else -1]
-        yield f"it is waited for more {more}, and less {less}"
 
 
 def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair, explained: float) -> str:
@@ -154,11 +178,10 @@ def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair, ex
 
 
 def _hidden(runtime: Runtime, group: Group) -> int:
-    """The cycles in which the unit of a group works and the matrix unit is not in one of the group's rows."""
-    segments, times = matrix_segments(runtime.program, runtime.timeline), runtime.timeline
+    """The cycles in which the unit of a group works and the matrix unit waits for none of what the group has."""
+    times, (edges, waits) = runtime.timeline, stretches(runtime, group)
     own = (ENGINE_OF[runtime.program.instructions["opcode"]] == group.unit) & (times.end > times.start)
-    passed = np.concatenate([[0], np.cumsum(segments.cycles * ~np.isin(segments.cause, group.rows))])
-    edges = np.concatenate([segments.start[:1], segments.end])
+    passed = np.concatenate([[0], np.cumsum(np.diff(edges) * ~waits)])
     return int((np.interp(times.end[own], edges, passed) - np.interp(times.start[own], edges, passed)).sum())
 
 
@@ -177,19 +200,20 @@ def _unit(number: int, unit: str) -> str:
     return f"{first.removesuffix('s') if number == 1 else first}{space}{rest}"
 
 
-def _spent(group: Group, rows: Mapping[str, Pair]) -> str:
+def _spent(group: Group, own: Mapping[str, Pair]) -> str:
     """What a change of cycles is spent on. Rows of the accounting are named where several changed, or the words don't name the one that
     did: `waiting for weight tiles (weight stall +31,873, weight shift +8,715)`, `while outputs leave`."""
-    causes = [cause for cause in group.rows if rows[ROWS[cause].key].difference]
-    if len(causes) > 1:
-        return f"{group.words} ({', '.join(_changed(causes, rows))})"
-    if not causes or causes[0] in OWN_WORDS:
+    changed = _changed(own.items())
+    if len(changed) > 1:
+        return f"{group.words} ({', '.join([changed[0], *(words.removeprefix(FOR_IT) for words in changed[1:])])})"
+    name = next((name for name, pair in own.items() if pair.difference), "")
+    if name == ITSELF:
+        return f"{group.words} itself"
+    if not name or name == BY_WAY or name in OWN_WORDS:
         return group.words
-    name = ROWS[causes[0]].name
-    return f"{group.words} ({name})" if causes[0] < Cause.RAW_STALL else f"while {name}"
+    return f"{group.words} ({name})" if group.unit in (Engine.MATRIX, Engine.WEIGHTS) else f"while {name}"
 
 
-def _changed(causes: Iterable[Cause], rows: Mapping[str, Pair]) -> list[str]:
+def _changed(rows: Iterable[tuple[str, Pair]]) -> list[str]:
     """`weight stall +31,873` for each row that changed."""
-    changes = ((ROWS[cause].name, rows[ROWS[cause].key].difference) for cause in causes)
-    return [f"{name} {change:+,}" for name, change in changes if change]
+    return [f"{name} {pair.difference:+,}" for name, pair in rows if pair.difference]

@@ -11,7 +11,7 @@ from tpucc.viz.charts.beside import Room, are_near
 from tpucc.viz.charts.chart import Legend
 from tpucc.viz.rect import Point
 from tpucc.viz.svg import Markup, joined, label
-from tpucc.viz.text import SMALL, fitted, shown
+from tpucc.viz.text import SMALL, fitted, shown, text_width
 
 MOST = 40
 """Points that have a number; the legend says how many others there are."""
@@ -19,6 +19,11 @@ FEW = 6
 """Points whose names may stand farther away, at the end of a line."""
 COLUMN, LINE = 200.0, 17.0
 """The least width of a column, and the height of a line, of the legend."""
+
+APART = 20.0
+"""What is left free between columns."""
+LONG = 7
+"""So many lines may have one column, where names don't fit into two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +93,11 @@ def _legend(groups: Sequence[_Group], others: int, numbers: Sequence[Markup], ro
     words = [f"{count}: {group.words}" for count, group in enumerate(groups, 1)]
     words += [f"no room for the numbers of {counted(others, 'layer')}"] if others else []
     whole = room.area.right - room.area.left
-    columns = min(2, max(1, int(whole / COLUMN)))
+    is_wide = any(text_width(text, SMALL) > whole / 2 - APART for text in words)
+    columns = 1 if whole < 2 * COLUMN or (is_wide and len(words) <= LONG) else 2
     height, width = math.ceil(len(words) / columns), whole / columns
     parts = [*numbers]
     for place, text in enumerate(words):
         x, y = room.area.left + place // height * width, below + LINE * (place % height + 0.6)
-        parts.append(label(fitted(text, SMALL, width - 10), x, y))
+        parts.append(label(fitted(text, SMALL, width - APART), x, y))
     return Legend(joined(parts), height * LINE + 14)

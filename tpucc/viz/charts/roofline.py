@@ -30,16 +30,18 @@ NUMBER = 40.0
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
-LINK, HOST, CELLS = "the host link", "the host and its link", "the cells that hold weights"
+LINK, HOST, CELLS, UNIT = "the host link", "the host and its link", "the cells that hold weights", "the activation unit"
 BOTTLENECKS_OF = {
     "the matrix unit": ("matrix unit",),
     CELLS: ("matrix unit",),
     "weight memory": ("weight memory",),
     LINK: ("host link",),
     HOST: ("host link", "host work"),
+    UNIT: ("activation",),
 }
 """The bottlenecks that each roof is the limit of."""
-KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them."
+KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them{}."
+STARRED = "; the star has their {} of the multiply-accumulates, too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class RooflinePoint:
     """The work of a layer or a whole model on one core: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
     `layer` is the layer's number in the program; of the model -1. `link_cycles` is how long the host link is busy with the model, the
-    latency of each transfer included; of a layer 0. In these cycles the host computes steps, too, where there are `host_steps`. `limited`
-    is the model's.
+    latency of each transfer included; of a layer 0. In these cycles the host computes steps, too, where there are `host_steps`.
+    `unit_cycles` is how long the activation unit computes rows for the model. `limited` is the model's.
     """
 
     name: str
@@ -68,6 +70,7 @@ class RooflinePoint:
     layer: int = -1
     link_cycles: int = 0
     host_steps: int = 0
+    unit_cycles: int = 0
     limited: Limit | None = None
 
     @property
@@ -90,12 +93,14 @@ class RooflinePoint:
             found[self.link] = 2.0 * self.macs * target.clock_hz / self.link_cycles
         if self.limited and self.limited.name == "matrix unit" and self.limited.fill < FULL:
             found[CELLS] = self.limited.fill * target.peak_ops
+        if self.unit_cycles and self.limited and self.limited.name == "activation":
+            found[UNIT] = 2.0 * self.macs * target.clock_hz / self.unit_cycles
         return found
 
     def dashed(self, target: Target) -> list[str]:
         """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest."""
-        own = {self.limit(target), self.link if self.limited and self.limited.name in BOTTLENECKS_OF[self.link] else CELLS}
-        return [name for name in self.roofs(target) if name in own and name in (self.link, CELLS)]
+        own = {self.limit(target), self.link if self.limited and self.limited.name in BOTTLENECKS_OF[self.link] else CELLS, UNIT}
+        return [name for name in self.roofs(target) if name in own and name in (self.link, CELLS, UNIT)]
 
     def roof(self, target: Target) -> float:
         """The lowest of its roofs."""
@@ -132,9 +137,11 @@ def roofline_svg(
 ) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is that of the axis.
 
-    Where the host link or cells without weights limit the model, these are dashed ceilings.
+    Where the host link, the activation unit or cells without weights limit the model, these are dashed ceilings.
     """
-    kept = KEPT if any(layer.kept for layer in layers) else ""
+    hidden = [layer for layer in layers if layer.kept]
+    starred = STARRED.format(percent(sum(layer.macs for layer in hidden), model.macs)) if model.drawable else ""
+    kept = KEPT.format(starred) if hidden else ""
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
     dashed = model.dashed(target) if model.drawable else []
@@ -255,9 +262,9 @@ class _Ceilings:
     def _dashed(self, model: RooflinePoint, name: str) -> tuple[str, float, Rect]:
         roof, words = model.roofs(self.target)[name], _ceiling_words(self.target, model, name)
         height = self.axes.up(math.log10(roof))
-        texts = [f"{text}: {rate_text(roof)}" for text in words]
+        texts = [*(f"{text}: {rate_text(roof)}" for text in words), rate_text(roof)]
         places = [(text, place) for text in texts for place in self._beside(text_width(text, SMALL), height)]
-        text, place = min(places, key=lambda pair: self._covered(pair[1]))
+        text, place = min(places, key=lambda pair: self._covered(pair[1]) + (pair[0] == texts[-1]))
         return text, height, place
 
     def _beside(self, width: float, height: float) -> Iterator[Rect]:
@@ -350,10 +357,12 @@ class _Ceilings:
 
 
 def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str]:
-    """The name of a dashed ceiling with what it follows from, and a short one."""
+    """The name of a dashed ceiling with what it follows from, and a short one. Where no name has room, its rate stands there alone."""
     if name == model.link:
         host = name.removeprefix("the ")
         return f"{host}, busy for {counted(model.link_cycles, 'cycle')}", host
+    if name == UNIT:
+        return f"activation unit, busy for {counted(model.unit_cycles, 'cycle')}", "activation unit"
     held = percent(model.roofs(target)[name], target.peak_ops)
     return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells"
 

@@ -29,6 +29,8 @@ ROOMY = 44.0
 """The width of a cell from which on it has text."""
 STRONGEST = 0.42
 """How much of its colour the best cell has: text on it stands out in both themes."""
+STEPS, SWATCH = 9, 16.0
+"""The colours of the scale below a heat map, and the width of each."""
 
 LIMITS: Mapping[str, Kind] = {
     "weight memory": Kind.WEIGHTS,
@@ -173,17 +175,42 @@ def heat_svg(
         for column, text in enumerate(heads[0])
         if column % apart == 0
     ]
-    return picture(key, about, WIDTH, foot + 30, *parts)
+    ends = _ends([cell for cell in cells.values() if isinstance(cell, Cell)])
+    parts += [_key(ends, foot + 32)] if ends else []
+    return picture(key, about, WIDTH, foot + (56 if ends else 30), *parts)
+
+
+def _ends(cells: Sequence[Cell]) -> tuple[str, str] | None:
+    """The values of the worst and of the best cell in words; nothing where all are alike."""
+    order = sorted(cells, key=lambda cell: -cell.value)
+    return (order[0].text, order[-1].text) if order and order[0].value > order[-1].value else None
+
+
+def _key(ends: tuple[str, str], top: float) -> Markup:
+    """The scale of the colours, from the worst value to the best."""
+    worst, best = ends
+    left = EDGE + text_width(worst, SMALL) + 8
+    shares = [step / (STEPS - 1) for step in range(STEPS)]
+    swatches = [
+        tag("rect", attributes=_strength(share), x=left + place * SWATCH, y=top, width=SWATCH, height=12)
+        for place, share in enumerate(shares)
+    ]
+    return joined([label(worst, EDGE, top + 11), *swatches, label(best, left + STEPS * SWATCH + 8, top + 11)])
+
+
+def _strength(share: float) -> dict[str, str]:
+    """The colour of a cell that is better than so much of the range."""
+    return {**solid_paint(Kind.MATRIX), "fill-opacity": f"{0.04 + (STRONGEST - 0.04) * share:.3f}"}
 
 
 def _reading(names: tuple[str, str], holes: bool) -> list[str]:
-    words = f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better."
+    words = f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better; the scale is below, and logarithmic."
     dashed = " Dashed: nothing there can be compiled." if holes else ""
     return broken(words + dashed, SMALL, WIDTH - 2 * EDGE)[:2]
 
 
 def _cell(cell: Cell, box: Box, share: float, roomy: bool) -> Markup:
-    paint = {**solid_paint(Kind.MATRIX), "fill-opacity": f"{0.04 + (STRONGEST - 0.04) * share:.3f}", "data-point": str(cell.point)}
+    paint = {**_strength(share), "data-point": str(cell.point)}
     if not roomy:
         return box.drawn(paint)
     return _linked(cell.point, joined([box.drawn(paint, title(cell.words)), box.written(cell.text, 18), box.written(cell.limit, 34)]))

@@ -62,7 +62,7 @@ def tiles_svg(program: Program | TileProgram) -> str:
     grids = {index: _grid(program.layers[index], mxu, order.get(index, ())) for index in sized[:CANDIDATES]}
     for count in range(len(grids), -1, -1):
         chosen = sorted(sized[:count])
-        words = SUBTITLE + _left_out(program, chosen)
+        words = SUBTITLE + _shared(program) + _left_out(program, chosen)
         head = heading(_title(program), words, (Kind.WEIGHTS,) if chosen else (), most=WIDTH - 2 * EDGE)
         places, width, height = _flow([grids[index] for index in chosen], EDGE + head.height + 10)
         if height <= HIGHEST or count <= 1:
@@ -87,6 +87,16 @@ def _flow(grids: Sequence[_Part], top: float) -> tuple[list[tuple[float, float]]
 
 
 SUBTITLE = "The filled part of a tile is used, the rest is padding; the number is the tile's turn in its layer."
+
+
+def _shared(program: Program | TileProgram) -> str:
+    """Where layers have equal tiles: what their counts add up to."""
+    counts, distinct = sum(len(layer.tile_fills) for layer in program.layers), len(_used(program))
+    return (
+        f" The layers' counts add up to {counts:,}: equal tiles are stored once, and counted where they are used."
+        if counts > distinct
+        else ""
+    )
 
 
 def largest_layers(program: Program | TileProgram) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tpucc.diagnostics import Origin, counted
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
@@ -29,6 +29,30 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
     clusters = tuple(Cluster(name, layer=False) for name in names)
     subtitle = SUBTITLE.format(_held(graph))
     return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", subtitle, boxes, edges, clusters)
+
+
+def computed_by_lanes(graph: Graph, layers: Graph) -> frozenset[str]:
+    """The convolutions of an operator graph that the vector unit computes: those of whose place in the source all layers are such, or the
+    layer with the same turn is where both graphs have as many there."""
+    operators = _by_place(node for node in graph if kind_of(node.op) is Kind.MATRIX)
+    made = _by_place(node for node in layers if isinstance(node.attributes, Fc | Conv))
+    found = set[str]()
+    for place, nodes in operators.items():
+        turns = list(map(is_by_lanes, made.get(place, ())))
+        if len(turns) == len(nodes):
+            found |= {node.name for node, is_there in zip(nodes, turns, strict=True) if is_there}
+        elif turns and all(turns):
+            found |= {node.name for node in nodes}
+    return frozenset(found)
+
+
+def _by_place(nodes: Iterable[Node]) -> Mapping[str, list[Node]]:
+    """By the first place of their origin."""
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.origin.spans:
+            found.setdefault(str(node.origin.spans[0]), []).append(node)
+    return found
 
 
 def _counts(graph: Graph) -> str:
@@ -65,7 +89,7 @@ def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) 
             kind, title = kind_of_layer(node.op, False), f"pool {function}"
             details = (f"{size[0]}×{size[1]}, stride {_pair(stride)}",)
         case Move(function=function):
-            kind, title, details = Kind.MOVE, f"move {function}", ()
+            kind, title, details = kind_of_layer(node.op, False), f"move {function}", ()
     signature = " ".join((title, node.type.brief, *(details if node.op in LAYERS else ())))
     cluster = segment if _on_device(node) else -1
     layers = (node.name,) if node.op in LAYERS else ()

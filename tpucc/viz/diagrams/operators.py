@@ -6,7 +6,7 @@ the device where fusion succeeds. A pooling is always a layer of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import fields
 from itertools import takewhile
 from typing import assert_never
@@ -26,13 +26,15 @@ CONSTANTS = frozenset({"weight", "constant", "state"})
 SUBTITLE = "Operators as the compiler understood the source"
 
 
-def operator_diagram(graph: Graph, words: str = SUBTITLE) -> Diagram:
-    """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends. `words` say what it is."""
+def operator_diagram(graph: Graph, words: str = SUBTITLE, by_lanes: Collection[str] = ()) -> Diagram:
+    """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends. `words` say what it is,
+    `by_lanes` names the convolutions that the vector unit computes, where that is known."""
     cluster_of, layers = clusters(graph)
 
     def box(node: Node, constants: Sequence[Node]) -> Box:
         details, cluster = _details(node), cluster_of.get(node.name, -1)
-        return Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name)
+        kind = Kind.VECTOR if node.name in by_lanes else kind_of(node.op)
+        return Box(node.op, kind, details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name)
 
     boxes, edges = boxes_and_edges(graph, box, lambda _, constants: tuple(dict.fromkeys(map(constant_label, constants))))
     subtitle = f"{words}; the arrows are tensors{', the frames are layers' if layers else ''}."

@@ -63,12 +63,14 @@ const tiles = (() => {
       if (count > MOST) break;
       drawn.push(id);
     }
-    const distinct = new Set(drawn.flatMap((id) => model.layers[id].fills.map(([tile]) => tile))).size;
+    const used = drawn.flatMap((id) => model.layers[id].fills.map(([tile]) => tile));
+    const distinct = new Set(used).size;
+    const shared = used.length > distinct ? ` The layers' counts add up to ${words.number(used.length)}: equal tiles are stored once, and counted where they are used.` : "";
     const seen = new Set(drawn);
     const fetched = model.fetches.filter(({ layer }) => seen.has(layer)).length;
     const others = withTiles.slice(drawn.length).map((id) => model.layers[id].name);
     const left = others.length ? ` Not drawn, as the page has no room: ${others.slice(0, 8).join(", ")}${others.length > 8 ? ` and ${words.number(others.length - 8)} more` : ""}.` : "";
-    const said = `${words.counted(drawn.length, "layer")} with tiles, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${left}`;
+    const said = `${words.counted(drawn.length, "layer")} with tiles, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${shared}${left}`;
     return [dom.make("h2", {}, "All layers"), dom.make("p", { class: "soft" }, said), dom.make("div", { class: "cells small" }, ...drawn.map(small))];
   }
 

@@ -5,11 +5,12 @@ const zooming = (() => {
   const READABLE = 0.75; // texts of 12 pixels are 9
   const MAP = { width: 160, height: 120 };
   const MOSTLY = 0.5; // where more than this part of the picture is seen, a map would cover more than it shows
+  const BUTTONS = 44; // pixels
   const PART = 1 / 4; // of the frame, at most, each way
 
   /**
    * A small map of a picture, with what the frame shows of it as a rectangle. A click or a drag on it moves there. The frame scrolls further
-   * than the picture goes, so that nothing of it stays behind the map.
+   * than the picture goes, so that nothing of it stays behind the map, or behind the buttons.
    */
   function mapOf(frame, svg, scale) {
     const [use, seen] = [dom.svg("use"), dom.svg("rect", { class: "seen" })];
@@ -20,15 +21,16 @@ const zooming = (() => {
       const least = Math.min(Math.min(MAP.width, PART * frame.clientWidth) / width, Math.min(MAP.height, PART * frame.clientHeight) / height);
       const seenOf = [frame.clientWidth / width, frame.clientHeight / height].map((share) => Math.min(1, share / scale()));
       map.hidden = seenOf[0] * seenOf[1] > MOSTLY;
+      const behind = (element) => `${frame.getBoundingClientRect().bottom - element.getBoundingClientRect().top}px`;
       if (map.hidden) {
-        frame.style.paddingBottom = "";
+        frame.style.paddingBottom = height * scale() > frame.clientHeight ? behind(map.parentElement) : "";
         return;
       }
       for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width: width * least, height: height * least })) drawing.setAttribute(name, value);
       for (const [name, value] of Object.entries({ href: `#${svg().id}`, width, height })) use.setAttribute(name, value);
       const shown = { x: frame.scrollLeft, y: frame.scrollTop, width: frame.clientWidth, height: frame.clientHeight };
       for (const [name, value] of Object.entries(shown)) seen.setAttribute(name, value / scale());
-      frame.style.paddingBottom = `${frame.getBoundingClientRect().bottom - map.getBoundingClientRect().top}px`;
+      frame.style.paddingBottom = behind(map);
     }
     function go(event) {
       if (!event.buttons) return;
@@ -42,10 +44,10 @@ const zooming = (() => {
     return { map, draw };
   }
 
-  /** The scales at which all of a picture fits, and its width. */
+  /** The scales at which all of a picture fits above the buttons, and its width. */
   function fittings(frame, { width, height }) {
     const across = Math.min(1, frame.clientWidth / width);
-    return [Math.min(across, frame.clientHeight / height), across];
+    return [Math.min(across, (frame.clientHeight - BUTTONS) / height), across];
   }
   /** The scale at which it opens. A right edge that is cut is overlooked; where its width has no room either, its texts have their own size. */
   const opening = (frame, size) => fittings(frame, size).find((scale) => scale >= READABLE) ?? 1;
