@@ -61,7 +61,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/model.py": ("input", OTHER),
     "interop/onnx/reading/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/network.py": (
-        "add*2, constant*2, dequantize, full, input*4, mul*2, quantize, reshape*8, transpose, weight*5, zeros",
+        "add*2, constant*2, dequantize, full, input*4, mul*2, quantize, reshape*8, transpose, weight*6, zeros",
         NODES,
     ),
     "interop/onnx/reading/network_of.py": ("weight", NODES),

@@ -23,11 +23,14 @@ from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.model import decoded
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
 from tpucc.interop.weights import bind_arrays
-from tpucc.ir.dtypes import INTEGER_FORMATS
+from tpucc.ir.dtypes import I8, INTEGER_FORMATS
 from tpucc.ir.graph import Graph
+from tpucc.ir.types import Quantisation
 from tpucc.layers.error import Noise
-from tpucc.numerics import AnyArray, dequantise, quantise
+from tpucc.layers.parameters import function_table
+from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
@@ -961,6 +964,40 @@ def test_a_choice_of_integers_is_that_of_onnx_runtime(second: str, kind: Any, tm
     model = model_of(nodes, constants, {"x": (5, 6)})
     model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
     same_integers(model, tmp_path)
+
+
+@each([("HardSwish", None, -6.8, 0.2), ("Gelu", None, -1.8, 0.1), ("Sub", 1.0, -0.3, 1.0), ("Max", 0.3, 0, 1.2)])
+def test_the_scale_before_a_table_is_found(op: str, number: float | None, low: float, high: float) -> None:
+    """Also of functions that fall before they rise, with few entries above 0, and of those that a number turns or bounds."""
+    function, x = Function(op, number), Quantisation(*affine_parameters(low, high))
+    bounds = [float(value) for value in function.of((I8.table_inputs - x.zero_point) * np.float64(x.scale))]
+    y = Quantisation(*affine_parameters(min(bounds), max(bounds)))
+    table = function_table(function.of, x, y, I8)
+    middles = (Quantisation((first + last) / 2, x.zero_point) for first, last in input_scales(table, x.zero_point, y, I8))
+    assert any(function_of(table, middle, y, I8) == function for middle in middles)
+
+
+def test_the_gates_of_a_product_with_a_bias_and_a_constant_of_its_own_scale_are_those_of_onnx_runtime(tmp_path: Path) -> None:
+    """A cell's first step: its bias is added to the sums of each gate, and the product of the first state is a constant."""
+    scales = {"s": 0.0213, "ws": 0.0071, "gs": 0.0277, "cs": 0.0119, "hs": 0.0349, "ys": 1 / 256}
+    constants = [
+        *(array(np.float32(scale), name) for name, scale in scales.items()),
+        *(array(np.int8(zero), name) for name, zero in (("z", 3), ("wz", 0), ("gz", -7), ("cz", 11), ("hz", 5), ("yz", -128))),
+        array(DRAW.integers(-127, 128, (6, 8)).astype(np.int8), "w"),
+        array(DRAW.integers(-3000, 3000, 8).astype(np.int32), "b"),
+        array(DRAW.integers(-90, 60, (5, 8)).astype(np.int8), "c"),
+        whole("halves", 4, 4),
+    ]
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["i"]),
+        node("QGemm", ["i", "s", "z", "w", "ws", "wz", "b", "gs", "gz"], ["g"], domain="com.microsoft"),
+        node("QLinearAdd", ["g", "gs", "gz", "c", "cs", "cz", "hs", "hz"], ["h"], domain="com.microsoft"),
+        node("Split", ["h", "halves"], ["first", "second"], axis=1),
+        node("QLinearSigmoid", ["first", "hs", "hz", "ys", "yz"], ["r"], domain="com.microsoft"),
+        node("DequantizeLinear", ["r", "ys", "yz"], ["y"]),
+        node("DequantizeLinear", ["second", "hs", "hz"], ["v"]),
+    ]
+    same_integers(model_of(nodes, constants, {"x": (5, 6)}, ("y", "v")), tmp_path)
 
 
 @pytest.mark.parametrize("integers", ["x", "c"])

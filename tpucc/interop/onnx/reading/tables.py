@@ -88,6 +88,7 @@ def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerForma
     for function in PLAIN:
         for signs in (above, 2 * above - 1):  # of sigmoid and tanh all entries say more; gelu and silu fall below 0 before they rise
             low, high = (_end(function, zero, y, int(signs @ table) + more, signs, of) for more in (0, 1))
+            low, high = _agreeing(function, table, zero, y, (low, high), of)
             if (function.op == "Relu" and signs is above) or _is(function, table, Quantisation((low + high) / 2, zero), y, of):
                 yield low, high  # the lower half of LeakyRelu follows from its number
     yield from _slopes(table, zero, y, of)
@@ -101,6 +102,29 @@ def _end(function: Function, zero: int, y: Quantisation, total: int, signs: Int6
         enough = signs @ _table(function, Quantisation(middle, zero), y, of) >= total
         low, high = (low, middle) if enough else (middle, high)
     return high
+
+
+def _agreeing(
+    function: Function, table: DeviceInts, zero: int, y: Quantisation, ends: tuple[float, float], of: IntegerFormat
+) -> tuple[float, float]:
+    """Between which of these scales all entries are the table's: each rises or falls from one end to the other, those of `gelu` below its
+    least value against the others. Both ends as they are where there are no such scales."""
+    first, last = (_table(function, Quantisation(scale, zero), y, of) for scale in ends)
+    if ((table < np.minimum(first, last)) | (table > np.maximum(first, last))).any():
+        return ends
+    rises = np.where(last >= first, 1, -1)
+
+    def end(reached: int) -> float:
+        low, high = ends
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            ahead = rises * (_table(function, Quantisation(middle, zero), y, of).astype(np.int64) - table)
+            there = bool((ahead >= 0).all()) if reached == 0 else bool((ahead > 0).any())
+            low, high = (low, middle) if there else (middle, high)
+        return high
+
+    low, high = end(0), end(1)
+    return (low, high) if low < high else ends
 
 
 def _table(function: Function, x: Quantisation, y: Quantisation, of: IntegerFormat) -> DeviceInts:
@@ -140,20 +164,28 @@ def _between(op: str, low: float, high: float) -> Iterator[Function]:
 
 
 def _slopes(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
-    """The scales for which the table is that of the value and some number: those for which all entries leave room for the number."""
+    """The scales for which the table is that of the value and some number, or of some number less the value: those for which all entries
+    leave room for the number. Then those for which what isn't the lowest or the highest entry is the value itself."""
     low, high = _bounds(table, y, of)
     steps = (of.table_inputs - zero).astype(np.float64)
+    for sign in (1, -1):
 
-    def room(scale: float) -> float:
-        return float((high - scale * steps).min() - (low - scale * steps).max())
+        def room(scale: float, rising: Float64 = sign * steps) -> float:
+            return float((high - scale * rising).min() - (low - scale * rising).max())
 
-    left, right = 0.0, float(np.float32(y.scale)) * 4
-    for _ in range(2 * STEPS):  # the room is a concave function of the scale
-        third = (right - left) / 3
-        left, right = (left + third, right) if room(left + third) < room(right - third) else (left, right - third)
-    best = (left + right) / 2
-    if room(best) > 0:
-        yield _edge(room, best, 0.0), _edge(room, best, 8 * best)
+        left, right = 0.0, float(np.float32(y.scale)) * 4
+        for _ in range(2 * STEPS):  # the room is a concave function of the scale
+            third = (right - left) / 3
+            left, right = (left + third, right) if room(left + third) < room(right - third) else (left, right - third)
+        best = (left + right) / 2
+        if room(best) > 0:
+            yield _edge(room, best, 0.0), _edge(room, best, 8 * best)
+    for bound in (table.min(), table.max()):
+        there = (table != bound) & (steps != 0)
+        ends = np.sort(np.stack([low[there] / steps[there], high[there] / steps[there]]), axis=0)
+        first, last = float(ends[0].max(initial=0.0)), float(ends[1].min(initial=np.inf))
+        if first < last < np.inf:
+            yield first, last
 
 
 def _edge(room: Callable[[float], float], inside: float, outside: float) -> float:
