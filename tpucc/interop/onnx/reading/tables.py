@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -20,6 +22,7 @@ FUNCTIONS: Mapping[str, str] = {
     "Tanh": "tanh",
     "Swish": "silu",
     "Gelu": "gelu",
+    "GeluTanh": "gelu",
     "HardSwish": "hard_swish",
     "HardSigmoid": "hard_sigmoid",
     "Elu": "elu",
@@ -29,32 +32,41 @@ FUNCTIONS: Mapping[str, str] = {
     "Sign": "sign",
     "Sqrt": "sqrt",
 }
-"""ONNX's operators whose layers may be tables, and tpucc's without attributes."""
-ATTRIBUTES: Mapping[str, Mapping[str, float]] = {"HardSigmoid": {"alpha": 1 / 6}}
-"""Those of ONNX's operators that aren't the defaults."""
+"""ONNX's operators whose layers may be tables, and tpucc's; `GeluTanh` is Gelu by its formula with tanh."""
+ATTRIBUTES: Mapping[str, Mapping[str, object]] = {"GeluTanh": {"approximate": True}}
+"""Those of tpucc's operators that aren't the defaults."""
+WRITTEN: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "GeluTanh": ("Gelu", {"approximate": "tanh"}),
+    "HardSigmoid": ("HardSigmoid", {"alpha": 1 / 6}),
+}
+"""ONNX's operators with those of their attributes that aren't the defaults."""
 SCALES = 2.0**-40, 2.0**20
 """Between which the scale of a table's input is sought."""
 STEPS = 60
 """Halvings of this range: then its ends are neighbours in float32."""
 DIGITS = 9
 """Of a number that float32 has."""
+FARTHEST = 64.0
+"""The largest number that is sought as what a function's operand has been added to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """ONNX's operator `op`; `number` is its other operand, for LeakyRelu its alpha."""
+    """ONNX's operator `op`, of another function where there is one; `number` is its other operand, for LeakyRelu its alpha."""
 
     op: str
     number: float | None = None
+    inner: Function | None = None
 
     def of(self, x: Float64) -> Float64:
         """The values of the function as the compiler computes them."""
+        x = x if self.inner is None else self.inner.of(x)
         if self.number is not None:
             return NUMBERED[self.op](x, float(np.float32(self.number)))
         if self.op == "Identity":
             return x
         operator = OPS[FUNCTIONS[self.op]]
-        attributes = operator.attributes()
+        attributes = operator.attributes(**ATTRIBUTES.get(self.op, {}))
         match operator.legalisation:
             case Table(function):
                 return function(attributes, x)
@@ -76,22 +88,71 @@ IDENTITY = Function("Identity")
 PLAIN = (*map(Function, FUNCTIONS), IDENTITY)
 
 
-def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Function | None:
-    """The function that has this table, x and y being how its input and its result are held; None where none has."""
+def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Function | None:
+    """The function that has this table, x and y being how its input and its result are held; None where none has. With `joined` it may be
+    one of two: of a sum or a product with a number, or the product of a function and a number."""
     found = (function for functions in (PLAIN, _numbered(table, x, y, of)) for function in functions)
-    return next((function for function in found if _is(function, table, x, y, of)), None)
+    joint = (function for function in PLAIN if joined for function in _joint(function, table, x, y, of))
+    return next((function for function in chain(found, joint) if _is(function, table, x, y, of)), None)
 
 
-def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
+def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Iterator[tuple[float, float]]:
     """The lowest and highest scales of an input of which only the zero point is known, with which functions may have this table."""
     above = (of.table_inputs > zero).astype(np.int64)
-    for function in PLAIN:
+    for function in (function for plain in PLAIN for function in (_times(plain, table, zero, y, of) if joined else [plain])):
         for signs in (above, 2 * above - 1):  # of sigmoid and tanh all entries say more; gelu and silu fall below 0 before they rise
-            low, high = (_end(function, zero, y, int(signs @ table) + more, signs, of) for more in (0, 1))
-            low, high = _agreeing(function, table, zero, y, (low, high), of)
+            low, high = _scales(function, table, zero, y, signs, of)
             if (function.op == "Relu" and signs is above) or _is(function, table, Quantisation((low + high) / 2, zero), y, of):
                 yield low, high  # the lower half of LeakyRelu follows from its number
     yield from _slopes(table, zero, y, of)
+
+
+def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """For a function of a sum, or of a product, and for its product with a number, the number that may give the table."""
+    above = (of.table_inputs > x.zero_point).astype(np.int64)
+    for signs in (above, 2 * above - 1):
+        ends = _scales(function, table, x.zero_point, y, signs, of)
+        for inner in _between("Mul", *(end / float(np.float32(x.scale)) for end in ends)):
+            yield replace(function, inner=inner)
+    for inner in _between("Add", *(_term(function, x, y, int(table.sum(dtype=np.int64)) + more, of) for more in (0, 1))):
+        yield replace(function, inner=inner)
+    with np.errstate(all="ignore"):
+        values = function.of((of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale)))
+    for product in _between("Mul", *_factors(values, table, y, of)):
+        yield replace(product, inner=function)
+
+
+def _factors(values: Float64, table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
+    """Between which numbers the one is by which these values are multiplied in the table."""
+    low, high = _bounds(table, y, of)
+    there = (values != 0) & np.isfinite(values)
+    ends = np.sort(np.stack([low[there] / values[there], high[there] / values[there]]), axis=0)
+    return float(ends[0].max(initial=-np.inf)), float(ends[1].min(initial=np.inf))
+
+
+def _times(function: Function, table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The products of a function that isn't 0 at 0, as `exp`, and a number that is known from there."""
+    with np.errstate(all="ignore"):
+        first = float(function.of(np.zeros(1))[0])
+    if first and np.isfinite(first) and of.low < zero < of.high:
+        values = np.where(of.table_inputs == zero, first, 0.0)
+        yield from (replace(product, inner=function) for product in _between("Mul", *_factors(values, table, y, of)))
+
+
+def _term(function: Function, x: Quantisation, y: Quantisation, total: int, of: IntegerFormat) -> float:
+    """The smallest number for which the entries of a function of the sum with it add up to this or more: those of most functions rise."""
+    low, high = -FARTHEST, FARTHEST
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        enough = _table(replace(function, inner=Function("Add", middle)), x, y, of).sum(dtype=np.int64) >= total
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _scales(function: Function, table: DeviceInts, zero: int, y: Quantisation, signs: Int64, of: IntegerFormat) -> tuple[float, float]:
+    """The lowest and highest scales of an input with which a function may have the table, by the sums of its entries."""
+    ends = (_end(function, zero, y, int(signs @ table) + more, signs, of) for more in (0, 1))
+    return _agreeing(function, table, zero, y, (next(ends), next(ends)), of)
 
 
 def _end(function: Function, zero: int, y: Quantisation, total: int, signs: Int64, of: IntegerFormat) -> float:
@@ -148,9 +209,8 @@ def _numbered(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFo
     values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
     for op, term in (("Add", -values), ("Sub", values)):
         yield from _between(op, float((low + term).max()), float((high + term).min()))
-    for op, there in (("Mul", values != 0), ("LeakyRelu", values < 0)):
-        ends = np.sort(np.stack([low[there] / values[there], high[there] / values[there]]), axis=0)
-        yield from _between(op, float(ends[0].max(initial=-np.inf)), float(ends[1].min(initial=np.inf)))
+    yield from _between("Mul", *_factors(values, table, y, of))
+    yield from _between("LeakyRelu", *_factors(np.minimum(values, 0), table, y, of))
     first, last = int(table.argmin()), int(table.argmax())
     yield from _between("Max", float(low[first]), float(high[first]))
     yield from _between("Min", float(low[last]), float(high[last]))
