@@ -149,10 +149,12 @@ model m(image: f32[2, 6, 6, 3] in [-1.0, 1.0], x: f32[3, 5]) -> f32[2, 6], f32[2
     h = relu(concat([conv2d(image, a, padding=1), conv2d(image, b)], axis=3))
     h = conv2d(avg_pool(h, 6), c)
     g = global_avg_pool(h * h)
+    weight v: f32[5, 4]
     y = x @ w
-    return g / sqrt(g + 0.001), flatten(h), (sigmoid(y) + w[:3]) * 4.0, exp(y) * 4.0, gelu(y - w[:3], approximate=True)
+    f = clip(x @ v, -0.5, 0.75) + elu(x @ w, alpha=1.6) * w[:3]
+    return g / sqrt(g + 0.001), flatten(h), (sigmoid(y) + w[:3]) * 4.0, exp(y) * f, gelu(y - w[:3], approximate=True)
 """
-"""Tables of two functions, as of `sqrt(x + 0.001)` and `exp(x) * 4.0`, of channels of several scales, and of a sum whose scale is known."""
+"""Tables of two functions, as of `sqrt(x + 0.001)` of channels of several scales, and of a sum whose scale is known."""
 
 
 def same_integers(path: Path, exe: tpucc.Executable) -> bool:

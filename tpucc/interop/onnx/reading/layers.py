@@ -144,9 +144,11 @@ class _Layers:
         if function.number is None:
             op, attributes = WRITTEN.get(function.op, (function.op, {}))
             return self._put(op, [real], **attributes)
-        if function.op == "LeakyRelu":
+        if function.op in ("Elu", "LeakyRelu"):
             return self._put(function.op, [real], alpha=function.number)
         number = self._constant(np.float32(function.number), "number")
+        if function.high is not None:
+            return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])
         return self._put(function.op, [number, real] if function.op == "Sub" else [real, number])
 
     def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 
@@ -46,25 +46,33 @@ STEPS = 60
 """Halvings of this range: then its ends are neighbours in float32."""
 DIGITS = 9
 """Of a number that float32 has."""
+SELU_ALPHA, SELU_GAMMA = 1.6732632423543772, float(np.float32(1.0507009873554805))
+"""Of Selu, whose layer is that of `elu` and a product."""
 FARTHEST = 64.0
 """The largest number that is sought as what a function's operand has been added to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """ONNX's operator `op`, of another function where there is one; `number` is its other operand, for LeakyRelu its alpha."""
+    """ONNX's operator `op`, of another function where there is one; `number` is its other operand, for LeakyRelu and Elu its alpha, for
+    Clip the lower bound."""
 
     op: str
     number: float | None = None
+    high: float | None = None
     inner: Function | None = None
 
     def of(self, x: Float64) -> Float64:
         """The values of the function as the compiler computes them."""
         x = x if self.inner is None else self.inner.of(x)
+        if self.number is not None and self.high is not None:
+            return np.clip(x, np.float32(self.number), np.float32(self.high))
         if self.number is not None:
             return NUMBERED[self.op](x, float(np.float32(self.number)))
         if self.op == "Identity":
             return x
+        if self.op == "Selu":
+            return SELU_GAMMA * np.where(x < 0, SELU_ALPHA * np.expm1(np.minimum(x, 0)), x)
         operator = OPS[FUNCTIONS[self.op]]
         attributes = operator.attributes(**ATTRIBUTES.get(self.op, {}))
         match operator.legalisation:
@@ -79,13 +87,13 @@ NUMBERED: Mapping[str, Callable[[Float64, float], Float64]] = {
     "Mul": lambda x, number: x * number,
     "Add": lambda x, number: x + number,
     "Sub": lambda x, number: number - x,
+    "Elu": lambda x, number: np.where(x < 0, np.expm1(np.minimum(x, 0)) * number, x),
     "LeakyRelu": lambda x, number: np.where(x < 0, x * number, x),
     "Max": np.maximum,
     "Min": np.minimum,
 }
 """Functions of a value and a number; Sub takes the value from the number."""
-IDENTITY = Function("Identity")
-PLAIN = (*map(Function, FUNCTIONS), IDENTITY)
+PLAIN = tuple(map(Function, (*FUNCTIONS, "Selu", "Identity")))
 
 
 def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Function | None:
@@ -118,8 +126,8 @@ def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisati
         yield replace(function, inner=inner)
     with np.errstate(all="ignore"):
         values = function.of((of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale)))
-    for product in _between("Mul", *_factors(values, table, y, of)):
-        yield replace(product, inner=function)
+    for scaled in _between("Mul", *_factors(values, table, y, of)):
+        yield replace(scaled, inner=function)
 
 
 def _factors(values: Float64, table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
@@ -136,7 +144,7 @@ def _times(function: Function, table: DeviceInts, zero: int, y: Quantisation, of
         first = float(function.of(np.zeros(1))[0])
     if first and np.isfinite(first) and of.low < zero < of.high:
         values = np.where(of.table_inputs == zero, first, 0.0)
-        yield from (replace(product, inner=function) for product in _between("Mul", *_factors(values, table, y, of)))
+        yield from (replace(scaled, inner=function) for scaled in _between("Mul", *_factors(values, table, y, of)) if scaled.number)
 
 
 def _term(function: Function, x: Quantisation, y: Quantisation, total: int, of: IntegerFormat) -> float:
@@ -210,10 +218,13 @@ def _numbered(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFo
     for op, term in (("Add", -values), ("Sub", values)):
         yield from _between(op, float((low + term).max()), float((high + term).min()))
     yield from _between("Mul", *_factors(values, table, y, of))
-    yield from _between("LeakyRelu", *_factors(np.minimum(values, 0), table, y, of))
-    first, last = int(table.argmin()), int(table.argmax())
-    yield from _between("Max", float(low[first]), float(high[first]))
-    yield from _between("Min", float(low[last]), float(high[last]))
+    for op, below in (("LeakyRelu", np.minimum(values, 0)), ("Elu", np.expm1(np.minimum(values, 0)))):
+        yield from _between(op, *_factors(below, table, y, of))
+    first, last = (float(low[table.argmin()]), float(high[table.argmin()])), (float(low[table.argmax()]), float(high[table.argmax()]))
+    yield from _between("Max", *first)
+    yield from _between("Min", *last)
+    for lower, upper in product(_between("Clip", *first), _between("Clip", *last)):
+        yield replace(lower, high=upper.number)
 
 
 def _between(op: str, low: float, high: float) -> Iterator[Function]:
