@@ -21,6 +21,7 @@ from tpucc.interop.decompile import Unwritable, same_model, source_of
 from tpucc.interop.decompile import families as lists
 from tpucc.interop.decompile.costs import call_cost
 from tpucc.interop.decompile.loops import rolled
+from tpucc.interop.decompile.orders import orders
 from tpucc.interop.decompile.program import Step, Value
 from tpucc.interop.decompile.text import Style, text_of, wrapped
 from tpucc.ir.graph import Graph, NoAttributes, Node
@@ -162,7 +163,7 @@ def anonymous(graph: Graph) -> Graph:
 def require_source(graph: Graph) -> str:
     """The text, which must mean the same graph in its most structured form."""
     text = source_of(graph)
-    assert text == text_of(graph, Style.LOOPS)
+    assert text in [text_of(ordered, Style.LOOPS) for ordered in orders(graph)]
     assert same_model(graph_of(text), graph)
     assert max(map(len, text.splitlines())) <= 100
     return text
@@ -389,3 +390,26 @@ def test_no_variable_has_the_name_of_a_function() -> None:
     text = require_source(graph_of("\n".join([STEP, '    lstm = step(x, "lstm.0")', *lines, "    y = relu(lstm)", "    return y", ""])))
     assert "def lstm(" in text
     assert "lstm = " not in text
+
+
+ROTATED = """
+model m(x: f32[2, 5, 3]) -> f32[2, 4]:
+    weight w: f32[3, 4]
+    weight u: f32[4, 4]
+    a = x[:, 0]
+    b = zeros([2, 4])
+    h = tanh(a @ w + b @ u)
+    a = x[:, 1]
+    h = tanh(h @ u + a @ w)
+    a = x[:, 2]
+    h = tanh(h @ u + a @ w)
+    a = x[:, 3]
+    h = tanh(h @ u + a @ w)
+    return tanh(h @ u + x[:, 4] @ w)
+"""
+
+
+def test_steps_are_alike_whatever_stands_before_them() -> None:
+    """Parts of the inputs and first states are taken first, where the model becomes shorter by it."""
+    source = require_source(anonymous(graph_of(ROTATED.replace("a @ w + b @ u", "b @ u + a @ w"))))
+    assert "    for t in range(4):\n        h = step(h, x[:, t])\n    return step(h, x[:, 4])\n" in source

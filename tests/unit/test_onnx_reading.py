@@ -406,6 +406,30 @@ def test_the_steps_of_an_lstm_are_calls_in_a_loop_and_a_step_reads_as_its_formul
     assert source.count("lstm_step(") == 2, "the function and its one call"
 
 
+def test_the_first_state_of_a_cell_is_one_value_and_its_steps_are_a_loop(tmp_path: Path) -> None:
+    """PyTorch's older exporter writes the state once for each use, and names all nodes of the first step after the cell."""
+    constants = [drawn("cell.u", 4, 4), drawn("cell.b", 4), drawn("cell.w", 3, 4)]
+    states = ("ha", "hb")
+    nodes = [node("Constant", [], [name], value=array(np.zeros((2, 4), np.float32), name), name=f"/cell/{name}") for name in states]
+    for t in range(5):
+        scope = f"/cell_{t}" if t else "/cell"
+        constants.append(array(np.array(t), f"t{t}"))
+        nodes += [
+            node("Gather", ["x", f"t{t}"], [f"x{t}"], axis=1, name=f"/Gather_{t}"),
+            node("Gemm", [states[0], "cell.u", "cell.b"], [f"p{t}"], name=f"{scope}/Gemm"),
+            node("MatMul", [f"x{t}", "cell.w"], [f"q{t}"], name=f"{scope}/MatMul_1"),
+            node("Add", [f"p{t}", f"q{t}"], [f"z{t}"], name=f"{scope}/Add"),
+            node("Sigmoid", [f"z{t}"], [f"s{t}"], name=f"{scope}/Sigmoid"),
+            node("Sub", [states[1], f"s{t}"], [f"d{t}"], name=f"{scope}/Sub"),
+        ]
+        states = (f"d{t}", f"d{t}")
+    onnx.save(model_of(nodes, constants, {"x": (2, 5, 3)}, ("d4",)), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert (
+        "    h = full([2, 4], 0.0)\n    for t in range(4):\n        h = cell_step(h, x[:, t])\n    d4 = cell_step(h, x[:, 4])\n" in source
+    )
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
 def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> None:
     """As exporters write it: with an open batch, both directions side by side at each step, and the last step's used."""
@@ -765,7 +789,7 @@ def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
     ]
     model = model_of(nodes, constants, {"x": (6, 3, 8, 8)}, ("y", "k1", "e1"))
     onnx.save(model, tmp_path / "q.onnx")
-    assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "y", "k1", "e1"])
+    assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "fc", "y", "k1", "e1"])  # a weight once for each reader
     images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
     session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
     wanted = session.run(None, {"x": images.transpose(0, 3, 1, 2)})

@@ -42,9 +42,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
     made = imported_model(model, target.stem, open_sizes(params), layout)
     files = model_files(made.source, made.weights, target.stem, target.stem)
     keep_inputs(*(target.parent / name for name in files))
-    refuse_others(
-        target.parent, {target.name: files[target.name]}, "-o gives another name; or move this file away"
-    )
+    refuse_others(target.parent, {target.name: files[target.name]}, "-o gives another name; or move this file away")
     if output is None:
         refuse_others(target.parent, files)
     write_files(target.parent, files)

@@ -43,6 +43,12 @@ class Written:
     """The parameters that are one tuple, behind the others without a default."""
 
 
+def _word_of_weight(weight: Weight, step: Step) -> str:
+    """A word for the key of a weight that a step reads: the operator's own, or what weights of this rank are."""
+    word = word_of(step.op).rpartition("_")[2]
+    return word if word and word not in RESERVED else "kernel" if len(weight.shapes[0]) > 1 else "bias"
+
+
 @dataclass
 class Writer:
     """Writes one body. `entries` are the names of what it takes; `outputs`, of a model, the names of what it returns."""
@@ -103,11 +109,10 @@ class Writer:
         for step in self.body.steps:
             for operand in step.operands:
                 if isinstance(operand, Weight):
-                    word = word_of(step.op).rpartition("_")[2]
-                    yield operand.keys, last_word(head(operand.keys)[0]) or (word if word and word not in RESERVED else "name")
+                    yield operand.keys, last_word(head(operand.keys)[0]) or _word_of_weight(operand, step)
             for parameter, values in self._given(step):
-                if all(isinstance(value, str) for value in values):
-                    yield values, parameter.name
+                if keys := tuple(value for value in values if isinstance(value, str)):
+                    yield keys, last_word(keys) or parameter.word
 
     def _given(self, step: Step) -> Iterator[tuple[Parameter, Vector]]:
         """The static arguments of a call."""
@@ -197,7 +202,7 @@ class Writer:
         for step in self.body.steps:
             heavy = is_heavy(step)
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
-            chosen = [operand for operand in single if not self.variable(operand) and not (heavy and operand in products)]
+            chosen = [operand for operand in single if self._is_anonymous(makers[operand]) and not (heavy and operand in products)]
             chosen = [operand for operand in chosen if operand not in chained and (step not in links or is_slice(makers[operand]))]
             chosen = [] if len(step.operands) >= FEWEST and len(chosen) == len(step.operands) else chosen
             chosen.sort(key=lambda operand: sizes[operand])
@@ -218,6 +223,11 @@ class Writer:
         makers = {result: step for step in self.body.steps for result in step.results if step.function is not None}
         pairs = [(makers[operand], step) for step in self.body.steps for operand in reads(step) if operand in makers]
         return {link for before, step in pairs if before.function is step.function for link in (before, step)}
+
+    def _is_anonymous(self, maker: Step) -> bool:
+        """Whether a value needs no variable for its name's sake: a part of what the body takes has a name that says less than the part."""
+        is_part = is_slice(maker) and maker.operands[0] in self.body.entries
+        return is_part or not self.variable(maker.results[0])
 
     def variable(self, value: Value) -> str:
         """The variable's name that the graph's names of a value come from, if it had one in all environments."""

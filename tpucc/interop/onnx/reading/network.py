@@ -102,7 +102,7 @@ class Network:
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
         if small.size == 1 or (small == small.reshape(-1)[0]).all():
-            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name=self.name)
+            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name="full")
         weight = self._weight(small, name)
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
 
@@ -121,6 +121,8 @@ class Network:
         if grid.bits == 16 and node.name in self.known:
             self.notes["constants that the file rounds to 16 bits are computed in float32"] = None
             return node
+        if node.op == "weight":
+            return self._rounding(node, grid, name)
         if (node.name, grid) not in self._rounded:
             self._rounded[node.name, grid] = self._rounding(node, grid, name)
         return self._rounded[node.name, grid]
