@@ -334,6 +334,18 @@ def test_lines_become_loops_where_only_integers_rise() -> None:
     assert rolled(["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"]) == ["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"]
 
 
+def test_lists_of_a_quantised_model_are_scales_and_zero_points() -> None:
+    grids = ((0.3125, 7), (0.25, -2), (0.4375, 11), (0.125, 5))
+    lines = ["x = quantized(x, 0.5, 0)", *(f'h = dense(h, x, "kernel", {scale}, {zero})' for scale, zero in grids)]
+    assert rolled(lines) == [
+        lines[0],
+        "scales = [0.3125, 0.25, 0.4375, 0.125]",
+        "zero_points = [7, -2, 11, 5]",
+        "for t in range(4):",
+        '    h = dense(h, x, "kernel", scales[t], zero_points[t])',
+    ]
+
+
 def test_long_lines_break_behind_commas_in_few_brackets() -> None:
     line = f"h = f(x, [{', '.join(map(str, range(20)))}], [{', '.join(map(str, range(20)))}])"
     broken = list(wrapped(line, 4))
