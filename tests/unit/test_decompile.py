@@ -425,3 +425,12 @@ def test_steps_are_alike_whatever_stands_before_them() -> None:
     """Parts of the inputs and first states are taken first, where the model becomes shorter by it."""
     source = require_source(anonymous(graph_of(ROTATED.replace("a @ w + b @ u", "b @ u + a @ w"))))
     assert "    for t in range(4):\n        h = step(h, x[:, t])\n    return step(h, x[:, 4])\n" in source
+
+
+def test_a_first_call_computes_the_variables_that_the_others_take() -> None:
+    """So that it is a round of the loop."""
+    head = "model m(x: f32[2, 5, 4]) -> f32[2, 4]:\n    weight w: f32[4, 8]\n    weight u: f32[4, 8]\n    weight v: f32[4, 4]"
+    step = "    i = sigmoid(z[:, :4])\n    b = b * i + tanh(z[:, 4:])\n    a = tanh(b @ v) * i"
+    steps = [f"    z = a @ u + x[:, {t}] @ w\n{step}" for t in range(5)]
+    text = "\n".join([head, "    b = exp(x[:, 0])\n    a = tanh(b)", *steps, "    return a - b", ""])
+    assert "    for i in range(5):\n        h2, h = step(h2, x, h, i)\n" in require_source(anonymous(graph_of(text)))

@@ -76,7 +76,6 @@ class Writer:
         for weight in (*self.body.unused, *(result for result in self.body.results if isinstance(result, Weight))):
             self._declare(weight, None)
         self.numbers = {id(step): index for index, step in enumerate(self.body.steps)}
-        self.continued = self._continued()
         self.called = {
             result: step.function.body.hints[inner]
             for step in self.body.steps
@@ -84,12 +83,28 @@ class Writer:
             for result, inner in zip(step.results, step.function.body.results, strict=True)
             if isinstance(inner, Value)
         }
+        self.continued = self._continued()
 
     def _continued(self) -> dict[Value, Value]:
-        """For results of calls those operands that the same results of calls of the same function are."""
+        """For results of calls those operands in whose place other calls of the same function take the same results, as `h` in
+        `h, c = step(h, c)`; of a first call those that have no name of their own."""
         made = {result: (step.function, index) for step in self.body.steps if step.function for index, result in enumerate(step.results)}
-        pairs = ((result, operand) for step in self.body.steps for result in step.results for operand in reads(step))
-        return {result: operand for result, operand in pairs if operand in made and made[operand] == made.get(result)}
+        calls = [step for step in self.body.steps if step.function]
+        places: dict[tuple[Function | None, int], int] = {
+            made[operand]: place
+            for step in calls
+            for place, operand in enumerate(step.operands)
+            if isinstance(operand, Value) and operand in made and made[operand][0] is step.function
+        }
+        found: dict[Value, Value] = {}
+        for step in calls:
+            for index, result in enumerate(step.results):
+                place = places.get((step.function, index))
+                operand = step.operands[place] if place is not None else None
+                named = isinstance(operand, Value) and operand not in made and (operand in self.body.entries or self.variable(operand))
+                if isinstance(operand, Value) and not named:
+                    found[result] = operand
+        return found
 
     def lines(self) -> list[str]:
         """The lines of the body, without indentation."""

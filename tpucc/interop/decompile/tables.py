@@ -163,7 +163,7 @@ def _wanted(column: Sequence[str], before: str, names: set[str]) -> str:
         return "names"
     if column[0][0] == "(":
         return "grids"
-    quantised = re.search(r"\bquantized?\(", before) is not None or (not names.isdisjoint(("quantize", "quantized")) and "(" in before)
+    quantised = re.search(r"\bquantized?\(", before) is not None or ("quantized" in names and "(" in before)
     plain = all(re.fullmatch(r"-?\d+", token) for token in column)
     return ("zero_points" if plain else "scales") if quantised else "numbers"
 
