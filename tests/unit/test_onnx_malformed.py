@@ -204,6 +204,7 @@ def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ([("Reshape", ["x", "few"], ["y"])], "in the shape"),
         ([("OneHot", ["n", "many", "v"], ["y"])], "E1003: y (OneHot): its result has 2,199,023,255,552 values"),
         ([("OneHot", ["n", "r", "v"], ["y"])], "values is computed"),
+        ([("Pad", ["row", "p"], ["b"]), ("Add", ["x", "b"], ["y"])], "a constant of 33,554,436 values is computed"),
     ]
 )
 def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
@@ -220,6 +221,8 @@ def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list
         "one": np.array(1),
         "many": np.array(2**40),
         "v": np.array([0.0, 1.0], np.float32),
+        "row": np.ones((1, 4), np.float32),
+        "p": np.array([0, 0, 2**23, 0]),
     }
     read_ = {name for _, inputs, _ in nodes for name in inputs}
     constants = [pytest.importorskip("onnx").numpy_helper.from_array(array, name) for name, array in arrays.items() if name in read_]
@@ -481,3 +484,30 @@ def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
     codes, text, _ = refused(model.SerializeToString(), tmp_path)
     assert codes == ["E1007"]
     assert "the input x" in text
+
+
+@each(
+    [
+        (
+            "LSTM",
+            {"hidden_size": 8},
+            {},
+            "cell (LSTM): the recurrent weights have the shape [1, 20, 5], and of hidden_size 8 in 1 direction",
+        ),
+        ("GRU", {"hidden_size": "5"}, {}, "cell (GRU): hidden_size is '5'"),
+        ("RNN", {"direction": "bidirectional"}, {}, "and of hidden_size 5 in 2 directions they have [2, 5, 5]"),
+        ("LSTM", {}, {"r": (20, 5)}, "three axes"),
+        ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 5 units have the shape [1, 16, 3], and their first axes are [1, 20]"),
+        ("GRU", {}, {"b": (1, 15)}, "the bias of 5 units"),
+    ]
+)
+def test_the_weights_of_a_recurrent_network_have_its_units(
+    op: str, attributes: dict[str, Any], shapes: dict[str, tuple[int, ...]], says: str, tmp_path: Path
+) -> None:
+    gates = {"LSTM": 20, "GRU": 15, "RNN": 5}[op]
+    wanted = {"w": (1, gates, 3), "r": (1, gates, 5), "b": (1, 2 * gates)} | shapes
+    constants = [pytest.importorskip("onnx").numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in wanted.items()]
+    cell = helper.make_node(op, ["x", "w", "r", "b"], ["y"], name="cell", **attributes)
+    codes, text, status = refused(model_of([cell], constants, {"x": (7, 2, 3)}).SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert says in text

@@ -23,11 +23,14 @@ from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.model import decoded
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
 from tpucc.interop.weights import bind_arrays
-from tpucc.ir.dtypes import INTEGER_FORMATS
+from tpucc.ir.dtypes import I8, INTEGER_FORMATS
 from tpucc.ir.graph import Graph
+from tpucc.ir.types import Quantisation
 from tpucc.layers.error import Noise
-from tpucc.numerics import AnyArray, dequantise, quantise
+from tpucc.layers.parameters import function_table
+from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
@@ -403,6 +406,30 @@ def test_the_steps_of_an_lstm_are_calls_in_a_loop_and_a_step_reads_as_its_formul
     assert source.count("lstm_step(") == 2, "the function and its one call"
 
 
+def test_the_first_state_of_a_cell_is_one_value_and_its_steps_are_a_loop(tmp_path: Path) -> None:
+    """PyTorch's older exporter writes the state once for each use, and names all nodes of the first step after the cell."""
+    constants = [drawn("cell.u", 4, 4), drawn("cell.b", 4), drawn("cell.w", 3, 4)]
+    states = ("ha", "hb")
+    nodes = [node("Constant", [], [name], value=array(np.zeros((2, 4), np.float32), name), name=f"/cell/{name}") for name in states]
+    for t in range(5):
+        scope = f"/cell_{t}" if t else "/cell"
+        constants.append(array(np.array(t), f"t{t}"))
+        nodes += [
+            node("Gather", ["x", f"t{t}"], [f"x{t}"], axis=1, name=f"/Gather_{t}"),
+            node("Gemm", [states[0], "cell.u", "cell.b"], [f"p{t}"], name=f"{scope}/Gemm"),
+            node("MatMul", [f"x{t}", "cell.w"], [f"q{t}"], name=f"{scope}/MatMul_1"),
+            node("Add", [f"p{t}", f"q{t}"], [f"z{t}"], name=f"{scope}/Add"),
+            node("Sigmoid", [f"z{t}"], [f"s{t}"], name=f"{scope}/Sigmoid"),
+            node("Sub", [states[1], f"s{t}"], [f"d{t}"], name=f"{scope}/Sub"),
+        ]
+        states = (f"d{t}", f"d{t}")
+    onnx.save(model_of(nodes, constants, {"x": (2, 5, 3)}, ("d4",)), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert (
+        "    h = full([2, 4], 0.0)\n    for t in range(4):\n        h = cell_step(h, x[:, t])\n    d4 = cell_step(h, x[:, 4])\n" in source
+    )
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
 def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> None:
     """As exporters write it: with an open batch, both directions side by side at each step, and the last step's used."""
@@ -487,7 +514,7 @@ def test_erf_is_a_number_where_integers_are_zero(tmp_path: Path) -> None:
 
 
 def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without -o: a second run writes the same, an edited source stays."""
+    """A second run writes the same, an edited source stays, also with -o; other weights and exports are written over with -o alone."""
     model, source = tmp_path / "m.onnx", tmp_path / "m.tpu"
     model.write_bytes(classifier().SerializeToString())
     assert run("import", model) == 0
@@ -500,6 +527,13 @@ def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytes
     assert "m.onnx is there already" in capsys.readouterr().err
     assert run("export", source, "--quantized") == 0
     assert (tmp_path / "m.int8.onnx").is_file()
+    assert run("import", model, "-o", source) == 2
+    assert "move this file away" in capsys.readouterr().err
+    assert source.read_text().endswith("# mine\n")
+    source.unlink()
+    source.with_suffix(".npz").write_bytes(b"")
+    assert run("import", model) == 2
+    assert "m.npz is there already" in capsys.readouterr().err
     assert run("import", model, "-o", source) == 0
 
 
@@ -755,7 +789,7 @@ def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
     ]
     model = model_of(nodes, constants, {"x": (6, 3, 8, 8)}, ("y", "k1", "e1"))
     onnx.save(model, tmp_path / "q.onnx")
-    assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "y", "k1", "e1"])
+    assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "fc", "y", "k1", "e1"])  # a weight once for each reader
     images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
     session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
     wanted = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
@@ -961,6 +995,40 @@ def test_a_choice_of_integers_is_that_of_onnx_runtime(second: str, kind: Any, tm
     model = model_of(nodes, constants, {"x": (5, 6)})
     model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
     same_integers(model, tmp_path)
+
+
+@each([("HardSwish", None, -6.8, 0.2), ("Gelu", None, -1.8, 0.1), ("Sub", 1.0, -0.3, 1.0), ("Max", 0.3, 0, 1.2)])
+def test_the_scale_before_a_table_is_found(op: str, number: float | None, low: float, high: float) -> None:
+    """Also of functions that fall before they rise, with few entries above 0, and of those that a number turns or bounds."""
+    function, x = Function(op, number), Quantisation(*affine_parameters(low, high))
+    bounds = [float(value) for value in function.of((I8.table_inputs - x.zero_point) * np.float64(x.scale))]
+    y = Quantisation(*affine_parameters(min(bounds), max(bounds)))
+    table = function_table(function.of, x, y, I8)
+    middles = (Quantisation((first + last) / 2, x.zero_point) for first, last in input_scales(table, x.zero_point, y, I8))
+    assert any(function_of(table, middle, y, I8) == function for middle in middles)
+
+
+def test_the_gates_of_a_product_with_a_bias_and_a_constant_of_its_own_scale_are_those_of_onnx_runtime(tmp_path: Path) -> None:
+    """A cell's first step: its bias is added to the sums of each gate, and the product of the first state is a constant."""
+    scales = {"s": 0.0213, "ws": 0.0071, "gs": 0.0277, "cs": 0.0119, "hs": 0.0349, "ys": 1 / 256}
+    constants = [
+        *(array(np.float32(scale), name) for name, scale in scales.items()),
+        *(array(np.int8(zero), name) for name, zero in (("z", 3), ("wz", 0), ("gz", -7), ("cz", 11), ("hz", 5), ("yz", -128))),
+        array(DRAW.integers(-127, 128, (6, 8)).astype(np.int8), "w"),
+        array(DRAW.integers(-3000, 3000, 8).astype(np.int32), "b"),
+        array(DRAW.integers(-90, 60, (5, 8)).astype(np.int8), "c"),
+        whole("halves", 4, 4),
+    ]
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["i"]),
+        node("QGemm", ["i", "s", "z", "w", "ws", "wz", "b", "gs", "gz"], ["g"], domain="com.microsoft"),
+        node("QLinearAdd", ["g", "gs", "gz", "c", "cs", "cz", "hs", "hz"], ["h"], domain="com.microsoft"),
+        node("Split", ["h", "halves"], ["first", "second"], axis=1),
+        node("QLinearSigmoid", ["first", "hs", "hz", "ys", "yz"], ["r"], domain="com.microsoft"),
+        node("DequantizeLinear", ["r", "ys", "yz"], ["y"]),
+        node("DequantizeLinear", ["second", "hs", "hz"], ["v"]),
+    ]
+    same_integers(model_of(nodes, constants, {"x": (5, 6)}, ("y", "v")), tmp_path)
 
 
 @pytest.mark.parametrize("integers", ["x", "c"])

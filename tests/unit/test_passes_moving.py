@@ -342,6 +342,27 @@ def test_a_slice_below_what_no_slice_passes_stays_below_it() -> None:
     assert "a.1 = slice(a, starts=(1, 0), stops=(3, 4)) : f32[2, 4]\ns = relu(a.1) : f32[2, 4]" in ran(PushSlices(), text)
 
 
+def test_parts_of_weights_on_a_grid_are_weights_on_it() -> None:
+    """So that their bias is added to the sums: the slice would stand between the product and its constant."""
+    text = """
+        x = input : f32[4, 4]
+        w = constant(value=f32[4, 4] random(0, "w")) : f32[4, 4]
+        q = quantize(w, scale=0.5, zero_point=0) : i8[4, 4] scale 0.5 zero 0
+        v = dequantize(q) : f32[4, 4]
+        m = matmul(x, v) : f32[4, 4]
+        s = slice(m, starts=(0, 1), stops=(4, 3)) : f32[4, 2]
+        y = relu(s) : f32[4, 2]
+        return y
+        """
+    result = PushSlices().run(graph_of(text), CONTEXT)
+    check(result)
+    assert [(node.op, node.type.shape) for node in result] == [
+        ("input", (4, 4)),
+        ("constant", (4, 2)),
+        *((op, (4, 2)) for op in ("quantize", "dequantize", "matmul", "relu")),
+    ]
+
+
 def test_parts_have_the_places_of_the_value_and_of_the_slice() -> None:
     graph = graph_of("""x = input : f32[2, 2]
         w = constant(value=f32[2, 2]{1, 2, 3, 4}) : f32[2, 2]

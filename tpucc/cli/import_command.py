@@ -33,8 +33,8 @@ LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw")
 def command(model: Path, output: Path | None, params: Mapping[str, str], layout: Layout) -> None:
     """Write the network of MODEL, an ONNX file, as a source, with its weights beside it (MODEL.npz).
 
-    -D gives sizes that the file leaves open: the batch (8 unless given), and others by their names. Without -o no other file
-    is written over.
+    -D gives sizes that the file leaves open: the batch (8 unless given), and others by their names. A source that is there
+    with another text is never written over, and other weights only with -o.
     """
     target = output or beside(model, ".tpu")
     if target.suffix != ".tpu":
@@ -42,6 +42,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
     made = imported_model(model, target.stem, open_sizes(params), layout)
     files = model_files(made.source, made.weights, target.stem, target.stem)
     keep_inputs(*(target.parent / name for name in files))
+    refuse_others(target.parent, {target.name: files[target.name]}, "-o gives another name; or move this file away")
     if output is None:
         refuse_others(target.parent, files)
     write_files(target.parent, files)

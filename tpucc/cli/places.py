@@ -31,10 +31,9 @@ def beside(path: Path, suffix: str) -> Path:
     return path.with_suffix(suffix)
 
 
-def refuse_others(folder: Path, files: Mapping[str, bytes]) -> None:
+def refuse_others(folder: Path, files: Mapping[str, bytes], help: str = "-o says where to write, over this file too") -> None:
     """Raises `UsageError` E0528 where a file of one of these names is there with other contents: somebody made or changed it."""
     for name, content in files.items():
         place = folder / name
         if place.exists() and read_file(place) != content:
-            help = "-o says where to write, over this file too"
             raise UsageError(Diagnostic("E0528", f"{printable(str(place))} is there already, with other contents", help=(help,)))

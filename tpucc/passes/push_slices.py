@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
@@ -99,6 +100,8 @@ class _Parts:
     def __init__(self, graph: Graph, above: set[str], chosen: set[str], options: PushSlices) -> None:
         self._graph = graph
         self._above = above
+        self._constants = constant_values(graph)
+        """Weights that `quantize` puts on a grid are computed, too: parts of them are weights on the same grid."""
         self._chosen = chosen
         self._options = options
         self._nodes: list[Node] = []
@@ -132,7 +135,7 @@ class _Parts:
             value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
             self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made, node.place))
             return
-        how = _part_of(self._graph, node, part.bounds) if node.name in self._above else None
+        how = _part_of(self._graph, node, part.bounds) if node.name in self._above or node.name in self._constants else None
         takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
         if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)

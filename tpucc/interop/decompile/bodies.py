@@ -43,6 +43,12 @@ class Written:
     """The parameters that are one tuple, behind the others without a default."""
 
 
+def _word_of_weight(weight: Weight, step: Step) -> str:
+    """A word for the key of a weight that a step reads: the operator's own, or what weights of this rank are."""
+    word = word_of(step.op).rpartition("_")[2]
+    return word if word and word not in RESERVED else "kernel" if len(weight.shapes[0]) > 1 else "bias"
+
+
 @dataclass
 class Writer:
     """Writes one body. `entries` are the names of what it takes; `outputs`, of a model, the names of what it returns."""
@@ -70,7 +76,6 @@ class Writer:
         for weight in (*self.body.unused, *(result for result in self.body.results if isinstance(result, Weight))):
             self._declare(weight, None)
         self.numbers = {id(step): index for index, step in enumerate(self.body.steps)}
-        self.continued = self._continued()
         self.called = {
             result: step.function.body.hints[inner]
             for step in self.body.steps
@@ -78,12 +83,28 @@ class Writer:
             for result, inner in zip(step.results, step.function.body.results, strict=True)
             if isinstance(inner, Value)
         }
+        self.continued = self._continued()
 
     def _continued(self) -> dict[Value, Value]:
-        """For results of calls those operands that the same results of calls of the same function are."""
+        """For results of calls those operands in whose place other calls of the same function take the same results, as `h` in
+        `h, c = step(h, c)`; of a first call those that have no name of their own."""
         made = {result: (step.function, index) for step in self.body.steps if step.function for index, result in enumerate(step.results)}
-        pairs = ((result, operand) for step in self.body.steps for result in step.results for operand in reads(step))
-        return {result: operand for result, operand in pairs if operand in made and made[operand] == made.get(result)}
+        calls = [step for step in self.body.steps if step.function]
+        places: dict[tuple[Function | None, int], int] = {
+            made[operand]: place
+            for step in calls
+            for place, operand in enumerate(step.operands)
+            if isinstance(operand, Value) and operand in made and made[operand][0] is step.function
+        }
+        found: dict[Value, Value] = {}
+        for step in calls:
+            for index, result in enumerate(step.results):
+                place = places.get((step.function, index))
+                operand = step.operands[place] if place is not None else None
+                named = isinstance(operand, Value) and operand not in made and (operand in self.body.entries or self.variable(operand))
+                if isinstance(operand, Value) and not named:
+                    found[result] = operand
+        return found
 
     def lines(self) -> list[str]:
         """The lines of the body, without indentation."""
@@ -103,11 +124,10 @@ class Writer:
         for step in self.body.steps:
             for operand in step.operands:
                 if isinstance(operand, Weight):
-                    word = word_of(step.op).rpartition("_")[2]
-                    yield operand.keys, last_word(head(operand.keys)[0]) or (word if word and word not in RESERVED else "name")
+                    yield operand.keys, last_word(head(operand.keys)[0]) or _word_of_weight(operand, step)
             for parameter, values in self._given(step):
-                if all(isinstance(value, str) for value in values):
-                    yield values, parameter.name
+                if keys := tuple(value for value in values if isinstance(value, str)):
+                    yield keys, last_word(keys) or parameter.word
 
     def _given(self, step: Step) -> Iterator[tuple[Parameter, Vector]]:
         """The static arguments of a call."""
@@ -197,7 +217,7 @@ class Writer:
         for step in self.body.steps:
             heavy = is_heavy(step)
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
-            chosen = [operand for operand in single if not self.variable(operand) and not (heavy and operand in products)]
+            chosen = [operand for operand in single if self._is_anonymous(makers[operand]) and not (heavy and operand in products)]
             chosen = [operand for operand in chosen if operand not in chained and (step not in links or is_slice(makers[operand]))]
             chosen = [] if len(step.operands) >= FEWEST and len(chosen) == len(step.operands) else chosen
             chosen.sort(key=lambda operand: sizes[operand])
@@ -218,6 +238,11 @@ class Writer:
         makers = {result: step for step in self.body.steps for result in step.results if step.function is not None}
         pairs = [(makers[operand], step) for step in self.body.steps for operand in reads(step) if operand in makers]
         return {link for before, step in pairs if before.function is step.function for link in (before, step)}
+
+    def _is_anonymous(self, maker: Step) -> bool:
+        """Whether a value needs no variable for its name's sake: a part of what the body takes has a name that says less than the part."""
+        is_part = is_slice(maker) and maker.operands[0] in self.body.entries
+        return is_part or not self.variable(maker.results[0])
 
     def variable(self, value: Value) -> str:
         """The variable's name that the graph's names of a value come from, if it had one in all environments."""

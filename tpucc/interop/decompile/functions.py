@@ -95,9 +95,10 @@ def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tupl
 
 
 def _with_default(parameter: Parameter) -> Parameter:
-    """The parameter with the value that most calls give it as the default, if it is an attribute."""
+    """The parameter with the value that most calls give it as the default, if it is an attribute, and no scale or zero point, which only
+    happen to be the same."""
     is_name = isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode")
-    if parameter.word in SIZES[:3] or is_name:
+    if parameter.word in SIZES[:3] or parameter.word in GRID or is_name:
         return parameter
     counts = Counter(map(identity, parameter.values))
     usual, times = counts.most_common(1)[0]

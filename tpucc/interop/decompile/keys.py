@@ -75,7 +75,7 @@ def is_integer(text: str) -> bool:
 
 def last_word(names: Sequence[str]) -> str:
     """The word with which most names end, without numbers: `conv` of `layer1.conv2`; empty if there is none."""
-    words = Counter(re.split(r"[./:]", name)[-1].rstrip("0123456789_") for name in names)
+    words = Counter(re.split(r"[./:]", re.sub(r"[.]\d+$", "", name))[-1].rstrip("0123456789_") for name in names)
     word, times = words.most_common(1)[0]
     return word if re.fullmatch(r"[a-z]\w+", word) and word not in RESERVED and 2 * times > len(names) else ""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Columns of a line."""
+SHORT = 12
+"""Characters of an operand in a line that is too long, for which no variable is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class Lines:
                 self.sized[name] = (entry, place)
 
     def _largest(self, statement: Statement) -> Value | None:
-        """The operand with the longest text, of those that stand inside the statement."""
+        """The operand with the longest text, of those that stand inside the statement; None where a variable would be hardly shorter."""
         inner = [
             operand
             for part in statement.parts
@@ -156,7 +158,8 @@ class Lines:
             for operand in part.operands
             if isinstance(operand, Value) and operand in self.writer.inside
         ]
-        return max(inner, key=lambda value: len(self._text(value).text), default=None)
+        longest = max(inner, key=lambda value: len(self._text(value).text), default=None)
+        return longest if longest is not None and len(self._text(longest).text) > SHORT else None
 
     # texts
 

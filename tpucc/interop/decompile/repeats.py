@@ -63,10 +63,11 @@ class Chain:
         return self._differing[period][start] == self._differing[period][stop]
 
     def _alike(self, a: int, b: int, period: int) -> bool:
-        if self.kinds[a] != self.kinds[b]:
+        if self.kinds[a] != self.kinds[b] or len(self.distances[a]) != len(
+            self.distances[b]
+        ):  # a number may stand where the other has a value
             return False
-        pairs = zip(self.distances[a], self.distances[b], strict=True)
-        return all(x == y or (x > period and y > period) for x, y in pairs)
+        return all(x == y or (x > period and y > period) for x, y in zip(self.distances[a], self.distances[b], strict=True))
 
 
 Chains = Mapping[int, Chain]

@@ -108,7 +108,7 @@ def _loop(rounds: Sequence[Sequence[Cut]], names: set[str]) -> Loop | None:
         for place, column in enumerate(own):
             if (text := _written(column, name, start)) is None:
                 scaled |= column[0][0] != '"' and any("." in token or "e" in token for token in column)
-                text = lists.setdefault(tuple(column), fresh(_wanted(column, "".join(line.texts[: place + 1])), taken))
+                text = lists.setdefault(tuple(column), fresh(_wanted(column, "".join(line.texts[: place + 1]), names), taken))
                 taken.add(text)
                 text += f"[{_shifted(name, -start)}]"
             texts.append(text)
@@ -157,13 +157,13 @@ def _shifted(text: str, number: int) -> str:
     return f"{text} {'+' if number > 0 else '-'} {abs(number)}" if number else text
 
 
-def _wanted(column: Sequence[str], before: str) -> str:
-    """What a list is called."""
+def _wanted(column: Sequence[str], before: str, names: set[str]) -> str:
+    """What a list is called. Beside roundings, what functions take that do more is scales and zero points, too."""
     if column[0][0] == '"':
         return "names"
     if column[0][0] == "(":
         return "grids"
-    quantised = re.search(r"\bquantized?\(", before) is not None
+    quantised = re.search(r"\bquantized?\(", before) is not None or ("quantized" in names and "(" in before)
     plain = all(re.fullmatch(r"-?\d+", token) for token in column)
     return ("zero_points" if plain else "scales") if quantised else "numbers"
 

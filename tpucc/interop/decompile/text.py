@@ -19,6 +19,7 @@ from tpucc.interop.decompile.lines import WIDTH
 from tpucc.interop.decompile.literals import escaped
 from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.names import required
+from tpucc.interop.decompile.orders import orders
 from tpucc.interop.decompile.program import Function, Program, Unwritable, program_of
 from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
@@ -26,6 +27,8 @@ from tpucc.interop.decompile.statics import Scope
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 
+SHORTER = 0.87
+"""To what part of its lines a model must come down, that another order of its nodes is taken."""
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
 """A string, a bracket or a comma."""
 
@@ -58,21 +61,44 @@ def source_of(
     the values of the model's params for which the graph was made. Each of `samples` has other values of the same
     params, and the model's graph for them; so sizes become expressions of the params. The text gives the same model for these values, too.
 
+    Of several orders of the nodes that is taken which makes the model clearly shorter.
+
     Raises `Unwritable` for a graph that the language can't say.
     """
     given = params or {}
     refused = Unwritable("")
     for style in Style:
-        try:
-            text = text_of(graph, style, comments=comments, weights=weights, activations=activations, params=given, samples=samples)
-        except Unwritable as error:
-            refused = error
-        else:
+        texts: list[str] = []
+        for ordered in _ordered(graph, samples) if style is Style.LOOPS else [(graph, samples)]:
+            try:
+                texts.append(text_of(ordered[0], style, comments, weights, activations, given, ordered[1]))
+            except Unwritable as error:
+                refused = error
+        for text in [best := _clearest(texts), *(text for text in texts if text is not best)] if texts else ():
             faults = (_fault(text, sample, others) for others, sample in [({}, graph), *samples])
             if not (fault := next(filter(None, faults), "")):
                 return text
             refused = Unwritable(fault)
     raise refused
+
+
+def _clearest(texts: Sequence[str]) -> str:
+    """The text whose model has the fewest lines, the first of those that aren't clearly longer: in it more is steps of one function."""
+    best = texts[0]
+    for text in texts[1:]:
+        if _model_lines(text) < SHORTER * _model_lines(best):
+            best = text
+    return best
+
+
+def _model_lines(text: str) -> int:
+    return text[text.rindex("\nmodel ") if "\nmodel " in text else 0 :].count("\n")
+
+
+def _ordered(graph: Graph, samples: Sequence[Sample]) -> Iterator[tuple[Graph, list[Sample]]]:
+    """The graph and the samples, with their nodes in several orders."""
+    for ordered, *others in zip(*(orders(each) for each in (graph, *(sample for _, sample in samples))), strict=False):
+        yield ordered, [(values, other) for (values, _), other in zip(samples, others, strict=True)]
 
 
 def first_unwritable(graph: Graph) -> Node | None:
@@ -92,7 +118,6 @@ def first_unwritable(graph: Graph) -> Node | None:
 def text_of(
     graph: Graph,
     style: Style,
-    *,
     comments: Sequence[str] = (),
     weights: str | None = None,
     activations: str | None = None,

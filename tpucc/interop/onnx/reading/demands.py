@@ -150,6 +150,29 @@ def _range(o: _Operands) -> None:
         o.require_memory((max(0, math.ceil(min((stop - start) / step, MOST_STEPS))),))
 
 
+def _recurrent(gates: int) -> Callable[[_Operands], None]:
+    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names."""
+
+    def demand(o: _Operands) -> None:
+        attributes, shape = o.node.attributes, o.shape(2)
+        if len(shape) != 3:
+            o.refuse(f"the recurrent weights have the shape {list(shape)}, and ONNX has three axes: directions, gates and units")
+        directions = 2 if attributes.get("direction") == "bidirectional" else 1
+        units = attributes.get("hidden_size", shape[2])
+        if not isinstance(units, int):
+            o.refuse(f"hidden_size is {shortened(units)}, and ONNX has one integer")
+        wanted = (directions, gates * units, units)
+        if shape != wanted:
+            named = f"of hidden_size {shortened(units)} in {counted(directions, 'direction')}"
+            o.refuse(f"the recurrent weights have the shape {list(shape)}, and {named} they have {list(wanted)}")
+        for index, what, known in ((1, "the weights", wanted[:2]), (3, "the bias", (directions, 2 * gates * units))):
+            found = o.shape(index)
+            if found and found[:2] != known:
+                o.refuse(f"{what} of {units:,} units have the shape {list(found)}, and their first axes are {list(known)}")
+
+    return demand
+
+
 def _reshape(o: _Operands) -> None:
     sizes = o.integers(1, "the sizes", -1)
     if sizes is not None and sizes.count(-1) > 1:
@@ -217,8 +240,11 @@ DEMANDS: Mapping[str, Callable[[_Operands], None]] = {
     "ConstantOfShape": _constant_of_shape,
     "ConvTranspose": _conv_transpose,
     "Expand": _expand,
+    "GRU": _recurrent(3),
+    "LSTM": _recurrent(4),
     "OneHot": _one_hot,
     "Pad": _pad,
+    "RNN": _recurrent(1),
     "Range": _range,
     "Reshape": _reshape,
     "Resize": _resize,

@@ -50,6 +50,8 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
     """A shape at least as large as the result's; of views, which take no memory, none."""
     if node.op in VIEWS:
         return (0,)
+    if node.op == "Pad":
+        return _of_pad(node, operands)
     arrays = [array for array in operands if array is not None]
     if node.op in BROADCASTING:
         try:
@@ -71,8 +73,21 @@ def _of_gather(node: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
     return (table.size // max(1, table.shape[_first_axis(node, table)]) * indices.size,) if table.ndim else ()
 
 
-def _of_pad(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
-    return tuple(size + 2 * int(np.abs(arrays[1]).max(initial=0)) for size in arrays[0].shape) if len(arrays) > 1 else ()
+def _of_pad(node: OnnxNode, arrays: Arrays) -> tuple[int, ...]:
+    shape = arrays[0].shape if arrays[0] is not None else ()
+    return tuple(max(0, size + sum(pair)) for size, pair in zip(shape, _pads(node, arrays), strict=True))
+
+
+def _pads(node: OnnxNode, arrays: Arrays) -> list[tuple[int, int]]:
+    """What is added before and after each axis of the first operand."""
+    x, given = arrays[0], arrays[1] if len(arrays) > 1 else None
+    assert x is not None
+    pads = given.reshape(-1) if given is not None else np.array(node.attributes["pads"])
+    axes = arrays[3] if len(arrays) > 3 else None
+    pairs = [(0, 0)] * x.ndim
+    for index, axis in enumerate(range(x.ndim) if axes is None else axes.reshape(-1)):
+        pairs[int(axis)] = int(pads[index]), int(pads[len(pads) // 2 + index])
+    return pairs
 
 
 def _of_gather_nd(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
@@ -94,7 +109,6 @@ BOUNDS: Mapping[str, Callable[[OnnxNode, Sequence[AnyArray]], tuple[int, ...]]] 
     "MatMul": _of_matmul,
     "NonZero": lambda _, arrays: (arrays[0].ndim, arrays[0].size),
     "OneHot": lambda _, arrays: (arrays[0].size, int(arrays[1].reshape(-1)[0])),
-    "Pad": _of_pad,
     "Range": _of_range,
     "Tile": lambda _, arrays: (arrays[0].size * math.prod(max(0, int(count)) for count in arrays[1].reshape(-1)),),
 }
@@ -227,12 +241,7 @@ def _scatter_nd(node: OnnxNode, arrays: Any, _: int) -> Any:
 
 
 def _pad(node: OnnxNode, arrays: Any, _: int) -> Any:
-    x, mode = arrays[0], node.attributes.get("mode", "constant")
-    pads = arrays[1].reshape(-1) if len(arrays) > 1 else np.array(node.attributes["pads"])
-    axes = [int(axis) for axis in arrays[3].reshape(-1)] if len(arrays) > 3 and arrays[3] is not None else range(x.ndim)
-    pairs = [(0, 0)] * x.ndim
-    for index, axis in enumerate(axes):
-        pairs[axis] = int(pads[index]), int(pads[len(pads) // 2 + index])
+    x, mode, pairs = arrays[0], node.attributes.get("mode", "constant"), _pads(node, arrays)
     if mode == "constant":
         value = arrays[2] if len(arrays) > 2 and arrays[2] is not None else node.attributes.get("value", 0)
         return np.pad(x, pairs, constant_values=value)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
-from tpucc.interop.onnx.reading.tables import ATTRIBUTES, Function, function_of, input_scales
+from tpucc.interop.onnx.reading.tables import WRITTEN, Function, function_of, input_scales
 from tpucc.interop.onnx.scales import Scaled, result_scale, weight_scales
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
@@ -28,6 +28,8 @@ MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "
 """What the export does with integers that keep their scale."""
 ENDS = {"QLinearConv": 7, "QLinearMatMul": 7, "QuantizeLinear": 2}
 """What makes integers of sums, and the operand that is their zero point."""
+NEAR = 2.0**-22
+"""How near a scale is to the quotient from which it is known: its neighbours in float32 are nearer."""
 LAYER = "Layer"
 """What stands for a layer that can't be read back: no operator of ONNX."""
 
@@ -117,29 +119,36 @@ class _Layers:
             raise _Unknown
         end = self._step(source)
         if (operands := self._operands_of_steps(end)) is None:
-            if (function := function_of(table, self.held[source], own, self.format)) is None:
-                raise _Unknown
-            return self._applied(function, source)
+            for joined in (False, True):
+                if (function := function_of(table, self.held[source], own, self.format, joined)) is not None:
+                    return self._applied(function, source)
+            raise _Unknown
         zero = int(self.constants[end.inputs[ENDS[end.op]]])
-        for low, high in input_scales(table, zero, own, self.format):
-            scale = result_scale(low, high, operands)
-            before = Quantisation(scale, zero) if scale is not None else own
-            if scale is not None and (function := function_of(table, before, own, self.format)) is not None:
-                self.own = self.held[source] = before
-                real = self._steps(end)
-                self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(zero)), attributes={}))
-                self.own = own
-                return self._applied(function, source)
+        exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if not operand.weighted]
+        known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
+        for joined in (False, True):
+            for low, high in known or input_scales(table, zero, own, self.format, joined):
+                scale = result_scale(low, high, operands)
+                before = Quantisation(scale, zero) if scale is not None else own
+                if scale is not None and (function := function_of(table, before, own, self.format, joined)) is not None:
+                    self.own = self.held[source] = before
+                    real = self._steps(end)
+                    self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(zero)), attributes={}))
+                    self.own = own
+                    return self._applied(function, source)
         raise _Unknown
 
     def _applied(self, function: Function, source: str) -> str:
         """A function of integers, which has a number where it needs one."""
-        real = self._dequantised(source)
+        real = self._dequantised(source) if function.inner is None else self._applied(function.inner, source)
         if function.number is None:
-            return self._put(function.op, [real], **ATTRIBUTES.get(function.op, {}))
-        if function.op == "LeakyRelu":
+            op, attributes = WRITTEN.get(function.op, (function.op, {}))
+            return self._put(op, [real], **attributes)
+        if function.op in ("Elu", "LeakyRelu"):
             return self._put(function.op, [real], alpha=function.number)
         number = self._constant(np.float32(function.number), "number")
+        if function.high is not None:
+            return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])
         return self._put(function.op, [number, real] if function.op == "Sub" else [real, number])
 
     def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:
@@ -155,7 +164,8 @@ class _Layers:
         """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `_Unknown`."""
         if end.op != "QuantizeLinear":
             x, w, y = (self.constants[end.inputs[index]] for index in (1, 4, 6))
-            return [Scaled(self.held[end.inputs[0]].scale, multiplier(float(x), w, float(y)), True)]
+            factors = multiplier(float(x), w, float(y))
+            return self._selected(end, factors) if self._selects(end) else [Scaled(self.held[end.inputs[0]].scale, factors, True)]
         last = self._step(end.inputs[0])
         last = self._step(last.inputs[0]) if last.op == "Clip" else last
         if last.op in ("Add", "Sub"):
@@ -165,8 +175,17 @@ class _Layers:
         if (product := self._step(last.inputs[0])).op == "Mul":
             left, right = (np.float32(self.held[self._integers(name)[0]].scale) for name in product.inputs)
             return [Scaled(float(left * right), self.constants[last.inputs[1]], False)]
-        sums = self._step(self._step(product.inputs[0]).inputs[0])
-        return [Scaled(self.held[term.inputs[0]].scale, self.constants[last.inputs[1]], True) for term in self._terms(sums)]
+        terms, factors = self._terms(self._step(self._step(product.inputs[0]).inputs[0])), self.constants[last.inputs[1]]
+        if self._selects_rows(terms):
+            rows = [self.constants[term.inputs[1]].any(axis=0) for term in terms]
+            return [Scaled(self.held[term.inputs[0]].scale, factors[own], False) for term, own in zip(terms, rows, strict=True)]
+        return [Scaled(self.held[term.inputs[0]].scale, factors, True) for term in terms]
+
+    def _selected(self, end: OnnxNode, factors: AnyArray) -> list[Scaled]:
+        """The values that stand side by side, those of one scale and zero point together: a multiplier is the share of a scale."""
+        columns = _runs(zip(factors.tolist(), (-self.constants[end.inputs[8]]).tolist(), strict=True))
+        held = _runs((self.held[part].scale, self.held[part].zero_point) for part in self.made[end.inputs[0]].inputs)
+        return [Scaled(scale, np.asarray(factor, np.float32), False) for (factor, _), (scale, _) in zip(columns, held, strict=True)]
 
     def _steps(self, end: OnnxNode) -> str:
         """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `_Unknown`."""
@@ -187,28 +206,51 @@ class _Layers:
         if self._joins(node, factors):
             concat = self.made[x]
             return self._put("Concat", [self._dequantised(part) for part in concat.inputs], **concat.attributes)
-        if int(self.constants[node.inputs[2]]) != self.held[x].zero_point:
-            raise _Unknown
+        zero, own = int(self.constants[node.inputs[2]]), self.held[x].zero_point
         if node.op == "QLinearConv":
-            return self._convolved(node, x, weights, factors, self.constants[node.inputs[8]] if len(node.inputs) > 8 else np.zeros(1))
+            bias = self.constants[node.inputs[8]] if len(node.inputs) > 8 else np.zeros(1)
+            if zero != own:
+                bias = bias + self._folded(node, own - zero)
+            return self._convolved(node, x, weights, factors, bias)
+        if zero != own:
+            raise _Unknown
         real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x), "scales")], axis=1)
         return self._put("MatMul", [self._dequantised(x), real])
 
+    def _folded(self, node: OnnxNode, zero: int) -> AnyArray:
+        """What a zero point adds to a convolution of single pixels, which has it in its bias. Raises `_Unknown` for other windows."""
+        weights = self.constants[node.inputs[3]]
+        if weights.shape[2:] != (1, 1) or any(node.attributes.get("pads", ())):
+            raise _Unknown
+        return np.asarray(zero * weights.sum(axis=(1, 2, 3), dtype=np.int64))
+
     def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
         """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
+        if not self._selects(node):
+            return False
+        concat = self.made[node.inputs[0]]
+        columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
+        parts = ((factor, self.held[part].zero_point) for part, factor in zip(concat.inputs, self._shares(concat.inputs), strict=True))
+        return _runs(columns) == _runs(parts)
+
+    def _selects(self, node: OnnxNode) -> bool:
+        """Whether each column of a convolution of several values side by side is one channel of them."""
         concat, weights = self.made.get(node.inputs[0]), self.constants[node.inputs[3]]
         if concat is None or concat.op != "Concat" or len(node.inputs) < 9 or weights.size != len(weights) ** 2:
             return False
-        columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
-        parts = ((factor, self.held[part].zero_point) for part, factor in zip(concat.inputs, self._shares(concat.inputs), strict=True))
-        return np.array_equal(weights.reshape(len(weights), -1), np.eye(len(weights))) and _runs(columns) == _runs(parts)
+        return np.array_equal(weights.reshape(len(weights), -1), np.eye(len(weights)))
 
     def _joins_parts(self, products: Sequence[OnnxNode], factors: AnyArray) -> bool:
         """Likewise of products in 16 bits, where each part has the rows of its channels."""
         names, rows = zip(*(product.inputs for product in products), strict=True)
-        weights = np.concatenate([self.constants[name] for name in rows])
         wanted = np.repeat(self._shares(names), [len(self.constants[name]) for name in rows])
-        return np.array_equal(weights, np.eye(len(weights))) and np.array_equal(factors, wanted.astype(np.float32))
+        return self._selects_rows(products) and np.array_equal(factors, wanted.astype(np.float32))
+
+    def _selects_rows(self, products: Sequence[OnnxNode]) -> bool:
+        """Whether each column of a sum of products is one channel of one of the values."""
+        weights = [self.constants[product.inputs[1]] for product in products]
+        rows = sum(map(len, weights))
+        return {array.shape[1:] for array in weights} == {(rows,)} and np.array_equal(np.concatenate(weights), np.eye(rows))
 
     def _shares(self, names: Sequence[str]) -> list[float]:
         """The scales of integers as shares of the result's."""

@@ -102,7 +102,7 @@ class Network:
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
         if small.size == 1 or (small == small.reshape(-1)[0]).all():
-            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name=self.name)
+            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name="full")
         weight = self._weight(small, name)
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
 
@@ -121,6 +121,8 @@ class Network:
         if grid.bits == 16 and node.name in self.known:
             self.notes["constants that the file rounds to 16 bits are computed in float32"] = None
             return node
+        if node.op == "weight":
+            return self._rounding(node, grid, name)
         if (node.name, grid) not in self._rounded:
             self._rounded[node.name, grid] = self._rounding(node, grid, name)
         return self._rounded[node.name, grid]
@@ -263,7 +265,7 @@ class Network:
         if value.array.size == 1:
             return self.scalar(float(value.array.reshape(())))
         array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
-        return self.given(_short(array.transpose(order)), value.name)
+        return self._held(_short(array.transpose(order)), value.name)
 
     def _like(self, value: Value, main: Tensor) -> Node:
         """A value as a node that broadcasts to that of `main`."""
@@ -291,7 +293,13 @@ class Network:
         missing = [part for part in range(main.node.type.rank) if part not in main.order]
         split = array.reshape(*sizes, *(1 for _ in missing))
         places = {part: index for index, part in enumerate((*main.order, *missing))}
-        return self.given(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name)
+        return self._held(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name)
+
+    def _held(self, array: AnyArray, name: str) -> Node:
+        """A known value as a node, on the grid of the integers that it has in the file."""
+        node = self.given(array, name)
+        grid = self.grids.get(name) if node.op == "weight" else None
+        return node if grid is None else self.on(node, grid, name=node.name)
 
     @staticmethod
     def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, product
 
 import numpy as np
 
@@ -20,6 +22,7 @@ FUNCTIONS: Mapping[str, str] = {
     "Tanh": "tanh",
     "Swish": "silu",
     "Gelu": "gelu",
+    "GeluTanh": "gelu",
     "HardSwish": "hard_swish",
     "HardSigmoid": "hard_sigmoid",
     "Elu": "elu",
@@ -29,32 +32,49 @@ FUNCTIONS: Mapping[str, str] = {
     "Sign": "sign",
     "Sqrt": "sqrt",
 }
-"""ONNX's operators whose layers may be tables, and tpucc's without attributes."""
-ATTRIBUTES: Mapping[str, Mapping[str, float]] = {"HardSigmoid": {"alpha": 1 / 6}}
-"""Those of ONNX's operators that aren't the defaults."""
+"""ONNX's operators whose layers may be tables, and tpucc's; `GeluTanh` is Gelu by its formula with tanh."""
+ATTRIBUTES: Mapping[str, Mapping[str, object]] = {"GeluTanh": {"approximate": True}}
+"""Those of tpucc's operators that aren't the defaults."""
+WRITTEN: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "GeluTanh": ("Gelu", {"approximate": "tanh"}),
+    "HardSigmoid": ("HardSigmoid", {"alpha": 1 / 6}),
+}
+"""ONNX's operators with those of their attributes that aren't the defaults."""
 SCALES = 2.0**-40, 2.0**20
 """Between which the scale of a table's input is sought."""
 STEPS = 60
 """Halvings of this range: then its ends are neighbours in float32."""
 DIGITS = 9
 """Of a number that float32 has."""
+SELU_ALPHA, SELU_GAMMA = 1.6732632423543772, float(np.float32(1.0507009873554805))
+"""Of Selu, whose layer is that of `elu` and a product."""
+FARTHEST = 64.0
+"""The largest number that is sought as what a function's operand has been added to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """ONNX's operator `op`; `number` is its other operand, for LeakyRelu its alpha."""
+    """ONNX's operator `op`, of another function where there is one; `number` is its other operand, for LeakyRelu and Elu its alpha, for
+    Clip the lower bound."""
 
     op: str
     number: float | None = None
+    high: float | None = None
+    inner: Function | None = None
 
     def of(self, x: Float64) -> Float64:
         """The values of the function as the compiler computes them."""
+        x = x if self.inner is None else self.inner.of(x)
+        if self.number is not None and self.high is not None:
+            return np.clip(x, np.float32(self.number), np.float32(self.high))
         if self.number is not None:
             return NUMBERED[self.op](x, float(np.float32(self.number)))
         if self.op == "Identity":
             return x
+        if self.op == "Selu":
+            return SELU_GAMMA * np.where(x < 0, SELU_ALPHA * np.expm1(np.minimum(x, 0)), x)
         operator = OPS[FUNCTIONS[self.op]]
-        attributes = operator.attributes()
+        attributes = operator.attributes(**ATTRIBUTES.get(self.op, {}))
         match operator.legalisation:
             case Table(function):
                 return function(attributes, x)
@@ -67,30 +87,80 @@ NUMBERED: Mapping[str, Callable[[Float64, float], Float64]] = {
     "Mul": lambda x, number: x * number,
     "Add": lambda x, number: x + number,
     "Sub": lambda x, number: number - x,
+    "Elu": lambda x, number: np.where(x < 0, np.expm1(np.minimum(x, 0)) * number, x),
     "LeakyRelu": lambda x, number: np.where(x < 0, x * number, x),
     "Max": np.maximum,
     "Min": np.minimum,
 }
 """Functions of a value and a number; Sub takes the value from the number."""
-IDENTITY = Function("Identity")
-PLAIN = (*map(Function, FUNCTIONS), IDENTITY)
+PLAIN = tuple(map(Function, (*FUNCTIONS, "Selu", "Identity")))
 
 
-def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Function | None:
-    """The function that has this table, x and y being how its input and its result are held; None where none has."""
+def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Function | None:
+    """The function that has this table, x and y being how its input and its result are held; None where none has. With `joined` it may be
+    one of two: of a sum or a product with a number, or the product of a function and a number."""
     found = (function for functions in (PLAIN, _numbered(table, x, y, of)) for function in functions)
-    return next((function for function in found if _is(function, table, x, y, of)), None)
+    joint = (function for function in PLAIN if joined for function in _joint(function, table, x, y, of))
+    return next((function for function in chain(found, joint) if _is(function, table, x, y, of)), None)
 
 
-def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
+def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Iterator[tuple[float, float]]:
     """The lowest and highest scales of an input of which only the zero point is known, with which functions may have this table."""
     above = (of.table_inputs > zero).astype(np.int64)
-    for function in PLAIN:
+    for function in (function for plain in PLAIN for function in (_times(plain, table, zero, y, of) if joined else [plain])):
         for signs in (above, 2 * above - 1):  # of sigmoid and tanh all entries say more; gelu and silu fall below 0 before they rise
-            low, high = (_end(function, zero, y, int(signs @ table) + more, signs, of) for more in (0, 1))
+            low, high = _scales(function, table, zero, y, signs, of)
             if (function.op == "Relu" and signs is above) or _is(function, table, Quantisation((low + high) / 2, zero), y, of):
                 yield low, high  # the lower half of LeakyRelu follows from its number
     yield from _slopes(table, zero, y, of)
+
+
+def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """For a function of a sum, or of a product, and for its product with a number, the number that may give the table."""
+    above = (of.table_inputs > x.zero_point).astype(np.int64)
+    for signs in (above, 2 * above - 1):
+        ends = _scales(function, table, x.zero_point, y, signs, of)
+        for inner in _between("Mul", *(end / float(np.float32(x.scale)) for end in ends)):
+            yield replace(function, inner=inner)
+    for inner in _between("Add", *(_term(function, x, y, int(table.sum(dtype=np.int64)) + more, of) for more in (0, 1))):
+        yield replace(function, inner=inner)
+    with np.errstate(all="ignore"):
+        values = function.of((of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale)))
+    for scaled in _between("Mul", *_factors(values, table, y, of)):
+        yield replace(scaled, inner=function)
+
+
+def _factors(values: Float64, table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
+    """Between which numbers the one is by which these values are multiplied in the table."""
+    low, high = _bounds(table, y, of)
+    there = (values != 0) & np.isfinite(values)
+    ends = np.sort(np.stack([low[there] / values[there], high[there] / values[there]]), axis=0)
+    return float(ends[0].max(initial=-np.inf)), float(ends[1].min(initial=np.inf))
+
+
+def _times(function: Function, table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The products of a function that isn't 0 at 0, as `exp`, and a number that is known from there."""
+    with np.errstate(all="ignore"):
+        first = float(function.of(np.zeros(1))[0])
+    if first and np.isfinite(first) and of.low < zero < of.high:
+        values = np.where(of.table_inputs == zero, first, 0.0)
+        yield from (replace(scaled, inner=function) for scaled in _between("Mul", *_factors(values, table, y, of)) if scaled.number)
+
+
+def _term(function: Function, x: Quantisation, y: Quantisation, total: int, of: IntegerFormat) -> float:
+    """The smallest number for which the entries of a function of the sum with it add up to this or more: those of most functions rise."""
+    low, high = -FARTHEST, FARTHEST
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        enough = _table(replace(function, inner=Function("Add", middle)), x, y, of).sum(dtype=np.int64) >= total
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _scales(function: Function, table: DeviceInts, zero: int, y: Quantisation, signs: Int64, of: IntegerFormat) -> tuple[float, float]:
+    """The lowest and highest scales of an input with which a function may have the table, by the sums of its entries."""
+    ends = (_end(function, zero, y, int(signs @ table) + more, signs, of) for more in (0, 1))
+    return _agreeing(function, table, zero, y, (next(ends), next(ends)), of)
 
 
 def _end(function: Function, zero: int, y: Quantisation, total: int, signs: Int64, of: IntegerFormat) -> float:
@@ -101,6 +171,29 @@ def _end(function: Function, zero: int, y: Quantisation, total: int, signs: Int6
         enough = signs @ _table(function, Quantisation(middle, zero), y, of) >= total
         low, high = (low, middle) if enough else (middle, high)
     return high
+
+
+def _agreeing(
+    function: Function, table: DeviceInts, zero: int, y: Quantisation, ends: tuple[float, float], of: IntegerFormat
+) -> tuple[float, float]:
+    """Between which of these scales all entries are the table's: each rises or falls from one end to the other, those of `gelu` below its
+    least value against the others. Both ends as they are where there are no such scales."""
+    first, last = (_table(function, Quantisation(scale, zero), y, of) for scale in ends)
+    if ((table < np.minimum(first, last)) | (table > np.maximum(first, last))).any():
+        return ends
+    rises = np.where(last >= first, 1, -1)
+
+    def end(reached: int) -> float:
+        low, high = ends
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            ahead = rises * (_table(function, Quantisation(middle, zero), y, of).astype(np.int64) - table)
+            there = bool((ahead >= 0).all()) if reached == 0 else bool((ahead > 0).any())
+            low, high = (low, middle) if there else (middle, high)
+        return high
+
+    low, high = end(0), end(1)
+    return (low, high) if low < high else ends
 
 
 def _table(function: Function, x: Quantisation, y: Quantisation, of: IntegerFormat) -> DeviceInts:
@@ -124,12 +217,14 @@ def _numbered(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFo
     values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
     for op, term in (("Add", -values), ("Sub", values)):
         yield from _between(op, float((low + term).max()), float((high + term).min()))
-    for op, there in (("Mul", values != 0), ("LeakyRelu", values < 0)):
-        ends = np.sort(np.stack([low[there] / values[there], high[there] / values[there]]), axis=0)
-        yield from _between(op, float(ends[0].max(initial=-np.inf)), float(ends[1].min(initial=np.inf)))
-    first, last = int(table.argmin()), int(table.argmax())
-    yield from _between("Max", float(low[first]), float(high[first]))
-    yield from _between("Min", float(low[last]), float(high[last]))
+    yield from _between("Mul", *_factors(values, table, y, of))
+    for op, below in (("LeakyRelu", np.minimum(values, 0)), ("Elu", np.expm1(np.minimum(values, 0)))):
+        yield from _between(op, *_factors(below, table, y, of))
+    first, last = (float(low[table.argmin()]), float(high[table.argmin()])), (float(low[table.argmax()]), float(high[table.argmax()]))
+    yield from _between("Max", *first)
+    yield from _between("Min", *last)
+    for lower, upper in product(_between("Clip", *first), _between("Clip", *last)):
+        yield replace(lower, high=upper.number)
 
 
 def _between(op: str, low: float, high: float) -> Iterator[Function]:
@@ -140,20 +235,28 @@ def _between(op: str, low: float, high: float) -> Iterator[Function]:
 
 
 def _slopes(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
-    """The scales for which the table is that of the value and some number: those for which all entries leave room for the number."""
+    """The scales for which the table is that of the value and some number, or of some number less the value: those for which all entries
+    leave room for the number. Then those for which what isn't the lowest or the highest entry is the value itself."""
     low, high = _bounds(table, y, of)
     steps = (of.table_inputs - zero).astype(np.float64)
+    for sign in (1, -1):
 
-    def room(scale: float) -> float:
-        return float((high - scale * steps).min() - (low - scale * steps).max())
+        def room(scale: float, rising: Float64 = sign * steps) -> float:
+            return float((high - scale * rising).min() - (low - scale * rising).max())
 
-    left, right = 0.0, float(np.float32(y.scale)) * 4
-    for _ in range(2 * STEPS):  # the room is a concave function of the scale
-        third = (right - left) / 3
-        left, right = (left + third, right) if room(left + third) < room(right - third) else (left, right - third)
-    best = (left + right) / 2
-    if room(best) > 0:
-        yield _edge(room, best, 0.0), _edge(room, best, 8 * best)
+        left, right = 0.0, float(np.float32(y.scale)) * 4
+        for _ in range(2 * STEPS):  # the room is a concave function of the scale
+            third = (right - left) / 3
+            left, right = (left + third, right) if room(left + third) < room(right - third) else (left, right - third)
+        best = (left + right) / 2
+        if room(best) > 0:
+            yield _edge(room, best, 0.0), _edge(room, best, 8 * best)
+    for bound in (table.min(), table.max()):
+        there = (table != bound) & (steps != 0)
+        ends = np.sort(np.stack([low[there] / steps[there], high[there] / steps[there]]), axis=0)
+        first, last = float(ends[0].max(initial=0.0)), float(ends[1].min(initial=np.inf))
+        if first < last < np.inf:
+            yield first, last
 
 
 def _edge(room: Callable[[float], float], inside: float, outside: float) -> float:

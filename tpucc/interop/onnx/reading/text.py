@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 
@@ -12,17 +13,22 @@ from tpucc.diagnostics import Error, Source, listed, printable
 from tpucc.interop.archive import npz_bytes
 from tpucc.interop.decompile import Unwritable, source_of
 from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.names import stem
+from tpucc.interop.decompile.orders import MOST, is_state
 from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
+from tpucc.ir.attributes import identity
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
-from tpucc.ir.graph import Graph
+from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
 COLUMNS = 98
 """Of a comment without its sign."""
+MOST_STATES = 8
+"""First states of a graph of which a text with one for equal ones is tried."""
 OTHERS = (2, 3)
 """What is added to the open sizes for the graphs that tell which numbers follow from them; of the batch, these numbers themselves."""
 
@@ -63,18 +69,23 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
     for params in dict.fromkeys((tuple(sizes), tuple(size for size in sizes if size == "batch"), ())):
         fixed = [size for size in sizes if size not in params]
         try:
-            text = source_of(
-                made.graph,
-                comments=[line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)],
-                weights=f"{name}.npz" if made.weights else None,
-                activations=_activations(made.graph),
-                params={param: sizes[param] for param in params},
-                samples=_samples(found, made, sizes, params),
-            )
+            samples = _samples(found, made, sizes, params)
+            comments = [line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)]
+            texts = [
+                source_of(
+                    variant(made.graph),
+                    comments=comments,
+                    weights=f"{name}.npz" if made.weights else None,
+                    activations=_activations(made.graph),
+                    params={param: sizes[param] for param in params},
+                    samples=[(values, variant(graph)) for values, graph in samples],
+                )
+                for variant in (_with_results_named, *([_with_one_state] if _has_equal_states(made.graph) else []))
+            ]
         except (Unwritable, _Differs) as error:
             reason = error
         else:
-            return Text(text, made.weights, frozenset(fixed))
+            return Text(min(texts, key=lambda text: text.count("\n")), made.weights, frozenset(fixed))
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
     raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}{where}")
@@ -84,6 +95,39 @@ def _activations(graph: Graph) -> str | None:
     """The format of the integers, where the file says one that isn't the usual one."""
     formats = DEVICE_FORMATS.keys() - {DEFAULT_FORMAT.name}
     return next((node.type.dtype for node in graph if node.type.dtype in formats), None)
+
+
+def _with_results_named(graph: Graph) -> Graph:
+    """The graph with the name of a module for its result only: what nothing but the same module reads is named after its operator."""
+    kept = {node.name for node in graph if not node.operands} | graph.output_nodes
+    readers = {node.name: {stem(user.name) for user in graph.users[node.name]} for node in graph if node.name not in kept}
+    inner = {name for name, stems in readers.items() if stems == {stem(name)}}
+    names = {node.name: f"{node.op}_{index}" if node.name in inner else node.name for index, node in enumerate(graph)}
+    if len(set(names.values())) < len(names):
+        return graph
+    nodes = (replace(node, name=names[node.name], operands=tuple(names[operand] for operand in node.operands)) for node in graph)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _has_equal_states(graph: Graph) -> bool:
+    return len(graph.nodes) <= MOST and len(_states(graph)) < sum(map(is_state, graph)) <= MOST_STATES
+
+
+def _states(graph: Graph) -> dict[Hashable, Node]:
+    """The first of the values that are equal and that no operand has a part in."""
+    found: dict[Hashable, Node] = {}
+    for node in filter(is_state, graph):
+        found.setdefault((node.op, identity(node.attributes), node.type), node)
+    return found
+
+
+def _with_one_state(graph: Graph) -> Graph:
+    """The graph with one value for equal ones: files have the first state of a recurrence once for each of its uses."""
+    states = _states(graph)
+    names = {node.name: states[node.op, identity(node.attributes), node.type].name if is_state(node) else node.name for node in graph}
+    nodes = (replace(node, operands=tuple(names[operand] for operand in node.operands)) for node in graph if names[node.name] == node.name)
+    outputs = (replace(output, node=names[output.node]) for output in graph.outputs)
+    return _with_results_named(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
 
 class _Differs(Exception):

@@ -1,0 +1,71 @@
+"""Orders of a graph's nodes: steps of a sequence are alike only where their nodes stand in the same order.
+
+Exporters and optimisers write the first step of a recurrence in another order than the others, or parts of the inputs before a step and
+behind it. In the order that is the best to read the model is the shortest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tpucc.interop.decompile.same import is_number
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.weight import WeightAttributes
+
+MOST = 1_500
+"""Nodes of a graph of which several orders are tried: each takes as long as one text."""
+
+
+def orders(graph: Graph) -> Iterator[Graph]:
+    """The graph as it is, with what depends on no step in front, and by need: each node behind its operands, those from far away first."""
+    yield graph
+    if len(graph.nodes) <= MOST:
+        yield replace(graph, nodes=tuple(_started(graph)))
+        yield replace(graph, nodes=tuple(_by_need(graph)))
+
+
+def _started(graph: Graph) -> Iterator[Node]:
+    """The inputs, then first states and parts of inputs, then the others in their order."""
+    first = _first(graph)
+    yield from graph.inputs
+    yield from (node for node in graph if node.name in first and not node.is_input)
+    yield from (node for node in graph if node.name not in first)
+
+
+def _first(graph: Graph) -> set[str]:
+    """The inputs and their parts, and the values that have no operand, but weights and numbers, which stand where they are read."""
+    found: set[str] = set()
+    for node in graph:
+        part = isinstance(node.attributes, SliceAttributes) and node.operands[0] in found and graph[node.operands[0]].is_input
+        if node.is_input or is_state(node) or part:
+            found.add(node.name)
+    return found
+
+
+def is_state(node: Node) -> bool:
+    """Whether a node is a value that nothing is needed for, as the first state of a recurrence; no weight, and no number."""
+    return not node.operands and not node.is_input and not isinstance(node.attributes, WeightAttributes) and not is_number(node)
+
+
+def _by_need(graph: Graph) -> Iterator[Node]:
+    """Each node behind its operands, of which that with the longest way behind it comes first."""
+    first = _first(graph)
+    heights: dict[str, int] = {}
+    for node in graph:
+        heights[node.name] = 1 + max((heights[name] for name in node.operands), default=0)
+    yield from (node for node in _started(graph) if node.name in first)
+    done = set(first)
+    for root in (*(output.node for output in graph.outputs), *heights):
+        waiting = [root]
+        while waiting:
+            name = waiting[-1]
+            missing = [operand for operand in graph[name].operands if operand not in done]
+            if name in done or not missing:
+                waiting.pop()
+                if name not in done:
+                    done.add(name)
+                    yield graph[name]
+            else:
+                waiting.append(max(missing, key=heights.__getitem__))
