@@ -19,11 +19,29 @@ MOST = 1_500
 
 
 def orders(graph: Graph) -> Iterator[Graph]:
-    """The graph as it is, with what depends on no step in front, and by need: each node behind its operands, those from far away first."""
+    """The graph as it is, with what depends on no step in front, and by need: each node behind its operands, those from far away first.
+
+    Where every matrix of weights is used once there are no steps, and the graph as it is stands alone.
+    """
     yield graph
-    if len(graph.nodes) <= MOST:
+    if len(graph.nodes) <= MOST and _uses_twice(graph):
         yield replace(graph, nodes=tuple(_started(graph)))
         yield replace(graph, nodes=tuple(_by_need(graph)))
+
+
+def _uses_twice(graph: Graph) -> bool:
+    """Whether a matrix of weights, or one that is computed of weights alone, meets two values that aren't."""
+    known: set[str] = set()
+    met: set[str] = set()
+    for node in graph:
+        if not node.is_input and all(name in known for name in node.operands):
+            known.add(node.name)
+            continue
+        matrices = {name for name in node.operands if name in known and graph[name].type.rank >= 2}
+        if matrices & met:
+            return True
+        met |= matrices
+    return False
 
 
 def _started(graph: Graph) -> Iterator[Node]:
