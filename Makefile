@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 SITE := $(VENV)/.site
+COLLECTED := $(VENV)/.collected
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 4
 
@@ -41,14 +42,19 @@ run: $(READY) ## compile, execute and check the digits network on held-out data,
 	$(BIN)/tpucc compile programs/04_digits_mlp.tpu
 	$(BIN)/tpucc run programs/04_digits_mlp.tpu --check
 
-test: $(DEV) ## all tests
+# Pytest compiles the modules of the tests in its own way: once here, and not in each worker of the first run.
+$(COLLECTED): $(DEV)
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true  # the tests themselves say what is wrong
+	@touch $@
+
+test: $(COLLECTED) ## all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 quick: $(DEV) ## the tests for the loop while editing: half a minute, and most of what all of them find
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal @tests/quick.txt
 
 check: $(DEV) ## what CI runs: format, lint, types, import contract, tests
-	@$(MAKE) --no-print-directory --jobs 2 format lint types imports
+	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
 	@$(MAKE) --no-print-directory test
 
 format: $(DEV) ## check the format (mend: make fix)
