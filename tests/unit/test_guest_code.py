@@ -262,23 +262,60 @@ def test_a_pass_that_changes_its_context_changes_its_own(small: Path) -> None:
 
 
 def test_names_that_a_stage_changes_are_put_back(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the limit of nested calls. A debugger's thread can end the process meanwhile."""
+    """And the limit of nested calls. A debugger's thread can end the process meanwhile, and a thread of the stage's can't."""
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
+    going = threading.Event()
+    debugger = threading.Thread(target=lambda: (going.wait(), os._exit(3)))
+    debugger.start()
+    monkeypatch.setattr(surroundings, "_own", set(sys._current_frames()))
     plain, before = tpucc.compile(small), (sys.getrecursionlimit(), np.zeros, len, os._exit, sys.stderr)
+
+    def tries() -> None:
+        with pytest.raises(SystemExit):
+            os._exit(4)
 
     def vandal(lives: Lives, rows: int) -> Int64:
         starts = allocate(lives, rows)
-        for thread in [threading.Thread(target=os._exit, args=(3,))]:
-            thread.start()
-            thread.join()
+        mine = threading.Thread(target=tries)
+        mine.start()
+        mine.join()
+        going.set()
+        debugger.join()
         vars(np)["zeros"] = vars(builtins)["len"] = vars(sys)["stderr"] = None
         sys.setrecursionlimit(90)
         return starts
 
     assert str(tpucc.compile(small, stages=tpucc.Stages(allocate=vandal)).program) == str(plain.program)
     assert (sys.getrecursionlimit(), np.zeros, len, os._exit, sys.stderr) == before
-    assert set(ended) == {3}
+    assert ended == [3]
+
+
+ENDS = """
+import atexit, os, sys, threading, time, weakref, tpucc
+
+def ends(): os._exit(0)
+def later(): time.sleep(0.01); os._exit(0)
+
+def synchronise(listing):
+    for target in (ends, later): threading.Thread(target=target, daemon=True).start()
+    atexit.register(ends)
+    weakref.finalize(tpucc, ends)
+    sys.exit = lambda *_: os._exit(0)
+    os.path.join = None
+    sys.__stdout__.close()
+    sys.stderr.close()
+    return []
+"""
+
+
+def test_no_way_to_end_the_process_makes_a_wrong_stage_right(small: Path) -> None:
+    """By a thread, by one that outlives the call, by what is called at the end, and by streams that are closed."""
+    Path("mine.py").write_text(ENDS)
+    words = ["judge", str(small), "--replace", "synchronise=mine.py"]
+    done = subprocess.run([sys.executable, "-m", "tpucc", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
+    assert "V0801" in done.stdout
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says how much memory is free")

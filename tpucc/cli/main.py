@@ -107,10 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process, whatever threads code of the user's has left behind: Python would wait for them."""
+    """Ends the process, whatever code of the user's has left behind: Python would wait for its threads, and call what it has registered."""
     gc.freeze()  # Python would look for cycles among all that it frees at its end
-    threads = sys.modules.get("threading")
-    if threads and any(not thread.daemon for thread in threads.enumerate() if thread is not threads.main_thread()):
+    surroundings = sys.modules.get("tpucc.plugins.surroundings")
+    if surroundings and surroundings.have_called():
         sys.stdout.flush()
         sys.stderr.flush()
         plugins.leave(status)

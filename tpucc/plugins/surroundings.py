@@ -11,10 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from io import TextIOWrapper
 from operator import is_
 from types import ModuleType
 from typing import Any
 
+from tpucc import plugins
 from tpucc.values import dataclass
 
 try:
@@ -24,8 +26,9 @@ except ImportError:  # as on Windows and in WebAssembly
 
 _ENDING = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process without a word; all that are like them call these."""
-_OF_SYS = ("stdin", "stderr", "__stdin__", "__stdout__", "__stderr__", "excepthook", "meta_path", "path_hooks", "modules")
-"""Names of `sys` that are put back. Others are for the user's code to set, such as `path`."""
+_TO_SET = {"path", "stdout"}
+"""Names of `sys` that aren't put back: the user's code may set the first, and what redirects the output sets the second."""
+_STREAMS = {"stdout": 1, "stderr": 2}
 _SHARE = 0.9
 """How much of the free memory the user's code may take."""
 
@@ -51,14 +54,24 @@ _all, _map = all, map
 _lock = threading.Lock()
 _callers: list[int] = []
 """The threads in which calls are under way."""
+_own: set[int] = set()
+"""The threads that were there before the first call, such as a debugger's. Others may be the user's."""
 _found: _Found | None = None
 
 
+def have_called() -> bool:
+    """Whether code of the user's has run: what it has left for the end of the process is not to run."""
+    return bool(_own)
+
+
 def begin() -> None:
-    """Notes what there is, until `end`. From here on, calls in this thread that would end the process raise `Ending`. On Linux the process
-    can take most of the memory that is free now, and is then refused more: else the system would end it, or another process."""
+    """Notes what there is, until `end`. From here on, calls that would end the process raise `Ending`, in this thread and in those that
+    the user's code starts. On Linux the process can take most of the memory that is free now, and is then refused more: else the system
+    would end it, or another process."""
     global _found
     with _lock:
+        if not _own:
+            _own.update(sys._current_frames())
         if not _callers:
             _found = _Found(tuple(_spaces()), dict(sys.modules), sys.getrecursionlimit(), _limited())
             for space, _, inside in _found.names:
@@ -89,8 +102,11 @@ def end() -> None:
         if _callers:
             return
         found, _found = _found, None
-        for space, outside, _ in found.names:
+        for space, outside, inside in found.names:
             space.update(outside)
+            if plugins.last_resort is not None:  # in the command, threads of the user's that outlive the call don't end it
+                space.update({name: inside[name] for name in _ENDING if name in inside})
+        _open_again()
         if sys.getrecursionlimit() < found.depth:
             sys.setrecursionlimit(found.depth)
         if found.memory is not None:
@@ -98,25 +114,43 @@ def end() -> None:
                 resource.setrlimit(resource.RLIMIT_AS, found.memory)
 
 
+def _open_again() -> None:
+    """Streams that are closed: results and messages are still to come."""
+    for name, descriptor in _STREAMS.items():
+        stream = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper) and stream.closed:
+            with suppress(OSError):
+                again = open(descriptor, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115
+                setattr(sys, name, again)
+
+
 def _spaces() -> Iterator[tuple[Names, Names, Names]]:
-    for name in ("builtins", "os", "posix", "nt", "numpy"):
-        if name in sys.modules:
-            outside = dict(space := vars(sys.modules[name]))
-            yield space, outside, outside | {name: _Ends(name, outside[name], os.getpid()) for name in _ENDING if name in outside}
-    yield vars(sys), (own := {name: getattr(sys, name) for name in _OF_SYS}), own
+    for module in ("builtins", "os", "posix", "nt", "posixpath", "ntpath", "numpy"):
+        if module in sys.modules:
+            outside = dict(space := vars(sys.modules[module]))
+            yield space, outside, outside | {name: _ending(name, outside[name]) for name in _ENDING if name in outside}
+    yield vars(sys), (own := {name: value for name, value in vars(sys).items() if name not in _TO_SET}), own
+
+
+def _ending(name: str, function: Callable[..., object]) -> Callable[..., object]:
+    return function if isinstance(function, _Ends) else _Ends(name, function, os.getpid())
 
 
 @dataclass(frozen=True)
 class _Ends:
-    """A function of `os` that ends the process; in a copy of the process and in the thread of a debugger it still does."""
+    """A function of `os` that ends the process; in a copy of the process and in the thread of a debugger it still does. In a thread of the
+    user's it ends the thread."""
 
     name: str
     function: Callable[..., object]
     process: int
 
     def __call__(self, *given: object, **named: object) -> object:
-        if os.getpid() == self.process and threading.get_ident() in _callers:
+        thread = threading.get_ident()
+        if os.getpid() == self.process and thread in _callers:
             raise Ending(f"os.{self.name}")
+        if os.getpid() == self.process and thread not in _own:
+            raise SystemExit(f"os.{self.name}")
         return self.function(*given, **named)
 
 
