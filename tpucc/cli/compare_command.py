@@ -50,6 +50,8 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
         notes = (sides[0].notes, sides[1].notes)
         found = compare(sides[0].runtime, sides[1].runtime, notes, _names((a, options_a), (other, options_b)))
         if not quiet:
+            if b is None and options_a == options_b:
+                progress.note("A and B are one model with the same options; name a second model, or options of B's: --b=-O0")
             print_warnings(_of_both(found, sides), progress)
         if output is not None:
             write_file(output, comparison_page(found, sides[0].runtime, sides[1].runtime).encode())

@@ -114,7 +114,7 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
         message = f'the weight "{key}" is declared with two types'
         mend = "weights with one key are one array: give them different keys, or one type"
         if known.span == node.type.span:
-            mend = 'this line runs more than once: put what differs into the key, as in "{name}.w"'
+            mend = 'this line runs more than once: put what differs into the key, as in "w{i}" in a loop, or "{name}.w" in a function'
         notes = (
             Label(known.span, f"{known.node.type.brief} here"),
             *(Label(call, "first by this call") for call in known.node.origin.calls[:1]),

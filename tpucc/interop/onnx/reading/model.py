@@ -107,7 +107,10 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     try:
         model = _model(memoryview(data), files)
     except WireError as error:
-        raise malformed(f"not a model in ONNX's format: {error}", "is the file whole? python -m onnx.checker FILE says more") from None
+        raise malformed(
+            f"not a model in ONNX's format: {error}",
+            "is it an .onnx file, and whole? onnx.checker.check_model(FILE) of the package onnx may say more",
+        ) from None
     _require_opsets(model)
     _require_order(model.graph, frozenset())
     return model
