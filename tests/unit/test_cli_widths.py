@@ -189,6 +189,18 @@ def test_a_terminal_gets_short_lines_and_a_file_whole_ones(capsys: pytest.Captur
         assert widest - 5 < max(map(len, capsys.readouterr().err.split("\n"))) <= widest
 
 
+def test_so_do_the_verdicts_of_judge(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the verifier says of a stage names two instructions in full."""
+    Path("mine.py").write_text("def synchronise(listing): return []\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["judge", str(small), "--replace", "synchronise=mine.py"]) == 1
+    said = capsys.readouterr().out
+    assert "V0801" in said
+    require_narrow(said.splitlines())
+
+
 def test_long_names_that_begin_alike_keep_their_ends() -> None:
     """Layers of one block: cut behind, all of them would be `features.block.7.co…`."""
     names = [f"features.block.7.convolution.of.a.network.that.names.its.parts.at.length.{n}" for n in range(3)]

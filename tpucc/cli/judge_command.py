@@ -11,6 +11,7 @@ import click
 from tpucc.api import judge
 from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import given_arrays
+from tpucc.cli.messages import tell
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_warnings
@@ -49,7 +50,7 @@ def command(model: Path, input_file: Path | None, seed: int, against: Against | 
     if as_json:
         print_json(asdict(verdict) | {"findings": findings})
     elif not quiet:
-        click.echo(_text(model, verdict, words, against))
+        tell(_text(model, verdict, words, against))
     return 0 if verdict.equal else 1
 
 

@@ -26,10 +26,19 @@ INDENT = "  "
 
 def say(text: str) -> None:
     """Prints a message, of several lines it may be, to standard error; a closed one changes nothing for the command."""
-    room = room_of(sys.stderr)
     with unread():
-        for line in text.split("\n"):
-            click.echo(_painted(line, "\n".join(fitted(line, room)) if room else line), err=True)
+        _print(text, sys.stderr)
+
+
+def tell(text: str) -> None:
+    """Prints a message that is the command's result to standard output."""
+    _print(text, sys.stdout)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    room = room_of(stream)
+    for line in text.split("\n"):
+        click.echo(_painted(line, "\n".join(fitted(line, room)) if room else line), stream)
 
 
 def room_of(stream: TextIO) -> int | None:
@@ -77,7 +86,7 @@ def _painted(line: str, shown: str) -> str:
     """What is shown of a logical line, in its colour; click drops colours where they don't belong."""
     if os.environ.get("NO_COLOR"):
         return shown
-    if ": error E" in line or line.startswith("error "):
+    if ": error " in line or line.startswith("error "):
         return click.style(shown, bold=True)
     if line.lstrip().startswith("|"):
         return click.style(shown, fg="red")
