@@ -164,10 +164,10 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def usual_pages() -> tuple[Mapping[str, str], str]:
-    """Those that are made in seconds, and the beginning of the page of measured figures: every program as it stands."""
+    """Those that are made in seconds, the paper's, and the beginning of the page of measured figures: every program as it stands."""
     with ProcessPoolExecutor(PROCESSES) as pool:
-        measured, quick = pool.submit(programs_as_they_stand), pool.submit(quick_pages)
-    return quick.result(), f"{MADE}\n{measured.result()}"
+        paper, measured, quick = pool.submit(paper_page), pool.submit(programs_as_they_stand), pool.submit(quick_pages)
+    return {**quick.result(), PAPER: f"{MADE}\n{paper.result()}"}, f"{MADE}\n{measured.result()}"
 
 
 def tables() -> Mapping[str, str]:
@@ -318,7 +318,7 @@ def main() -> int:
     some = parser.add_mutually_exclusive_group()
     some.add_argument("--tables", action="store_true", help="only the pages that are read off the code")
     some.add_argument("--quick", action="store_true", help="only the pages that are made in seconds: no measured figure, no picture")
-    some.add_argument("--usual", action="store_true", help="with --check: those, and the figures of every program as it stands")
+    some.add_argument("--usual", action="store_true", help="with --check: those, every program's figures as it stands, and the paper's")
     some.add_argument("--trained", action="store_true", help="with --check: train the programs too, which takes minutes")
     options = parser.parse_args()
     return check(options) if options.check else write(options)

@@ -305,8 +305,9 @@ model m(x: f32[8, 6]):
 def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     iris = folder() / "02_iris.tpu"
     assert run("compare", iris) == 0
-    printed = capsys.readouterr().out
+    printed, said = capsys.readouterr()
     assert printed.startswith("A: 02_iris.tpu\nB: 02_iris.tpu\n")
+    assert "note: A and B are one model with the same options" in said
     assert "Both take 5,119 cycles, with the same instructions." in printed
     tpucc.compile(iris).save(tmp_path / "iris.tpub")
     assert run("compare", iris, tmp_path / "iris.tpub") == 0

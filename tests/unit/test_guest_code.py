@@ -309,6 +309,30 @@ def synchronise(listing):
 """
 
 
+IN_A_COPY = """
+import os, tpucc
+from tpucc import plugins
+from tpucc.plugins.guard import guest
+
+def ends(): os._exit(7)
+
+plugins.last_resort = print
+guest("the pass", int).call(int)
+if copy := os.fork():
+    plugins.leave(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
+try:
+    guest("the pass", ends).call(ends)
+except tpucc.PluginError:
+    plugins.leave(42)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of a process are POSIX's")
+def test_a_copy_of_the_command_reports_what_would_end_it() -> None:
+    """As the processes of a sweep are, after the command has called code of the user's itself."""
+    assert subprocess.run([sys.executable, "-c", IN_A_COPY], check=False).returncode == 42
+
+
 def test_no_way_to_end_the_process_makes_a_wrong_stage_right(small: Path) -> None:
     """By a thread, by one that outlives the call, by what is called at the end, and by streams that are closed."""
     Path("mine.py").write_text(ENDS)

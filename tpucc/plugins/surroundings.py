@@ -133,7 +133,8 @@ def _spaces() -> Iterator[tuple[Names, Names, Names]]:
 
 
 def _ending(name: str, function: Callable[..., object]) -> Callable[..., object]:
-    return function if isinstance(function, _Ends) else _Ends(name, function, os.getpid())
+    """In the place of a function that ends the process: of this one, also where a copy of it found that of the command in place."""
+    return _Ends(name, function.function if isinstance(function, _Ends) else function, os.getpid())
 
 
 @dataclass(frozen=True)
