@@ -9,6 +9,9 @@ export const pythonIn = ({ passes, stages }) => passes ?? Object.values(stages)[
 
 export const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));
 export const sentence = (text, kind = "") => make("div", { className: `message ${kind}` }, make("p", {}, text));
+/** A puzzle's task: paragraphs, and the memories in lines. */
+export const task = ({ task: [title, ...rest], memories }) => [make("h2", {}, title), ...rest.map((text) => make("p", {}, text)), make("pre", {}, memories)];
+
 export const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
 
 const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";

@@ -301,7 +301,13 @@ def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
         "programs": [_program(example, folder, reports) for example in programs.examples().values()],
         "targets": sorted(targets, key=lambda name: name != "tpu_v1"),
         "puzzles": [
-            {"name": each.number, "title": each.title, "task": str(each), "text": f"; {each.title}\n\n{each.text}"}
+            {
+                "name": each.number,
+                "title": each.title,
+                "task": each.paragraphs,
+                "memories": each.memories,
+                "text": f"; {each.title}\n\n{each.text}",
+            }
             for each in puzzles(Term(""))
         ],
         "examples": [

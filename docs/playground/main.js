@@ -1,5 +1,5 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
-import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence } from "./answers.js";
+import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence, task } from "./answers.js";
 import { $, box, make } from "./boxes.js";
 import { fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
 import { digest, drafts as drafted, UNKEPT, visits } from "./drafts.js";
@@ -341,7 +341,7 @@ function open(kind, name) {
   select.value = named(from, name).name;
   if (kind === "model") past.clear();
   rewrite(kind, drafts.get(slot(item(kind))) ?? given(kind));
-  if (kind === "puzzle") $("task").textContent = chosen(kind).task;
+  if (kind === "puzzle") $("task").replaceChildren(...task(chosen(kind)));
 }
 
 /** @param {string} kind @param {string} text @param {boolean} locked it is shown only, and what is written is kept as it is */

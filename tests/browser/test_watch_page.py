@@ -245,6 +245,27 @@ def write(desk: Page, text: str) -> None:
     desk.keyboard.insert_text(text)
 
 
+@pytest.mark.parametrize("editing", [AREA], indirect=True)
+def test_the_text_area_numbers_its_lines_and_marks_those_with_errors(desk: Page, watched: Watched, editing: str) -> None:
+    assert written(desk) == SMALL, editing
+    numbers = desk.locator("#source .plain li")
+    assert numbers.count() == SMALL.count("\n") + 1
+    tops = "element => element.getBoundingClientRect().top"
+    write(desk, "\n" * 200)
+    desk.keyboard.press("Tab")
+    assert written(desk) == "\n" * 200 + "    ", "Tab indents"
+    assert numbers.count() == 201
+    area = desk.locator("#source textarea")
+    assert numbers.last.evaluate(tops) < area.evaluate("element => element.getBoundingClientRect().bottom"), "numbers follow the text"
+    desk.keyboard.press("Escape")
+    desk.keyboard.press("Tab")
+    assert not area.evaluate("element => element === document.activeElement"), "after Escape, Tab leaves"
+    write(desk, WRONG)
+    desk.keyboard.press("Control+s")
+    desk.locator("#source .plain li.error").wait_for()
+    assert desk.evaluate("[...document.querySelectorAll('#source li')].findIndex(item => item.className === 'error') + 1") == 4
+
+
 def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page, watched: Watched, editing: str) -> None:
     """The last good report stays beside the error; the message leads to its place."""
     write(desk, WRONG)

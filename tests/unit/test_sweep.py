@@ -297,6 +297,14 @@ def test_a_message_says_what_differs(name: str) -> None:
     assert differences(SWEPT, {**SWEPT, **change}) == words
 
 
+def test_without_a_name_for_the_table_another_sweep_has_points_of_its_own(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for batch in ("batch=2", "batch=3", "batch=2"):
+        assert run("sweep", small, "-D", batch, "--jobs", "1") == 0
+    assert capsys.readouterr().out.count("the point is of an earlier run.") == 1
+    assert len(list(Path("build/small").glob("sweep.*.points.jsonl"))) == 2
+    assert [row["batch"] for row in csv.DictReader(Path("build/small/sweep.csv").read_text("utf-8").splitlines())] == ["2"]
+
+
 def test_axes_in_another_order_are_another_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its points have other numbers."""
     one, other = ("--set", "mxu=16,32"), ("--set", "weight_bandwidth=34e9,68e9")
@@ -475,7 +483,7 @@ def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytes
     assert run("sweep", small, *AXES, "-o", "a.csv", "--jobs", "1") == 0
     told = " ".join(capsys.readouterr().out.split())
     costs = ("width of the matrix unit", "weight bandwidth")
-    assert [told.count(f"with as much {cost} or less:") for cost in (*costs, "unified buffer in use")] == [1, 1, 0]
+    assert [told.count(f"the most TOPS for the {cost}, ") for cost in (*costs, "unified buffer in use")] == [1, 1, 0]
     assert "the page has the same for unified buffer in use" in told
 
 
@@ -484,7 +492,7 @@ def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.Captu
     sets = [word for axis in axes for word in ("--set", axis)]
     assert run("sweep", small, *sets, "-D", "batch=4,8", "-o", "a.csv", "--jobs", "1") == 0
     told = capsys.readouterr().out
-    front = told.partition("matrix unit or less:")[2].partition("no other")[0]
+    front = told.partition("(a Pareto front):")[2].partition("for the")[0]
     assert max(map(len, front.splitlines())) <= 80
     words = " ".join(front.split())
     assert words.startswith("mxu TOPS bottleneck other values 16 ")
@@ -682,11 +690,12 @@ def test_several_models_are_an_axis(small: Path) -> None:
 
 @each(
     [
-        (("-o", "a.xlsx"), "error E0563: a table of a sweep is .csv, .json or .parquet, not a.xlsx"),
+        (("-D", "batch=4", "-o", "a.xlsx"), "error E0563: a table of a sweep is .csv, .json or .parquet, not a.xlsx"),
         (("--scheduler", "tcp://h:1", "--jobs", "2"), "--jobs is of this machine; a cluster has the workers that it has"),
         (("--set", "mxu"), "'mxu' is not NAME=A,B,…, as in --set mxu=128,256"),
         (("--omit", "nothing"), "error E0509: no pass is named nothing"),
         (("--target", "tpu_v2"), "error E0530: tpu_v2 multiplies bfloat16"),
+        ((), "Error: a sweep goes through values: --set mxu=128,256 of the target, or -D batch=8,64 of the source"),
         (("--most", "1", "-D", "batch=4,8"), "error E0560: the sweep has 2 points (1 × 2), and at most 1 are computed"),
     ]
 )

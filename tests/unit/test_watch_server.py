@@ -359,6 +359,7 @@ def test_the_command_serves_until_it_is_interrupted(
     monkeypatch.setattr(Session, "follow", once)
     opened: list[str] = []
     monkeypatch.setattr(watch_command.webbrowser, "open", opened.append)
+    monkeypatch.setattr(watch_command, "EDITOR", tmp_path / "none")
     assert main(["watch", str(model), "--port", "0", "--open", "-o", "out"]) == 0
     out, err = capsys.readouterr()
     assert opened[0] in out
@@ -366,7 +367,9 @@ def test_the_command_serves_until_it_is_interrupted(
     assert " cycles, " in out
     assert re.search(r"^ +[\d,]+ cycles instead of [\d,]+ \(\+", out, re.MULTILINE)
     assert out.endswith("stopped\n")
-    assert err.startswith("small.tpu:4:24: error E0201: nothing is named v")
+    note, told = err.split("\n", 1)
+    assert "`make editor`" in note
+    assert told.startswith("small.tpu:4:24: error E0201: nothing is named v")
     assert {path.name for path in tmp_path.iterdir()} == {"small.tpu", "out"}
     assert (tmp_path / "out" / "report.html").is_file()
 

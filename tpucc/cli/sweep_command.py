@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.messages import say
+from tpucc.cli.messages import say, tell
 from tpucc.cli.options import FILE, compile_options, json_option, pass_options
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
@@ -24,6 +24,8 @@ from tpucc.sweeps.points import Points, run
 from tpucc.sweeps.table import require_format, write_table
 from tpucc.viz.sweeps.page import LARGEST, sweep_page
 from tpucc.viz.sweeps.summary import summary, summary_json
+
+NO_AXIS = "a sweep goes through values: --set mxu=128,256 of the target, or -D batch=8,64 of the source; tpucc profile has one point"
 
 
 def _axes(kind: Kind) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[tuple[Kind, str, str], ...]]:
@@ -88,11 +90,14 @@ def command(
     require_sources([str(model) for model in models])
     plan = Plan(tuple(map(str, models)), tuple(axis_of_text(*asked) for asked in (*overrides, *params)), _given(given))
     plan.require(most)
+    if len(models) == 1 and not plan.axes:
+        raise click.UsageError(NO_AXIS)
     table = output or _default(models)
     require_format(table)
     page = page or table.with_suffix(".html")
-    keep_inputs(table, page, journal_of(table))
-    with Progress(not quiet and not as_json) as progress, Journal(journal_of(table), plan.identity, plan.count) as journal:
+    points = journal_of(table, "" if output else plan.digest)
+    keep_inputs(table, page, points)
+    with Progress(not quiet and not as_json) as progress, Journal(points, plan.identity, plan.count) as journal:
         before = plan.count - len(journal.missing)
         found = _run(plan, journal, jobs, scheduler, progress)
         progress.stage("write the table and the page")
@@ -156,4 +161,4 @@ def _print(found: Points, written: tuple[Path, Path], before: int, as_json: bool
         click.echo(summary(found))
         kept = f"{_earlier(before, len(found))} of an earlier run. " if before else ""
         page = f"{printable(str(written[1]))}: open it in a browser" if len(found) <= LARGEST else f"no page, which has {LARGEST:,} at most"
-        click.echo(f"\n{kept}{printable(str(written[0]))}; {page}")
+        tell(f"\n{kept}{printable(str(written[0]))}; {page}")

@@ -22,6 +22,7 @@ from tpucc.interop.sources import ONNX, require_own_kind
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
+from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server, open_server
 from tpucc.watch.session import Listener, Session
 from tpucc.watch.site import waiting
@@ -44,6 +45,8 @@ def command(model: Path, output: Path | None, port: int | None, opens: bool, **g
     session = Session(_recipe(model, output or Path("build") / model.stem, given), board, _heard(model))
     server = open_server(board, model, port)
     click.echo(f"{printable(str(model))}: open {server.address} in a browser; Ctrl-C ends it")
+    if not EDITOR.is_file():
+        say("note: the page has a plain text area; `make editor`, in a checkout of tpucc, fetches an editor with colours")
     _serve(server, session, opens)
 
 

@@ -136,9 +136,9 @@ def _opened(path: Path) -> tuple[BinaryIO, OSError | None]:
         raise unreadable(path, error, "E0504") from None
 
 
-def journal_of(table: Path) -> Path:
-    """The file with the points of a table: `sweep.csv` has `sweep.points.jsonl`."""
-    return table.with_suffix(".points.jsonl")
+def journal_of(table: Path, digest: str = "") -> Path:
+    """The file with a table's points: `sweep.points.jsonl` for `sweep.csv`; for the sweep with a digest, `sweep.0a1b2c3d.points.jsonl`."""
+    return table.with_suffix(f".{digest}.points.jsonl" if digest else ".points.jsonl")
 
 
 def _refused(path: Path, why: str) -> UsageError:

@@ -153,6 +153,11 @@ class Plan:
             "axes": {f"{FLAGS[axis.kind]} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
         }
 
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits of the identity."""
+        return sha256(repr(self.identity).encode()).hexdigest()[:8]
+
     def _files(self) -> Iterator[Path]:
         """Files that the options name."""
         target = self.given.get("target")

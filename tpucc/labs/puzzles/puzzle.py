@@ -83,18 +83,24 @@ class Puzzle:
         return judged(self, text, seed)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n\n".join([*(fill(text, WIDTH, break_on_hyphens=False) for text in self.paragraphs), self.memories])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = tag("strong", escaped(f"{self.title[0].upper()}{self.title[1:]}"))
-        memories = tag("pre", escaped("\n".join(self._memories())), style=WRAPPED)
-        return tag("div", tag("p", head), tag("p", _code(self.task)), tag("p", escaped(self._machine())), memories)
+        title, *told = self.paragraphs
+        memories = tag("pre", escaped(self.memories), style=WRAPPED)
+        return tag("div", tag("p", tag("strong", escaped(title))), joined(tag("p", _code(text)) for text in told), memories)
 
-    def _lines(self) -> Iterator[str]:
-        yield from (f"{self.title[0].upper()}{self.title[1:]}", "", fill(self.task, WIDTH, break_on_hyphens=False), "")
-        yield from (fill(self._machine(), WIDTH), "", *self._memories())
+    @property
+    def paragraphs(self) -> tuple[str, str, str]:
+        """The title, the task and the machine, in lines without an end."""
+        return f"{self.title[0].upper()}{self.title[1:]}", self.task, self._machine()
+
+    @property
+    def memories(self) -> str:
+        """The memories at the start and the goal, in lines."""
+        return "\n".join(self._memories())
 
     def _machine(self) -> str:
         target, most = self.target, self.most

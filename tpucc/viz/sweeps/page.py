@@ -38,6 +38,11 @@ REASONS = 4
 DIGITS = 6
 """Of fractions in the page; the table's file has all. Whole numbers, and larger ones, have all of their whole part."""
 
+FRONT = (
+    "Each chart has all points. Its line joins the points that no other one beats with as much of the cost or less (a Pareto front). "
+    "Both scales are logarithmic."
+)
+
 
 def sweep_page(found: Points) -> str:
     """The page as HTML."""
@@ -63,7 +68,7 @@ def _sections(found: Points, figures: Figures) -> Iterator[Section]:
     if best is not None:
         yield "best", "The best point", _best(found, figures, best)
     if fronts := list(_fronts(found, figures)):
-        yield "fronts", "At which cost", tag("div", joined(fronts), class_="charts")
+        yield "fronts", "At which cost", joined([tag("p", escaped(FRONT)), tag("div", joined(fronts), class_="charts")])
     pairs = _pairs(found)
     if maps := [_map(found, figures, pair) for pair in pairs[:PAIRS]]:
         left = [f"{first.name} and {second.name}" for first, second in pairs[PAIRS:]]

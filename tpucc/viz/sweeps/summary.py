@@ -12,6 +12,7 @@ from tpucc.viz.tables import wrapped
 
 SHOWN = 12
 """Points of a front that the summary has."""
+BEST = {"cycles": "fewest cycles", "seconds": "least time", "tops": "most TOPS"}
 FRONTS = 3
 """Fronts that the summary has."""
 
@@ -26,7 +27,7 @@ def summary(found: Points) -> str:
         parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}{as_good(figures, best)}: {row['explanation']}", "  "))
         parts.append(row["command"])
     shown = (figures.swept or figures.costs[:1])[:FRONTS]
-    parts += [_front(found, figures, cost) for cost in shown]
+    parts += [_front(found, figures, cost, again=number > 0) for number, cost in enumerate(shown)]
     if more := [COSTS[cost] for cost in figures.costs if cost not in shown]:
         parts.append(wrapped(f"the page has the same for {listed(more)}", "  "))
     return "\n\n".join(parts)
@@ -70,9 +71,10 @@ def varied(found: Points, point: int, apart: str = "") -> str:
     return ", ".join(words) or ("none" if apart else "the only point")
 
 
-def _front(found: Points, figures: Figures, cost: str) -> str:
+def _front(found: Points, figures: Figures, cost: str, again: bool) -> str:
     points = figures.front(cost)
-    head = f"no other point is better with as much {COSTS[cost]} or less:"
+    which = "likewise" if again else "without points that one with less or as much of it beats (a Pareto front)"
+    head = f"the {BEST[figures.measure]} for the {COSTS[cost]}, {which}:"
     rows = [
         (worded(cost, figures.columns[cost][point]), worded(figures.measure, figures.values[point]), figures.bottlenecks[point])
         for point in points[:SHOWN]
