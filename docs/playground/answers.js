@@ -9,10 +9,6 @@ export const pythonIn = ({ passes, stages }) => passes ?? Object.values(stages)[
 
 export const said = (text, kind = "") => make("div", { className: `message ${kind}` }, make("pre", {}, text));
 export const sentence = (text, kind = "") => make("div", { className: `message ${kind}` }, make("p", {}, text));
-/** A puzzle's task: paragraphs, and the memories in lines. */
-export const task = ({ task: [title, ...rest], memories }) => [make("h2", {}, title), ...rest.map(paragraph), make("pre", {}, memories)];
-const paragraph = (text) => make("p", {}, ...text.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part)));
-
 export const printed = (answer) => (answer.printed ? [said(`printed:\n${answer.printed}`)] : []);
 
 const BROKEN = "Python has broken down. Nested calls without an end can do that, and values that are too large. It begins anew.";

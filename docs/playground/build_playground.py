@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from typing import Any
 
 import tpucc
 from tpucc.interop import programs
+from tpucc.labs import find
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.playground.engine import compiled
@@ -57,11 +59,13 @@ SCRIPTS = (
     "main.js",
     "answers.js",
     "engine.js",
+    "files.js",
     "link.js",
     "drafts.js",
     "comparing.js",
     "frames.js",
     "offline.js",
+    "prose.js",
     "queue.js",
     "saying.js",
     "shown.js",
@@ -103,7 +107,7 @@ def main() -> int:
 
 def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> None:
     """Writes the page and its Python into `folder`, with the reports of these programs, or of all. Raises `BuildError`."""
-    write_page(folder, reports)
+    write_page(folder, reports, pyodide)
     base = write_pyodide(folder, pyodide)
     with TemporaryDirectory() as fetched_core:
         core = Path(fetched_core) if "://" in base else folder / base
@@ -119,19 +123,24 @@ def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> N
     _write_json(folder / "config.json", config)
     (folder / "licences.txt").write_text(licences(base, graphviz), "utf-8")
     text = Template((HERE / "service.js").read_text("utf-8"))
-    words = {"build": f"tpucc-{digest(folder)}", "pyodide": base if "://" in base else "", "first": json.dumps(first_files(folder))}
+    found = digests(folder)
+    name = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+    words = {"build": f"tpucc-{name}", "pyodide": base if "://" in base else "", "first": json.dumps(first_files(folder))}
+    words["digests"] = json.dumps(found)
     (folder / "service.js").write_text(text.substitute(words), "utf-8")
 
 
-def write_page(folder: Path, reports: Iterable[str] = ()) -> None:
-    """Writes all but Python: what the local server needs. Raises `BuildError`."""
+def write_page(folder: Path, reports: Iterable[str] = (), pyodide: str = "") -> None:
+    """Writes all but Python: what the local server needs. Besides its own host the page may load from Pyodide's. Raises `BuildError`."""
     folder.mkdir(parents=True, exist_ok=True)
     imports = editor_modules(folder / "lib")
     for name in (*SCRIPTS, *SHARED):
         shutil.copyfile((WATCH if name in SHARED else HERE) / name, folder / name)
     (folder / "icon.svg").write_bytes(ICON_PICTURE)
     page = Template((HERE / "index.html").read_text("utf-8"))
-    (folder / "index.html").write_text(page.substitute(head=head("tpucc playground", imports)), "utf-8")
+    (folder / "index.html").write_text(
+        page.substitute(head=head("tpucc playground", imports), loads=f" {pyodide.rstrip('/')}/" if "://" in pyodide else ""), "utf-8"
+    )
     _write_json(folder / "offers.json", offers(folder, set(reports)))
     (folder / "licences.txt").write_text(licences("", ""), "utf-8")
 
@@ -310,12 +319,26 @@ def offers(folder: Path, reports: set[str]) -> dict[str, Any]:
             }
             for each in puzzles(Term(""))
         ],
+        "machine": machine(),
         "examples": [
             {"name": "a pass", "stage": "", "text": (HERE / "examples" / "pass.py").read_text("utf-8")},
             {"name": "the stage allocate", "stage": "allocate", "text": (HERE.parent / "stages/first_fit.py").read_text("utf-8")},
             {"name": "the stage lower_fc", "stage": "lower_fc", "text": (HERE.parent / "stages/plain_fc.py").read_text("utf-8")},
         ],
     }
+
+
+def machine() -> list[str | list[list[str]]]:
+    """What the handout of lab 0 says of the machine: paragraphs, and tables by row and cell, of which the first row has the heads."""
+    text = find(0).material("handout.md", Term("")).partition("## The machine\n")[2].partition("\n## ")[0]
+    parts = [part.splitlines() for part in text.strip().split("\n\n")]
+    return [_table(lines) if lines[0].startswith("|") else " ".join(lines) for lines in parts]
+
+
+def _table(lines: list[str]) -> list[list[str]]:
+    """The cells of a table; a bar in code separates none."""
+    rows = [re.findall(r"((?:`[^`]*`|[^|`])+)\|", line.removeprefix("|")) for line in lines if not line.startswith("|---")]
+    return [[cell.strip() for cell in row] for row in rows]
 
 
 def _program(example: programs.Example, folder: Path, reports: set[str]) -> dict[str, str]:
@@ -356,13 +379,10 @@ def _licence(name: str) -> str:
     return next((found[field] for field in ("License-Expression", "License") if field in found), "see its metadata")
 
 
-def digest(folder: Path) -> str:
-    """One of all files of the page."""
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != "service.js":
-            found.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:16]
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of the page, by its path from the page."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "service.js"]
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def _write(path: Path, content: bytes) -> None:

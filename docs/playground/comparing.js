@@ -41,6 +41,12 @@ function differing(now, model) {
   return words.length > 0 ? `the compile with ${words.join(" and ")}` : "the same again";
 }
 
+/** A program with the report that was made of it when the page was built, where the model is as it was then; else null. @param {Model} now */
+export function asBuilt({ source, target, level, params }, program, first) {
+  const plain = target === first && level === 2 && !params.batch;
+  return plain && source === program.source && program.report ? program : null;
+}
+
 /** The last runs of a program that went well and differ in their text or their options, the newest first. */
 export function history() {
   let runs = [];
@@ -76,12 +82,24 @@ export function otherSide(now, original, before) {
   return { said: differing(now, model), model };
 }
 
-/** Shows the other options where they count; they begin as those that are chosen, at another level. */
+/** Shows the other options where they count; they begin as those that are chosen, at another level, which is this one's once another is chosen. */
 export function offer(begins = false) {
   $("other").hidden = $("against").value !== "options";
   if (!begins) return;
   for (const name of ["target", "batch"]) $(`other-${name}`).value = $(name).value;
   $("other-level").value = $("level").value === "0" ? "2" : "0";
+  for (const name of ["target", "batch"]) $(`other-${name}`).addEventListener("change", sameLevel, { once: true });
+  $("other-level").addEventListener("change", forgetLevel, { once: true });
+}
+
+/** After another option than the level has been chosen first: it is compared alone. */
+function sameLevel() {
+  $("other-level").value = $("level").value;
+  forgetLevel();
+}
+
+function forgetLevel() {
+  for (const name of ["target", "batch"]) $(`other-${name}`).removeEventListener("change", sameLevel);
 }
 
 /** A run as a link has it. @param {Model} run */

@@ -21,7 +21,7 @@ export class Broken extends Error {}
 
 /** How many milliseconds Python has taken to be there in a worker, once it is; what it then says is heard by `told`, `answer` and `broken`, as
  * long as it is the worker of `current`: what one says that has been ended may still arrive, and is about no request of the next one's. */
-function loading(worker, config, { told, answer, broken, current }) {
+function loading({ worker, port }, config, { told, answer, broken, current }) {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
     let loaded = false;
@@ -32,7 +32,7 @@ function loading(worker, config, { told, answer, broken, current }) {
       return reject(new Error(`Python can't be loaded: ${words}; reload the page to try again`));
     }
     worker.addEventListener("error", (event) => failed(event.message ?? "worker.js"));
-    worker.addEventListener("message", ({ data }) => {
+    port.addEventListener("message", ({ data }) => {
       if (current() !== worker) return;
       if (data.loading) told(data.loading);
       loaded ||= data.ready === true;
@@ -40,8 +40,18 @@ function loading(worker, config, { told, answer, broken, current }) {
       if ("failed" in data) failed(data.failed);
       if (data.answer) answer(data.answer);
     });
-    worker.postMessage({ config });
+    port.start();
+    port.postMessage({ config });
   });
+}
+
+/** A worker with this page's policy, which one from an address hasn't, and the port through which it hears and answers. */
+function started() {
+  const script = URL.createObjectURL(new Blob([`import ${JSON.stringify(new URL("worker.js", import.meta.url))};`], { type: "text/javascript" }));
+  const worker = new Worker(script, { type: "module" });
+  const { port1, port2 } = new MessageChannel();
+  worker.postMessage(null, [port2]);
+  return { worker, port: port1 };
 }
 
 /** Gives promises in the place of others: who waits for one that never comes, as its worker was ended, waits for the next. */
@@ -61,7 +71,7 @@ function following() {
 
 /** One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. So is what follows a break-down. */
 function inWorker(config, told) {
-  let [worker, ready] = [null, null];
+  let [worker, port, ready] = [null, null, null];
   let [waiting, startup] = [null, 0];
   const next = following();
 
@@ -78,10 +88,10 @@ function inWorker(config, told) {
 
   /** Begins a worker; where it can't be loaded, the next request tries again. */
   function begin() {
-    const own = new Worker("worker.js", { type: "module" });
-    worker = own;
+    const own = started();
+    ({ worker, port } = own);
     const loaded = loading(own, config, heard).then((taken) => (startup = taken), (error) => {
-      own.terminate();
+      own.worker.terminate();
       ready = null;
       throw error;
     });
@@ -91,12 +101,11 @@ function inWorker(config, told) {
   const start = () => ready ?? begin();
 
   function ask(given) {
-    const answer = new Promise((resolve, reject) => {
-      const own = { resolve, reject };
-      waiting = own;
-      start().then(() => waiting === own && worker.postMessage({ request: JSON.stringify(given()) })).catch(reject);
-    });
-    return answer.finally(() => (waiting = null));
+    const own = {};
+    const answer = new Promise((resolve, reject) => Object.assign(own, { resolve, reject }));
+    waiting = own;
+    start().then(() => waiting === own && port.postMessage({ request: JSON.stringify(given()) })).catch(own.reject);
+    return answer.finally(() => waiting === own && (waiting = null));
   }
 
   function stop() {

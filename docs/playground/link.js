@@ -69,3 +69,21 @@ export const texts = (state, names) =>
 
 /** Whether a control takes this value. */
 export const choosable = (control, value) => !control.options || [...control.options].some((each) => each.value === value);
+
+/** What a link names that this page hasn't, in words: `target tpu_v9`. @param {object} state @param {string[]} names those of controls */
+export function unknown(state, names) {
+  const held = Object.entries(texts(state, names)).map(([name, value]) => [document.getElementById(name), value]);
+  const strange = held.filter(([control, value]) => control?.options && !choosable(control, value));
+  return strange.map(([control, value]) => `${control.labels[0].firstChild.textContent.trim()} ${value.slice(0, 40) || "none"}`);
+}
+
+/** The texts of a link, by the items that it says they are of. @param {object} state @param {Record<string, {select: HTMLSelectElement,
+ * from: object[], text: string}>} written @param {(list: object[], name: string) => object} named */
+export function ofLink(state, written, named) {
+  const found = new Map();
+  for (const [kind, { select, from, text: name }] of Object.entries(written)) {
+    const { [select.id]: wanted, [name]: text } = texts(state, [select.id, name]);
+    if (text !== undefined) found.set(`${kind} ${named(from, wanted).name}`, text);
+  }
+  return found;
+}

@@ -1,20 +1,21 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
-import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence, task } from "./answers.js";
+import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence } from "./answers.js";
 import { $, box, make } from "./boxes.js";
-import { fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
+import { asBuilt, fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
 import { digest, drafts as drafted, UNKEPT, visits } from "./drafts.js";
 import { editor, languages } from "./editor.js";
 import { Broken, engine, Stopped } from "./engine.js";
+import { read } from "./files.js";
 import { show, showPage } from "./frames.js";
-import { BadLink, choosable, packed, texts, unpacked } from "./link.js";
+import { BadLink, choosable, ofLink, packed, texts, unknown, unpacked } from "./link.js";
 import { kept } from "./offline.js";
+import { handout, task } from "./prose.js";
 import { Queue } from "./queue.js";
 import { notice, rest, reviewStatus, running, status } from "./saying.js";
 import { keyOf, shown } from "./shown.js";
 
 const PAUSE = 600; // milliseconds after the last key until a model is compiled
 const LONG = 5000; // milliseconds, at least, until a compile gives way to that of a newer text: Python then begins anew
-const read = async (address) => (await fetch(address)).json();
 
 /** The options of a select: pairs of a value and its words. */
 const fill = (select, pairs) => select.replaceChildren(...pairs.map(([value, words]) => make("option", { value }, words)));
@@ -27,9 +28,9 @@ const named = (list, name) => list.find((each) => String(each.name) === String(n
 
 /** What is written in each tab: its editor, and what can be chosen to begin with. */
 const written = {
-  model: { editor: source, select: $("program"), from: offers.programs, original: (each) => each.source },
-  puzzle: { editor: listing, select: $("puzzle"), from: offers.puzzles, original: (each) => each.text },
-  python: { editor: python, select: $("example"), from: offers.examples, original: (each) => each.text },
+  model: { editor: source, select: $("program"), text: "source", from: offers.programs, original: (each) => each.source },
+  puzzle: { editor: listing, select: $("puzzle"), text: "listing", from: offers.puzzles, original: (each) => each.text },
+  python: { editor: python, select: $("example"), text: "python", from: offers.examples, original: (each) => each.text },
 };
 const chosen = (kind) => named(written[kind].from, written[kind].select.value);
 const original = (kind) => written[kind].original(chosen(kind));
@@ -68,9 +69,9 @@ const asking = (kind) => (kind === "difference" && !$("python-against").value ? 
 const results = shown({
   summary: { kind: "model", elements: ["summary"] },
   report: { kind: "model", elements: ["report"] },
-  model: { kind: "model", elements: ["model-messages"], messages: "Said of an earlier version." },
-  puzzle: { kind: "puzzle", elements: ["puzzle-messages"], messages: "Said of an earlier version. Check says it anew." },
-  python: { kind: "python", elements: ["python-messages"], messages: "Said of an earlier version. Judge says it anew." },
+  model: { kind: "model", elements: ["model-messages"], messages: "This is about an earlier version." },
+  puzzle: { kind: "puzzle", elements: ["puzzle-messages"], messages: "This is about an earlier version. Press Check again." },
+  python: { kind: "python", elements: ["python-messages"], messages: "This is about an earlier version. Press Judge again." },
   difference: { kind: "difference", elements: ["difference-messages", "difference"], messages: "" },
 }, asking);
 
@@ -130,14 +131,6 @@ function reported(page, title, asked) {
 
 /** The model of the first tab as its controls say. */
 const model = () => modelOf(source.text(), `${$("program").value}.tpu`, optionsOf(""));
-
-/** A model as it was when the page was built has its report from then. */
-function asBuilt() {
-  const { source: text, target, level, params } = model();
-  const program = chosen("model");
-  const plain = target === offers.targets[0] && level === 2 && !params.batch;
-  return plain && text === program.source && program.report ? program : null;
-}
 
 /** What each kind asks for, and shows; `words` are what it does, the button that asks for it, and what that does then. */
 const work = {
@@ -221,14 +214,25 @@ function run(kind) {
   if (kind === "python" && $("python-against").value) ask("difference");
 }
 
-const ask = (kind) => requests.ask({ kind, ...work[kind].asked(), turn: turns[tabOf(kind)] });
+function ask(kind) {
+  requests.ask({ kind, ...work[kind].asked(), turn: turns[tabOf(kind)] });
+  reviewStatus();
+}
 
 const LATE = "The compile of the earlier text took too long, and has been ended. Python begins anew for this one.";
 
 let counted = () => {};
 
-function begun() {
-  counted = running();
+/** What waited when the visitor stopped what ran. */
+let left = [];
+
+/** Says what runs: in another tab whose it is, and what waits here. */
+function begun({ kind }) {
+  counted = running(() => {
+    const own = tabOf(kind);
+    if (own === tab) return "running …";
+    return `running: ${$(`tab-${own}`).textContent} …${requests.has(tab) ? ` ${work[tab].words({ request: {} })[1]} waits.` : ""}`;
+  });
 }
 
 /** Says how a request went, for as long as it is the one that is asked for; in another tab, with the name of its own. */
@@ -273,7 +277,11 @@ function loaded(words) {
 function stopped(asked) {
   const [done, button, again] = work[asked.kind].words(asked);
   if (requests.has("model")) status(() => `stopped before ${done}; the model is compiled next`, () => requests.has("model"));
-  else tellOf({ ...asked, ...asking(asked.kind) }, `stopped before ${done}; press ${button} to ${again}`);
+  else {
+    const dropped = left.map((kind) => work[kind].words({ request: {} })[1]);
+    const more = dropped.length > 0 ? `; ${dropped.join(" and ")}, which waited, ${dropped.length > 1 ? "are" : "is"} dropped` : "";
+    tellOf({ ...asked, ...asking(asked.kind) }, `stopped before ${done}; press ${button} to ${again}${more}`);
+  }
 }
 
 function later() {
@@ -341,7 +349,7 @@ function open(kind, name) {
   select.value = named(from, name).name;
   if (kind === "model") past.clear();
   rewrite(kind, drafts.get(slot(item(kind))) ?? given(kind));
-  if (kind === "puzzle") $("task").replaceChildren(...task(chosen(kind)));
+  if (kind === "puzzle") $("task").replaceChildren(...task(chosen(kind)), handout("The handout: the machine and its instructions", offers.machine));
 }
 
 /** @param {string} kind @param {string} text @param {boolean} locked it is shown only, and what is written is kept as it is */
@@ -357,7 +365,7 @@ function rewrite(kind, text, locked = false) {
 function changed() {
   offer();
   remember();
-  const built = asBuilt();
+  const built = asBuilt(model(), chosen("model"), offers.targets[0]);
   if (built) past.add(model());
   if (!built || $("against").value) later();
   else {
@@ -407,7 +415,6 @@ function step(event) {
 
 const options = ["target", "batch", "level"];
 const controls = [...options, "against", ...options.map((name) => `other-${name}`), "python-against"];
-const TEXTS = { model: "source", puzzle: "listing", python: "python" };
 
 /** What is chosen, by the names that a link has for it. */
 const choices = () => Object.fromEntries([["tab", tab], ...["program", "puzzle", "example", ...controls].map((name) => [name, $(name).value])]);
@@ -425,17 +432,6 @@ function set(values) {
   }
 }
 
-/** The texts of a link, by the items that it says they are of. */
-function ofLink(held) {
-  const found = new Map();
-  for (const [kind, name] of Object.entries(TEXTS)) {
-    const { select, from } = written[kind];
-    const { [select.id]: wanted, [name]: text } = texts(held, [select.id, name]);
-    if (text !== undefined) found.set(`${kind} ${named(from, wanted).name}`, text);
-  }
-  return found;
-}
-
 /**
  * Shows what a link has, with what the visitor has written over it, or else what is kept without one. Python in a link waits for the
  * button: it is someone else's program.
@@ -445,7 +441,7 @@ function ofLink(held) {
  */
 function restore(held, chosenLast) {
   const wanted = texts({ ...held, ...chosenLast }, Object.keys(choices()));
-  linked = { hash: location.hash, texts: ofLink(held), read: new Set() };
+  linked = { hash: location.hash, texts: ofLink(held, written, named), read: new Set() };
   set({ batch: "", ...wanted });
   for (const [kind, { select }] of Object.entries(written)) open(kind, wanted[select.id]);
   const before = fromLink(held, model());
@@ -473,7 +469,8 @@ async function arrive() {
   try {
     const found = await unpacked(hash);
     if (hash !== location.hash) return; // the address has become another one
-    notice("");
+    const strange = unknown(found ?? {}, Object.keys(choices()));
+    notice(strange.length > 0 ? `The link names ${strange.join(", ")}, which this page doesn't have. Others are chosen instead.` : "");
     restore(found ?? {}, visits.get(hash));
   } catch (error) {
     if (!(error instanceof BadLink)) throw error;
@@ -505,7 +502,7 @@ function wire() {
     $(`tab-${name}`).addEventListener("keydown", step);
   }
   $("run").addEventListener("click", () => run(tab));
-  $("stop").addEventListener("click", () => requests.stop());
+  $("stop").addEventListener("click", () => (left = requests.stop()));
   $("link").addEventListener("click", link);
   addEventListener("hashchange", arrive);
 }

@@ -54,11 +54,14 @@ export class Queue {
     this.#waiting.delete(kind);
   }
 
-  /** Ends what runs. A newer text of the model is compiled then; nothing else that waits is run, as it may be as endless. */
+  /** Ends what runs. A newer text of the model is compiled then; nothing else that waits is run, as it may be as endless. Returns the kinds of
+   * what isn't. */
   stop() {
     const ended = this.#current;
-    for (const [kind, asked] of this.#waiting) if (kind !== "model" || (ended && same(ended, asked))) this.drop(kind);
+    const dropped = [...this.#waiting].filter(([kind, asked]) => kind !== "model" || (ended && same(ended, asked))).map(([kind]) => kind);
+    for (const kind of dropped) this.drop(kind);
     this.#answering.stop();
+    return dropped.filter((kind) => kind !== ended?.kind && kind !== "difference");
   }
 
   /** Ends the run of an earlier text, now or when it has had its time. */

@@ -1,13 +1,13 @@
 /** What is said beside the title: how far the work is, and what the visitor should know whatever is done next. */
-import { $, make } from "./boxes.js";
+import { $ } from "./boxes.js";
 
-const line = { rest: "", said: null, running: false };
+const line = { rest: "", said: null, running: null };
 
 /** Shows what holds: what runs, or else what was said last, or else how Python is. Called after what is said may hold no longer. */
 export function reviewStatus() {
-  if (line.running) return;
-  const words = line.said?.holds() ? line.said.words() : line.rest;
-  if ($("status").textContent !== words) $("status").textContent = words;
+  const words = line.running?.() ?? (line.said?.holds() ? line.said.words() : line.rest);
+  const shown = $("status").querySelector(".words");
+  if (shown.textContent !== words) shown.textContent = words;
 }
 
 /** How Python is: said while there is nothing else to say. @param {string} words */
@@ -28,15 +28,16 @@ export function notice(words) {
   $("notice").hidden = words === "";
 }
 
-/** Counts the seconds, which aren't read aloud, until the function that it returns is called. */
-export function running() {
+/** Says what runs, and counts the seconds, which aren't read aloud, until the function that it returns is called. @param {() => string} words */
+export function running(words) {
   let seconds = 0;
-  const shown = make("span", { ariaHidden: "true" });
-  line.running = true;
-  $("status").replaceChildren("running …", shown);
+  const shown = $("status").querySelector(".seconds");
+  line.running = words;
+  reviewStatus();
   const counting = setInterval(() => (shown.textContent = ` ${(seconds += 1)} s`), 1000);
   return () => {
     clearInterval(counting);
-    line.running = false;
+    shown.textContent = "";
+    line.running = null;
   };
 }

@@ -6,7 +6,7 @@ export const keyOf = ({ request, missing = "" }) => JSON.stringify([request, mis
 
 /**
  * The places of results, each with the kind of request that it is asked for by. In `messages` a place has a line that says that it is
- * earlier, and which button says it anew.
+ * earlier, and which button asks again.
  *
  * @typedef {{kind: string, elements: string[], messages?: string}} Place
  * @param {Record<string, Place>} places by their names

@@ -1,22 +1,54 @@
-/** Python in a worker: loads Pyodide, numpy, msgspec and Graphviz, unpacks tpucc, and then answers one request after the other. */
+/**
+ * Python in a worker: loads Pyodide, numpy, msgspec and Graphviz, unpacks tpucc, and then answers one request after the other.
+ *
+ * The Python of a request may be a stranger's. It can't send anything: the worker has the page's policy, as it begins from a blob. It can't
+ * answer in tpucc's place either, or change what the browser keeps: answers go through a port of this module's own, and what else leads out
+ * of the worker is taken away before the first request.
+ */
 
 const PLACE = "/lib/python3.13/site-packages";
+const WAYS_OUT = [
+  "fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "EventSource", "WebTransport", "BroadcastChannel", "Worker", "SharedWorker",
+  "caches", "indexedDB", "navigator", "importScripts", "postMessage", "close",
+];
 let answered = null;
+let tell = null;
 
-const say = (words) => postMessage({ loading: words });
+const say = (words) => tell({ loading: words });
+const HERE = new URL(".", import.meta.url).href;
+const lacking = (address, { status, statusText = "" }) => `${address.replace(HERE, "")} (${`${status} ${statusText}`.trim()})`;
+const whole = (address) => new URL(address, import.meta.url).href;
 
 /** The octets of a file. Fails in words that name it. @param {string} address */
 async function bytes(address) {
-  const answer = await fetch(address).catch((error) => ({ status: error.message }));
-  if (!answer.ok) throw new Error(`${address} (${answer.status})`);
+  const answer = await fetch(whole(address)).catch((error) => ({ status: error.message }));
+  if (!answer.ok) throw new Error(lacking(address, answer));
   return answer.arrayBuffer();
+}
+
+/** What fails as soon as a file can't be had: Pyodide waits for some of them without an end. */
+function missing() {
+  const real = fetch;
+  return new Promise((_, reject) => {
+    globalThis.fetch = async (...asked) => {
+      const address = String(asked[0]?.url ?? asked[0]);
+      const answer = await real(...asked).catch((error) => ({ ok: false, status: error.message }));
+      if (!answer.ok) reject(new Error(lacking(address, answer)));
+      return answer;
+    };
+  });
+}
+
+/** Takes away what leads out of the worker. */
+function shut() {
+  for (let at = globalThis; at; at = Object.getPrototypeOf(at)) for (const name of WAYS_OUT) delete at[name];
 }
 
 /** Graphviz in WebAssembly; null where the page has none. Once it is there, it answers at once, as Python's calls of it must be. */
 async function layouter(address) {
   if (!address) return null;
   try {
-    const { instance } = await import(new URL(address, location.href).href);
+    const { instance } = await import(whole(address));
     return await instance();
   } catch (error) {
     say(`no Graphviz: ${error}`);
@@ -36,7 +68,7 @@ async function memory({ snapshot, wasm }, base) {
 
 /** Pyodide, from the memory of one that has started, or else from its beginning. */
 async function pyodide(config, base) {
-  const options = { indexURL: base, packages: config.packages };
+  const options = { indexURL: base, packages: config.packages, jsglobals: {} };
   const kept = config.snapshot ? memory(config, base) : null; // while Pyodide is fetched
   kept?.catch(() => {}); // heard below
   const { loadPyodide } = await import(`${base}pyodide.mjs`);
@@ -51,15 +83,16 @@ async function pyodide(config, base) {
 /** @param {{pyodide: string, packages: string[], archive: string, snapshot: string, wasm: string, graphviz: string}} config */
 async function load(config) {
   const after = () => `${(performance.now() / 1000).toFixed(1)} s`;
-  const base = new URL(config.pyodide, location.href).href;
+  const base = whole(config.pyodide);
+  const lost = missing();
   const archive = bytes(config.archive); // while Pyodide is fetched and compiled
   archive.catch(() => {}); // heard below
   const drawing = layouter(config.graphviz);
   say(`loads Python, from ${base}`);
-  const python = await pyodide(config, base);
+  const python = await Promise.race([pyodide(config, base), lost]);
   const there = `Python after ${after()}`;
   say(`${there}; loads tpucc, from ${config.archive}`);
-  python.unpackArchive(await archive, "zip", { extractDir: PLACE });
+  unpack(python, await archive, config.archive);
   answered = python.runPython("from tpucc.playground.engine import answered\nlambda request: answered(request).decode()");
   const graphviz = await drawing;
   if (graphviz) {
@@ -67,13 +100,23 @@ async function load(config) {
     use(`Graphviz ${graphviz.graphvizVersion} in WebAssembly`, (dot) => graphviz.renderString(dot, { format: "json0" }));
   }
   say(`${there}, from ${base}; tpucc after ${after()}, from ${config.archive}`);
-  postMessage({ ready: true });
+  shut();
+  tell({ ready: true });
 }
 
-/** What the text of an error says, in a line. After a fault of Python's own, reading it may fail, too. */
+/** Puts tpucc where Python looks for it. Fails in words that name the file. */
+function unpack(python, archive, name) {
+  try {
+    python.unpackArchive(archive, "zip", { extractDir: PLACE });
+  } catch (error) {
+    throw new Error(`${name} can't be unpacked: ${saidBy(error)}`, { cause: error });
+  }
+}
+
+/** What the text of an error says, in a line: the last one, as that of a traceback. After a fault of Python's own, reading it may fail, too. */
 function saidBy(error) {
   try {
-    return String(error.message).split("\n", 1)[0].slice(0, 300);
+    return String(error.message).trim().split("\n").at(-1).slice(0, 300);
   } catch {
     return "";
   }
@@ -83,10 +126,15 @@ function saidBy(error) {
 async function handle({ config, request }) {
   try {
     if (config) await load(config);
-    else postMessage({ answer: answered(request) });
+    else tell({ answer: answered(request) });
   } catch (error) {
-    postMessage({ failed: saidBy(error) });
+    tell({ failed: saidBy(error) });
   }
 }
 
-addEventListener("message", ({ data }) => handle(data));
+/** The first message brings the port that all others go through. */
+addEventListener("message", ({ ports: [port] }) => {
+  tell = port.postMessage.bind(port);
+  port.addEventListener("message", ({ data }) => handle(data));
+  port.start();
+}, { once: true });

@@ -66,7 +66,7 @@ def test_a_report_and_its_messages_are_earlier_until_the_next_are_there(page: Pa
     messages.locator(".error").wait_for()
     page.route("**/engine", lambda route: None)
     page.keyboard.type("s")
-    assert messages.locator(".earlier").inner_text() == "Said of an earlier version."
+    assert messages.locator(".earlier").inner_text() == "This is about an earlier version."
     assert status.inner_text() == "ready"
     page.keyboard.press("Backspace")
     assert messages.locator(".earlier").count() == 0
@@ -84,7 +84,7 @@ def test_a_verdict_is_earlier_when_what_it_is_of_changes(page: Page) -> None:
     page.locator("#difference-messages").get_by_text("Both take 2,967 cycles").wait_for()
     assert earlier.count() == 0
     page.locator("#python .cm-content").press("x")
-    assert earlier.inner_text() == "Said of an earlier version. Judge says it anew."
+    assert earlier.inner_text() == "This is about an earlier version. Press Judge again."
     assert is_old(page, "#difference")
     page.keyboard.press("Backspace")
     assert earlier.count() == 0
@@ -124,7 +124,7 @@ def test_a_verdict_that_comes_late_is_of_an_earlier_text(page: Page) -> None:
     page.locator("#run").click()
     page.locator("#puzzle-messages .error").wait_for()
     page.locator("#listing .cm-content").press("x")
-    assert page.locator("#puzzle-messages .earlier").inner_text() == "Said of an earlier version. Check says it anew."
+    assert page.locator("#puzzle-messages .earlier").inner_text() == "This is about an earlier version. Press Check again."
 
 
 def test_a_pass_that_asks_is_told_that_nobody_can_answer(page: Page) -> None:
@@ -177,11 +177,11 @@ WORKERS = """() => {
   delete Navigator.prototype.serviceWorker;
   window.Worker = class extends EventTarget {
     constructor() { super(); window.workers.push(this); }
-    postMessage() {}
+    postMessage(_, [port]) { this.port = port; }
     terminate() {}
   };
 }"""
-READY = "window.workers.at(-1).dispatchEvent(new MessageEvent('message', { data: { ready: true } }))"
+READY = "window.workers.at(-1).port.postMessage({ ready: true })"
 
 
 def test_a_stop_during_the_first_load_says_what_it_stopped_and_waits_for_the_next_python(page: Page, server: Server) -> None:

@@ -126,7 +126,9 @@ def test_an_edit_that_waits_behind_a_loop_has_no_report_yet(page: Page) -> None:
     write(page, "python", "while True: pass")
     page.locator("#run").click()
     page.locator("#tab-puzzle").click()
+    page.locator("#status").get_by_text("running: Pass or stage …").wait_for()
     page.locator("#run").click()
+    page.locator("#status").get_by_text("running: Pass or stage … Check waits.").wait_for()
     page.locator("#tab-model").click()
     write(page, "source", "model m")
     page.locator("#summary").get_by_text("before: ").wait_for()
@@ -215,7 +217,7 @@ def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(
     write(page, "source", "param batch = 8\n" + hello.replace("[8, ", "[batch, "))
     page.locator("#other-batch").fill("0")
     page.locator("#other-batch").press("Tab")
-    messages.get_by_text("the compile with -O0 and batch 0: batch = 0 doesn't fit").wait_for()
+    messages.get_by_text("the compile with batch 0: batch = 0 doesn't fit").wait_for()
     assert summary.inner_text().startswith("before: ")
     write(page, "source", hello.replace("[8, ", "[80, "))
     chosen(page, "against", "original")
@@ -400,10 +402,10 @@ def test_python_that_breaks_down_or_can_not_be_loaded(page: Page) -> None:
       globalThis.Worker = class extends EventTarget {
         constructor() { super(); this.number = made.push("begun"); }
         terminate() { made[this.number - 1] = "ended"; }
-        postMessage({ config }) {
-          const data = config ? [{ failed: "python.zip (404)" }, { ready: true }, { ready: true }][this.number - 1]
-                              : this.number === 2 ? { failed: "RangeError" } : { answer: '"answer"' };
-          setTimeout(() => this.dispatchEvent(new MessageEvent("message", { data })));
+        postMessage(_, [port]) {
+          port.onmessage = ({ data: { config } }) => port.postMessage(
+            config ? [{ failed: "python.zip (404)" }, { ready: true }, { ready: true }][this.number - 1]
+                   : this.number === 2 ? { failed: "RangeError" } : { answer: '"answer"' });
         }
       };
       const told = [];
@@ -518,6 +520,20 @@ def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> No
     assert page.url == server.address
 
 
+def test_a_link_of_another_version_says_what_it_names(page: Page) -> None:
+    page.evaluate(LINK, {"program": "99_gone", "target": "tpu_v9", "level": "9", "source": "of a link"})
+    words = "The link names program 99_gone, target tpu_v9, -O 9, which this page doesn't have. Others are chosen instead."
+    page.locator("#notice").get_by_text(words).wait_for()
+
+
+def test_the_handout_is_beside_the_puzzle(page: Page) -> None:
+    page.locator("#tab-puzzle").click()
+    page.locator("#task summary").click()
+    cells = page.locator("#task td", has_text="synchronize engine=host wait=activation")
+    assert cells.locator("code").inner_text() == "synchronize engine=host wait=activation"
+    assert page.locator("#task").get_by_text("{{").count() == page.locator("#task").get_by_text("**").count() == 0
+
+
 @pytest.mark.parametrize("word", ["constructor", "__proto__"])
 def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> None:
     page.evaluate(LINK, {"tab": word, "program": word, "source": word, "target": "tiny", "level": "9"})
@@ -609,21 +625,24 @@ ENDED = """async () => {
   const workers = [];
   window.Worker = class extends EventTarget {
     constructor() { super(); workers.push(this); }
-    postMessage() {}
+    postMessage(_, [port]) { this.port = port; }
     terminate() {}
   };
   const { engine } = await import("./engine.js");
   const python = engine({ engine: "pyodide" }, () => {});
-  const say = (number, data) => workers[number].dispatchEvent(new MessageEvent("message", { data }));
+  async function say(number, data) {
+    workers[number].port.postMessage(data);
+    await new Promise((heard) => setTimeout(heard, 10));
+  }
   const asked = () => python.ask(() => ({})).catch((error) => error.constructor.name);
   const first = asked();
-  say(0, { ready: true });
+  await say(0, { ready: true });
   python.stop();
   const second = asked();
-  say(0, { failed: "too late" });
-  say(0, { answer: '"of the first"' });
-  say(1, { ready: true });
-  say(1, { answer: '"of the second"' });
+  await say(0, { failed: "too late" });
+  await say(0, { answer: '"of the first"' });
+  await say(1, { ready: true });
+  await say(1, { answer: '"of the second"' });
   return [await first, await second, workers.length];
 }"""
 

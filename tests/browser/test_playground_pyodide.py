@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.cases import one_of
 from tests.support.pages_over_http import served
 from tests.support.playground import built
 from tpucc.interop.programs import example
@@ -43,19 +46,36 @@ GRAPHVIZ = "Graphviz 14.1.5 in WebAssembly"
 ASK = """async ([requests, other]) => {
   const config = { ...await (await fetch("config.json")).json(), ...other };
   const worker = new Worker("worker.js", { type: "module" });
+  const { port1: port, port2 } = new MessageChannel();
+  worker.postMessage(null, [port2]);
   const [answers, loading] = [[], []];
   await new Promise((done, failed) => {
-    worker.onmessage = ({ data }) => {
+    port.onmessage = ({ data }) => {
       if (data.loading) loading.push(data.loading);
       if (data.failed) failed(new Error(data.failed));
       if (data.answer) answers.push(JSON.parse(data.answer));
       if (answers.length === requests.length) done();
-      else if (data.ready || data.answer) worker.postMessage({ request: JSON.stringify(requests[answers.length]) });
+      else if (data.ready || data.answer) port.postMessage({ request: JSON.stringify(requests[answers.length]) });
     };
-    worker.postMessage({ config });
+    port.postMessage({ config });
   });
   worker.terminate();
   return [loading.join("; "), answers.map(({ program, ...rest }) => rest)];
+}"""
+
+LEAKS = {
+    "import js\njs.fetch": "AttributeError: fetch",
+    "from pyodide.code import run_js\nrun_js('1')": "ImportError",
+    "import pyodide_js\npyodide_js._module.ExitStatus.constructor('return globalThis')": "Content Security Policy",
+}
+"""What Python could send with, or answer in tpucc's place, and what is said instead."""
+WAYS_OUT = """async (address) => {
+  const worker = new Worker(URL.createObjectURL(new Blob([`
+    try { await fetch(${JSON.stringify(address)}, { mode: "no-cors" }); postMessage("sent"); } catch (error) { postMessage(error.name); }
+  `], { type: "text/javascript" })), { type: "module" });
+  const said = await new Promise((done) => worker.addEventListener("message", ({ data }) => done(data)));
+  worker.terminate();
+  return said;
 }"""
 
 
@@ -156,6 +176,12 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.keyboard.insert_text("eval('(' * 300 + '1' + ')' * 300)")
         page.locator("#run").click()
         page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
+        for text, told in LEAKS.items():
+            page.locator("#python .cm-content").click()
+            page.keyboard.press("Control+a")
+            page.keyboard.insert_text(text)
+            page.locator("#run").click()
+            page.locator("#python-messages .error").get_by_text(told).wait_for()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
         page.keyboard.insert_text("while True: pass")
@@ -163,6 +189,8 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.locator("#status").get_by_text("running").wait_for()
         page.locator("#stop").click()
         page.locator("#status").get_by_text("stopped").wait_for()
+        with served(folder) as elsewhere:
+            assert page.evaluate(WAYS_OUT, elsewhere) == "TypeError", "a worker has the page's policy"
         page.close()
     visitor.set_offline(True)
     page = opened(visitor, address)
@@ -173,3 +201,36 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
     page.locator("#against").select_option("options")
     page.locator("#status").get_by_text("done").wait_for()
     assert page.locator("#summary").inner_text() == "Both take 2,967 cycles"
+
+
+@pytest.fixture
+def own_folder(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the page, to be damaged."""
+    return Path(copytree(folder, tmp_path / "page"))
+
+
+MISSING = [
+    ("python.zip", b"<p>log in", "Python can't be loaded: python.zip .502 not the file"),
+    ("offers.json", b"", "This page can't begin, as it lacks offers.json .404"),
+    ("queue.js", b"", "This page can't begin, as a script of it can't be loaded"),
+    ("pyodide/pyodide.asm.wasm", b"", "Python can't be loaded: .*pyodide.asm.wasm .404"),
+]
+"""A file that is missing, or what a network puts in its place, and what is said."""
+
+
+@pytest.mark.parametrize(("path", "content", "said"), one_of(4, MISSING))
+def test_what_is_missing_is_said_and_is_not_kept(path: str, content: bytes, said: str, own_folder: Path, visitor: BrowserContext) -> None:
+    """When it is there again, so is the page."""
+    right = (own_folder / path).read_bytes()
+    (own_folder / path).unlink()
+    if content:
+        (own_folder / path).write_bytes(content)
+    with served(own_folder) as address:
+        page = visitor.new_page()
+        page.goto(address)
+        page.locator("#notice:visible, #status").get_by_text(re.compile(said)).wait_for()
+        (own_folder / path).write_bytes(right)
+        page.reload()
+        page.locator("html[data-ready]").wait_for()
+        assert page.locator("#status").inner_text() == "ready"
+        page.close()
