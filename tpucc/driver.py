@@ -27,7 +27,7 @@ from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
-from tpucc.passes.pipeline import PASSES, pipeline, unknown_name
+from tpucc.passes.pipeline import PASSES, pipeline, replacements, unknown_name
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
@@ -50,6 +50,14 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     speak of.
     """
     return _driven(source, folder, options, observer, back_end)
+
+
+def front(source: Source, folder: Path, options: Options) -> State:
+    """What there is before the first pass: the graph with its weights, and the calibration inputs. Raises as `compile_source`."""
+    state = State(source, options)
+    recorder = Recorder(None, None)
+    recorded(state, recorder, lambda state: read_model(state, folder, recorder))
+    return state
 
 
 def check_source(source: Source, folder: Path, options: Options) -> Model:
@@ -175,9 +183,10 @@ def read_model(state: State, folder: Path, recorder: Recorder) -> None:
 
 def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> None:
     """Runs the passes on `graph`, which the first `done` of them have made."""
-    options, context = state.options, _context(state)
+    options, context = state.options, context_of(state)
     state.layers = graph
     steps, places = passes_of(options), pass_places(options)
+    state.warnings.extend(replacements(steps))
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
         made = run_pass(step, graph, context)
@@ -190,7 +199,7 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) ->
         graph = state.layers
 
 
-def _context(state: State) -> Context:
+def context_of(state: State) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared

@@ -14,11 +14,14 @@ from pathlib import Path
 import click
 import msgspec
 
+from tpucc.cli.main import group
 from tpucc.cli.messages import say
 from tpucc.diagnostics import Diagnostic, Error, InternalError, UsageError, as_error, as_plain, listed, printable, reason
 from tpucc.files import opened, why
 
 MAX_SOURCE = 1 << 20
+SHOWN = 10
+"""Of the diagnostics of one error, so many are printed."""
 
 
 def report_failure(error: Exception, arguments: Sequence[str]) -> int:
@@ -32,12 +35,20 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
     if "--json" in arguments and list(arguments[:1]) != ["lab"]:  # there it names a file
         print_json(as_plain(shown))
     else:
-        say(shown.render())
+        say(shown.render(SHOWN))
+        if (more := len(shown.diagnostics) - SHOWN) > 0:
+            say(f"\n… and {more:,} more{'; --json prints all' if _has_json(arguments) else ''}")
     if isinstance(shown, InternalError):
         if files := [argument for argument in arguments if argument.endswith(".py")]:
             say(f"help: does it happen without {listed(files)}? code that ran here may have changed what tpucc uses")
         say(f"what reproduces it is in {_reproducer(error, arguments)}")
     return shown.exit_status
+
+
+def _has_json(arguments: Sequence[str]) -> bool:
+    """Whether the command that failed has the option --json."""
+    command = group.get_command(click.Context(group), arguments[0]) if arguments else None
+    return command is not None and any("--json" in parameter.opts for parameter in command.params)
 
 
 def known(error: Exception) -> Error:

@@ -100,9 +100,17 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
 
 def _no_model(source: Source) -> CompileError:
     last = max(1, source.text.rstrip().count("\n") + 1)
-    mend = "every file has exactly one: model name(x: f32[8, 4]): and what it returns"
+    mend = "a file has one, which is what tpucc compiles; it begins with `model name(x: f32[8, 4]):` and ends with a line `return …`"
     end = len(source.line(last)) + 1
-    return CompileError(Diagnostic("E0205", "the file has no model", (Label(Span(last, end, last, end + 1)),), (mend,)), source)
+    return CompileError(
+        Diagnostic(
+            "E0205",
+            "the file has no model" if source.text.strip() else "the file is empty",
+            (Label(Span(last, end, last, end + 1)),),
+            (mend,),
+        ),
+        source,
+    )
 
 
 def _require_unique(module: ast.Module, run: Run) -> None:
