@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
-from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
@@ -20,9 +20,10 @@ from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
-from tpucc.isa.program import Program
+from tpucc.isa.program import HOST_ROWS, Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
+from tpucc.lowering.tileprogram import TileProgram
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
@@ -223,6 +224,7 @@ def back_end(state: State, recorder: Recorder) -> None:
         candidates = stages.lowerings(state.parts, options.target, options.limits.instructions)
         many = options.level > 0
         state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule) if many else (next(candidates), None)
+    _require_host_rows(state.tiles, state.parts)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
     state.program = state.whole(scheduled or stages.schedule(state.tiles))
@@ -238,12 +240,26 @@ def _fits(state: State, recorder: Recorder) -> None:
     _require_host_values(parts)
     with _placed_weights(state):
         candidates = lowerings(parts.device, options.target, segments=parts.segments, most=options.limits.instructions)
-        require_fitting(next(candidates))
+        tiles = next(candidates)
+        _require_host_rows(tiles, parts)
+        require_fitting(tiles)
 
 
 def _require_host_values(parts: Partition) -> None:
     """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
     require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
+
+
+def _require_host_rows(tiles: TileProgram, parts: Partition) -> None:
+    """Raises `LimitError` E0640 where the host's rows are more than can be simulated, at the largest value that it holds."""
+    rows = max((held.end for held in tiles.host), default=0)
+    if rows > HOST_ROWS:
+        device = parts.device
+        largest = max((*device.inputs, *(device[output.node] for output in device.outputs)), key=lambda node: node.type.size)
+        message = (
+            f"host memory of {rows:,} rows can't be simulated, and at most {HOST_ROWS:,} rows can: {largest.name} is {largest.type.brief}"
+        )
+        raise LimitError(Diagnostic("E0640", message, largest.origin.labels(), ("a smaller batch or smaller sizes need fewer rows",)))
 
 
 def _placed_weights(state: State) -> AbstractContextManager[None]:

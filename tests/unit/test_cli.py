@@ -139,6 +139,23 @@ def test_many_errors_are_bounded_and_a_help_is_said_once(small: Path, capsys: py
     assert [len(found["help"]) for found in json.loads(capsys.readouterr().out)] == [1] * 12
 
 
+def test_more_rows_than_the_host_s_memory_has_are_told_at_the_line_of_the_value(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tpucc.driver.HOST_ROWS", 5)
+    for command in ("check", "compile"):
+        assert run(command, small) == 4
+        assert capsys.readouterr().err.startswith("small.tpu:5:13: error E0640: host memory of 8 rows ")
+
+
+def test_a_value_that_differs_is_told_at_the_line_that_computes_it(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", small, "--quiet", "--emit", "asm", "-o", "out")
+    wrong = Path("out/small.asm")
+    wrong.write_text(wrong.read_text().replace("block=1", "block=0"))
+    assert run("run", wrong, "--like", small, "--check", "--quiet") == 1
+    assert re.search(r"(?m)^small\.tpu:8:\d+: error E0910: .* elements differ; the first is .*\n   8 \| ", capsys.readouterr().err)
+
+
 def test_accuracy_is_spoken_of_where_values_are_shown(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, said in ((("run", "--quiet"), False), (("run",), True), (("profile",), False), (("judge",), False)):
         assert run(command[0], small, *command[1:]) == 0

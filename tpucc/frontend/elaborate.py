@@ -94,7 +94,7 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
     run.reports.raise_any(run.source)
     graph = run.graph.build()
-    warnings = (*shared(module), *unused(module, graph, training))
+    warnings = (*shared(module, run.repeated), *unused(module, graph, training))
     return Model(graph=graph, training=training, warnings=warnings, **vars(directives))
 
 
