@@ -181,6 +181,11 @@ def test_passes_run_on_the_graph_of_a_source(small: Path, capsys: pytest.Capture
     assert run("opt", "out/small.tile") == 3
     assert "small.tile is the text of a later stage, which no pass takes\nhelp: opt takes a source" in capsys.readouterr().err
     assert run("opt", small, "--like", small) == 2
+    capsys.readouterr()
+    assert run("opt", small, "-p", "quantise") == 3
+    assert capsys.readouterr().err.startswith("small.tpu:5:13: error E0806: ")
+    assert run("opt", "out/small.layers.graph", "--like", small, "-p", "place") == 3
+    assert "E0806: relu isn't an operator but fc: only operator graphs are placed" in capsys.readouterr().err
 
 
 def test_a_pass_of_a_file_is_seen_also_where_it_does_nothing(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

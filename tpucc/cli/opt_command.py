@@ -16,7 +16,7 @@ from tpucc.cli.progress import SILENT
 from tpucc.cli.resumed import read_text, refuse_like
 from tpucc.cli.work import print_warnings, told
 from tpucc.compilation import State
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
 from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
@@ -66,7 +66,12 @@ def command(wanted: str, model: Path, like: Path | None, with_data: bool, output
     assert result is not None
     print_warnings(state.warnings, SILENT)
     for step in steps:
-        result = run_pass(step, result.without_notes(), context)
+        try:
+            result = run_pass(step, result.without_notes(), context)
+        except Error as error:
+            if state.model is None:
+                raise
+            raise error.at((), state.source) from error
         told(result.notes)
     printed = stamped(print_graph(result, with_data=with_data), "#")
     if output is None:
