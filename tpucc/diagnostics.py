@@ -215,8 +215,15 @@ class Error(Exception):
         """For other processes."""
         return type(self), (self.diagnostics, self.source)
 
-    def render(self) -> str:
-        return "\n\n".join(d.render(self.source) for d in self.diagnostics)
+    def render(self, most: int | None = None) -> str:
+        """All diagnostics, or the first `most` of them, as text. A help that several of one code have stands at the first."""
+        said: set[tuple[str, str]] = set()
+        parts = []
+        for found in self.diagnostics[:most]:
+            fresh = tuple(help for help in found.help if (found.code, help) not in said)
+            said.update((found.code, help) for help in fresh)
+            parts.append(replace(found, help=fresh).render(self.source))
+        return "\n\n".join(parts)
 
     def at(self, labels: Iterable[Label] = (), source: Source | None = None) -> Self:
         """The same error with these places and this source, where it has none."""
@@ -331,11 +338,17 @@ def misfit(error: Exception) -> str:
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """`did you mean h1?`, or nothing when no candidate is close."""
+    close = nearest(word, candidates)
+    return f"did you mean {printable(close)}?" if close else ""
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """The candidate that is closest to a word; empty when none is close."""
     from difflib import get_close_matches  # imported only when something is wrong
 
     known = sorted(set(candidates))
     close = [other for other in known if other.lower() == word.lower()] or get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {printable(close[0])}?" if close else ""
+    return close[0] if close else ""
 
 
 def printable(text: str) -> str:

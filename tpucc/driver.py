@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
-from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
@@ -20,14 +20,15 @@ from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
-from tpucc.isa.program import Program
+from tpucc.isa.program import HOST_ROWS, Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
+from tpucc.lowering.tileprogram import TileProgram
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
-from tpucc.passes.pipeline import PASSES, pipeline, unknown_name
+from tpucc.passes.pipeline import PASSES, pipeline, replacements, unknown_name
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
@@ -50,6 +51,14 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     speak of.
     """
     return _driven(source, folder, options, observer, back_end)
+
+
+def front(source: Source, folder: Path, options: Options) -> State:
+    """What there is before the first pass: the graph with its weights, and the calibration inputs. Raises as `compile_source`."""
+    state = State(source, options)
+    recorder = Recorder(None, None)
+    recorded(state, recorder, lambda state: read_model(state, folder, recorder))
+    return state
 
 
 def check_source(source: Source, folder: Path, options: Options) -> Model:
@@ -175,9 +184,10 @@ def read_model(state: State, folder: Path, recorder: Recorder) -> None:
 
 def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> None:
     """Runs the passes on `graph`, which the first `done` of them have made."""
-    options, context = state.options, _context(state)
+    options, context = state.options, context_of(state)
     state.layers = graph
     steps, places = passes_of(options), pass_places(options)
+    state.warnings.extend(replacements(steps))
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
         made = run_pass(step, graph, context)
@@ -190,7 +200,7 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) ->
         graph = state.layers
 
 
-def _context(state: State) -> Context:
+def context_of(state: State) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
@@ -214,6 +224,7 @@ def back_end(state: State, recorder: Recorder) -> None:
         candidates = stages.lowerings(state.parts, options.target, options.limits.instructions)
         many = options.level > 0
         state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule) if many else (next(candidates), None)
+    _require_host_rows(state.tiles, state.parts)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
     state.program = state.whole(scheduled or stages.schedule(state.tiles))
@@ -229,12 +240,26 @@ def _fits(state: State, recorder: Recorder) -> None:
     _require_host_values(parts)
     with _placed_weights(state):
         candidates = lowerings(parts.device, options.target, segments=parts.segments, most=options.limits.instructions)
-        require_fitting(next(candidates))
+        tiles = next(candidates)
+        _require_host_rows(tiles, parts)
+        require_fitting(tiles)
 
 
 def _require_host_values(parts: Partition) -> None:
     """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
     require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
+
+
+def _require_host_rows(tiles: TileProgram, parts: Partition) -> None:
+    """Raises `LimitError` E0640 where the host's rows are more than can be simulated, at the largest value that it holds."""
+    rows = max((held.end for held in tiles.host), default=0)
+    if rows > HOST_ROWS:
+        device = parts.device
+        largest = max((*device.inputs, *(device[output.node] for output in device.outputs)), key=lambda node: node.type.size)
+        message = (
+            f"host memory of {rows:,} rows can't be simulated, and at most {HOST_ROWS:,} rows can: {largest.name} is {largest.type.brief}"
+        )
+        raise LimitError(Diagnostic("E0640", message, largest.origin.labels(), ("a smaller batch or smaller sizes need fewer rows",)))
 
 
 def _placed_weights(state: State) -> AbstractContextManager[None]:

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from tpucc.diagnostics import Diagnostic, LimitError, UsageError, did_you_mean, reason
+from tpucc.diagnostics import Diagnostic, LimitError, UsageError, nearest, reason
 
 MAX_FILE = 4 * 2**30
 CHUNK = 2**24
@@ -83,26 +83,55 @@ def _read(stream: BufferedReader, most: int) -> bytes | None:
 def unreadable(
     path: Path, error: OSError | ValueError, code: str, what: str = "", help: str = "", suffixes: Sequence[str] = ()
 ) -> UsageError:
-    """The error of a file that can't be read. If it is missing, a file of its name with one of `suffixes` is offered; else there is `help`,
-    and without it a file beside it that may be meant."""
+    """The error of a file that can't be read. If it is missing, a file that is surely meant is offered: of its name with one of `suffixes`,
+    or in the folder that has its name or a near one; else there is `help`, and without it a file whose name is near."""
     if isinstance(error, FileNotFoundError):
-        meant = _suffixed(path, suffixes)
-        help = f"did you mean {meant}?" if meant else help or did_you_mean(path.name, _beside(path))
+        meant = _suffixed(path, suffixes) or _elsewhere(path)
+        near = meant or (None if help else _near(path))
+        help = f"did you mean {near}?" if near else help
     elif not help and isinstance(error, IsADirectoryError):
-        help = "name a file in it"
+        inside = [path / name for name in _files_in(path) if Path(name).suffix in suffixes]
+        help = f"name a file in it, as {inside[0]}" if inside else "name a file in it"
     return UsageError(Diagnostic(code, f"can't read {what}{path}: {why(error)}", help=(help,)))
 
 
 def _suffixed(path: Path, suffixes: Sequence[str]) -> Path | None:
     """The file that is there if a suffix is added to the path, or takes the place of its own."""
     places = [path.with_name(stem + suffix) for stem in dict.fromkeys((path.name, path.stem)) for suffix in suffixes] if path.name else []
-    return next((place for place in places if place.is_file()), None)
+    return next((place for place in places if os.path.isfile(place)), None)
 
 
-def _beside(path: Path) -> list[str]:
-    """The files of the same kind in a file's folder, some hundreds at most."""
+def _elsewhere(path: Path) -> Path | None:
+    """The file of the same name in a folder that may be meant: for `iris.tpu`, `iris/iris.tpu`, as `tpucc new` writes a folder; for
+    `iriss/iris.tpu` the same."""
+    folder = path.parent
+    places = [folder / path.stem] if path.name else []
+    if not os.path.isdir(folder) and (found := nearest(folder.name, _folders_in(folder.parent))):
+        places.append(folder.parent / found)
+    return next((place / path.name for place in places if os.path.isfile(place / path.name)), None)
+
+
+def _near(path: Path) -> Path | None:
+    """The file in the same folder whose name is nearest, one of the same kind first. A file of passes needs no name of a pass behind it."""
+    names = _files_in(path.parent)
+    alike = [other for other in names if Path(other).suffix.lower() == path.suffix.lower()]
+    begins = (other for other in names if path.name.startswith(f"{other}:"))
+    found = nearest(path.name, alike) or nearest(path.name, names) or next(begins, "")
+    return path.parent / found if found else None
+
+
+def _files_in(folder: Path) -> list[str]:
+    return [entry.name for entry in _entries(folder) if os.path.isfile(entry)]
+
+
+def _folders_in(folder: Path) -> list[str]:
+    return [entry.name for entry in _entries(folder) if os.path.isdir(entry)]
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What is in a folder, in order of names, some hundreds at most."""
     try:
-        return [other.name for other in islice(path.parent.iterdir(), LISTED) if other.suffix == path.suffix and other.is_file()]
+        return sorted(islice(folder.iterdir(), LISTED))
     except (OSError, ValueError):
         return []
 

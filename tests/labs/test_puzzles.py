@@ -224,10 +224,27 @@ def test_a_puzzle_is_shown_of_the_folders_term_and_where_there_is_none_this_is_s
         assert main(["lab", "puzzle", "3", *asked]) == 0
         told[asked] = capsys.readouterr().out.splitlines()
     assert [lines[0] for lines in told.values()] == [f"lab 0 (puzzles), {term}" for term in (Term("spring"), Term(), Term("spring"))]
-    assert told[()][1] == "note: . has no lab.toml, which would say a term: give the lab's folder, or --term NAME"
+    assert "the current folder is no lab's: tpucc lab start 0 writes one, with a file for each puzzle." in " ".join(
+        line.strip() for line in told[()][1:4]
+    )
     ends = ("lab0/puzzle03.asm", "puzzle03.asm", "puzzle03.asm --term spring")
     assert [lines[-1] for lines in told.values()] == [f"tpucc lab puzzle 3 {end}" for end in ends]
     assert [sum(line.startswith("note:") for line in lines) for lines in told.values()] == [0, 1, 0]
+
+
+def test_what_a_terminal_gets_of_a_lab_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In 80 columns, save commands; a message that several tests give stands there once. The folder has the lab's name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab_command, "room_of", lambda _: 80)
+    for arguments, status in ((("list",), 0), (("start", "0"), 0), (("start", "99"), 2), (("check", "puzzles"), 1), (("puzzle",), 0)):
+        assert main(["lab", *arguments]) == status
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if len(line) > 80 and " again: " not in line] == []
+    assert said.count("write_host_memory writes an output's rows; all of them must be written.") == 1
+    assert "\nFAIL      0 of 3  puzzle 3: relu of rows\n      the same as in `puzzle 1: move a row`\n" in said
+    assert "\npuzzle 14: the fewest instructions\n\ntpucc lab puzzle N shows one" in said
 
 
 def test_a_lab_of_texts_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,84 @@ def test_passes_run_on_graphs_in_text_form(small: Path, capsys: pytest.CaptureFi
     assert "did you mean fuse-activation" in capsys.readouterr().err
 
 
+def test_many_errors_are_bounded_and_a_help_is_said_once(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON has all of them, each with its help."""
+    lines = "".join(f"    y{number} = x[0.5]\n" for number in range(12))
+    small.write_text(SMALL.replace("    return", f"{lines}    return"))
+    assert run("check", small) == 1
+    said = capsys.readouterr().err
+    assert (said.count(": error E"), said.count("\nhelp: ")) == (10, 1)
+    assert said.endswith("\n\n… and 2 more; --json prints all\n")
+    assert run("check", small, "--json") == 1
+    assert [len(found["help"]) for found in json.loads(capsys.readouterr().out)] == [1] * 12
+
+
+def test_more_rows_than_the_host_s_memory_has_are_told_at_the_line_of_the_value(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tpucc.driver.HOST_ROWS", 5)
+    for command in ("check", "compile"):
+        assert run(command, small) == 4
+        assert capsys.readouterr().err.startswith("small.tpu:5:13: error E0640: host memory of 8 rows ")
+
+
+def test_a_value_that_differs_is_told_at_the_line_that_computes_it(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", small, "--quiet", "--emit", "asm", "-o", "out")
+    wrong = Path("out/small.asm")
+    wrong.write_text(wrong.read_text().replace("block=1", "block=0"))
+    assert run("run", wrong, "--like", small, "--check", "--quiet") == 1
+    assert re.search(r"(?m)^small\.tpu:8:\d+: error E0910: .* elements differ; the first is .*\n   8 \| ", capsys.readouterr().err)
+
+
+def test_accuracy_is_spoken_of_where_values_are_shown(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, said in ((("run", "--quiet"), False), (("run",), True), (("profile",), False), (("judge",), False)):
+        assert run(command[0], small, *command[1:]) == 0
+        assert ("no calibration inputs" in capsys.readouterr().err) == said, command
+
+
+def test_what_only_graphs_have_stands_apart_from_what_a_source_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("ops") == 0
+    called, _, others = capsys.readouterr().out.partition("\nin graphs only, ")
+    assert ("\nrelu " in called, "\npatches " in called) == (True, False)
+    assert ("\nrelu " in others, "\npatches " in others) == (False, True)
+    assert run("ops", "patches") == 0
+    assert "\nin graphs only: a source can't call it\n" in capsys.readouterr().out
+
+
+def test_passes_run_on_the_graph_of_a_source(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the graph that compiling writes: with the params, the weights and the calibration of the source."""
+    run("compile", small, "--quiet", "-D", "batch=2", "--emit", "graph,layers,tile", "-o", "out")
+    assert run("opt", small, "-D", "batch=2") == 0
+    assert capsys.readouterr().out == Path("out/small.graph").read_text()
+    assert run("opt", small, "-D", "batch=2", "-p", "place,calibrate,fuse-activation,quantise") == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(Path("out/small.layers.graph").read_text().splitlines())
+    assert run("opt", "out/small.tile") == 3
+    assert "small.tile is the text of a later stage, which no pass takes\nhelp: opt takes a source" in capsys.readouterr().err
+    assert run("opt", small, "--like", small) == 2
+    capsys.readouterr()
+    assert run("opt", small, "-p", "quantise") == 3
+    assert capsys.readouterr().err.startswith("small.tpu:5:13: error E0806: ")
+    assert run("opt", "out/small.layers.graph", "--like", small, "-p", "place") == 3
+    assert "E0806: relu isn't an operator but fc: only operator graphs are placed" in capsys.readouterr().err
+
+
+def test_a_pass_of_a_file_is_seen_also_where_it_does_nothing(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its row says so; what replaces a pass of tpucc's is said to, and what `opt` isn't asked for."""
+    lines = "import dataclasses\n"
+    for name in ("idle", "fuse-bias"):
+        lines += f"@dataclasses.dataclass(frozen=True)\nclass {name.title().replace('-', '')}:\n    name = '{name}'\n    summary = ''\n"
+        lines += "    def run(self, graph, context): return graph\n"
+    Path("mine.py").write_text(lines)
+    replaced = "note: the pass fuse-bias (mine.py:11) stands in the place of tpucc's own pass of this name\n"
+    assert run("compile", small, "--pass", "mine.py", "--emit", "asm") == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"(?m)^idle +no change +[\d.]+$", out)
+    assert re.search(r"(?m)^fuse-bias +no change +[\d.]+$", out)
+    assert replaced in err
+    assert run("opt", small, "--pass", "mine.py", "-p", "place,fuse-bias") == 0
+    assert capsys.readouterr().err == f"note: idle of mine.py does not run: --passes names what runs, as in --passes idle\n{replaced}"
+
+
 @pytest.mark.parametrize(("bits", "held"), [("8", "i8[4, 8]"), ("16", "i16[4, 8]")])
 def test_passes_hold_values_in_as_many_bits_as_asked(small: Path, bits: str, held: str, capsys: pytest.CaptureFixture[str]) -> None:
     """With the bits and cores of a compilation, the passes make the layers of that compilation."""

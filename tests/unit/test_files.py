@@ -223,8 +223,19 @@ def test_a_link_to_a_file_that_counts_as_written(tmp_path: Path) -> None:
 
 def test_what_can_t_be_read_or_written_says_what_to_do(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("w.npz").write_bytes(b"")
+    Path("mine").mkdir()
+    for name in ("mine.tpu", "passes.py"):
+        (Path("mine") / name).write_bytes(b"")
     for arguments, words in (
         (("check", "smal.tpu"), "no such file\nhelp: did you mean small.tpu?"),
+        (("check", "SMALL.TPU"), "no such file\nhelp: did you mean small.tpu?"),
+        (("check", "smal.txt"), "no such file\nhelp: did you mean small.tpu?"),
+        (("check", "mine/mime.tpu"), "no such file\nhelp: did you mean mine/mine.tpu?"),
+        (("check", "mine.tpu"), "no such file\nhelp: did you mean mine/mine.tpu?"),
+        (("check", "mines/mine.tpu"), "no such file\nhelp: did you mean mine/mine.tpu?"),
+        (("check", "small.tpu", "--pass", "mine/passes.py:fold"), "no such file\nhelp: did you mean mine/passes.py?"),
+        (("check", "mine"), "is a directory\nhelp: name a file in it, as mine/mine.tpu"),
+        (("check", f"{'n' * 300}.tpu"), "the name is too long\n"),
         (("run", small, "--input", "v.npz"), "no such file\nhelp: did you mean w.npz?"),
         (("run", small, "--input", "w.npz"), "\nhelp: np.savez"),
         (("check", "."), "is a directory\nhelp: name a file in it"),

@@ -22,6 +22,8 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
+from tpucc.cli import failures
+from tpucc.diagnostics import Diagnostic
 from tpucc.numerics import Int64
 from tpucc.passes.plugins import installed_passes
 from tpucc.plugins import limits, surroundings
@@ -355,6 +357,86 @@ def test_code_that_takes_memory_without_end_is_refused_more(monkeypatch: pytest.
     with pytest.raises(tpucc.PluginError, match=r"test_guest_code\.py:\d+:\d+: error E0613: the pass takes more memory than there is"):
         guest("the pass", grows).call(grows)
     assert len(bytearray(2**29)) == 2**29
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits, alarms and modes are POSIX's")
+def test_what_a_call_sets_of_the_process_is_put_back(tmp_path: Path) -> None:
+    import resource
+
+    def state() -> list[object]:
+        mode = os.umask(0)
+        os.umask(mode)
+        limits = [resource.getrlimit(kind) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_STACK)]
+        return [os.getcwd(), mode, limits, signal.getitimer(signal.ITIMER_REAL)[0] > 0, sys.getprofile(), sys.getrecursionlimit()]
+
+    def sets() -> None:
+        os.chdir(tmp_path)
+        os.umask(0o777)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (9, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        signal.alarm(1)
+        sys.setrecursionlimit(10**6)
+        sys.setprofile(lambda *event: None)
+
+    before, depth = state(), sys.getrecursionlimit()
+    guest("the pass", sets).call(sets)
+    after = state()
+    sys.setrecursionlimit(depth)
+    assert after[:-1] == before[:-1]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="nested calls of C are counted, and nothing has to be put in their place")
+def test_calls_nest_as_deep_as_the_stack_allows_whatever_limit_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of `sorted` that calls a method takes more of the stack than any other that is known; without a bound it ends the process."""
+    monkeypatch.setattr(sys, "setrecursionlimit", sys.setrecursionlimit)
+
+    class Deep:
+        def __lt__(self, other: object) -> bool:
+            return bool(sorted([self, self]))
+
+    def nests() -> None:
+        sys.setrecursionlimit(10**9)
+        sorted([Deep(), Deep()])
+
+    depth = sys.getrecursionlimit()
+    with pytest.raises(tpucc.PluginError, match="E0521: the pass raised RecursionError"):
+        guest("the pass", nests).call(nests)
+    sys.setrecursionlimit(depth)
+
+
+def test_a_call_that_is_traced_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a debugger. An exception that is taken back before it is raised leaves CPython 3.11 in a loop at the next traced function."""
+    before = sys.gettrace()
+
+    def traces(kind: type[Exception] | None) -> None:
+        def told(*event: object) -> None:
+            if kind is not None:
+                raise kind("no")
+
+        sys.settrace(told)
+        json.dumps(1)
+
+    guest("the pass", traces, 9).call(traces, None)
+    guest("the pass", traces, 9).call(traces, None)
+    with pytest.raises(tpucc.PluginError, match="E0521: the pass raised KeyError"):
+        guest("the pass", traces, 9).call(traces, KeyError)
+    assert sys.gettrace() is before
+
+
+def test_a_fault_after_code_has_set_what_others_use_is_that_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "_before", list(surroundings._definitions()))
+    dumps, write = json.dumps, Path.write_text
+
+    def sets() -> None:
+        json.dumps = lambda *given: ""
+        Path.write_text = None  # type: ignore[assignment,method-assign]
+
+    guest("the pass", sets).call(sets)
+    error = failures._told_of_changes(tpucc.InternalError(Diagnostic("E0900", "a fault")), ["compile", "--replace", "order=mine.py"])
+    assert (json.dumps, Path.write_text) == (dumps, write)
+    assert (type(error), error.exit_status) == (tpucc.PluginError, 1)
+    assert re.search(r"E0524: code of test_guest_code\.py has set .*(json\.dumps|Path\.write_text).*, which tpucc uses", error.render())
+    assert failures._told_of_changes(kept := tpucc.InternalError(Diagnostic("E0900", "a fault")), []) is kept
 
 
 def test_a_thread_that_never_ends_does_not_keep_tpucc(tmp_path: Path) -> None:

@@ -393,7 +393,7 @@ def test_a_point_that_cant_be_compiled_is_a_row(small: Path, capsys: pytest.Capt
 
 def test_a_text_that_is_no_value_is_refused_before_anything_is_computed(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, "-D", "batch=4,x", "-o", "a.json", "--jobs", "1") == 2
-    assert capsys.readouterr().err.startswith("-D batch:1:1: error E0519: the value is not one: nothing is named x\n")
+    assert capsys.readouterr().err.startswith("-D batch:1:1: error E0519: this is no value: nothing is named x\n")
     assert {path.name for path in Path().iterdir()} == {"small.tpu"}
 
 

@@ -59,6 +59,8 @@ model m(x: f32[3, 3]):
     return x
 """
     assert warned(text) == [("W0208", 11)]
+    assert warned(text.replace("i == j", "i == 0 and j == 1")) == []
+    assert warned(text.replace("i in range(2)", "i in range(1)")) == []
 
 
 def test_only_the_end_of_what_is_not_used_is_told() -> None:

@@ -37,7 +37,7 @@ def command(model: Path, input_file: Path | None, quiet: bool, **given: Any) -> 
     that is no terminal, they are printed with their answers, and the exit status is 1 if one was wrong.
     """
     with Progress(not quiet) as progress:
-        exe = executable_from(model, given, quiet, progress)
+        exe = executable_from(model, given, quiet, progress, of_accuracy=False)
         runtime = exe.runtime
         arrays, _, origin = inputs_of(exe, input_file)
         inputs: Arrays = runtime.accepted(arrays)

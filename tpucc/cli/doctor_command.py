@@ -36,7 +36,8 @@ def command() -> None:
     for renderer in renderers():
         mark = "→" if renderer.available and not chosen else " "
         chosen = chosen or renderer.available
-        click.echo(f"{mark} {renderer.name:<16} {'yes' if renderer.available else 'no':<4} {renderer.detail}")
+        answer = "yes" if renderer.available else "no"
+        click.echo(filled(f"{answer:<4} {renderer.detail}", f"{mark} {renderer.name:<16} ", " " * 24))
     click.echo("isolation for `tpucc lab grade`, the first that works will be used:")
     chosen = False
     filtered = []

@@ -38,7 +38,7 @@ def command(model: Path, input_file: Path | None, seed: int, against: Against | 
         try:
             exe = executable_from(model, given, True, progress)
             if not quiet:  # the notes that the program keeps are part of the verdict
-                print_warnings((each for each in exe.warnings if each not in exe.runtime.program.notes), progress)
+                print_warnings((each for each in exe.warnings if each not in exe.runtime.program.notes), progress, of_accuracy=False)
             progress.stage("judge")
             verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed, against=against)
         except PluginError as error:
@@ -58,7 +58,8 @@ def _text(model: Path, verdict: Verdict, findings: str, against: Against | None)
     if verdict.findings:
         return f"{findings}\n{printable(model.name)}: there is no valid program, so nothing was run"
     values = f"equal{' to ONNX Runtime, too' if against else ''}" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
-    cost = f"{counted(verdict.cycles, 'cycle')}; at most {counted(verdict.peak_rows, 'row')} in use, at least {verdict.lower_bound:,} alive"
+    rows = f"at most {counted(verdict.peak_rows, 'row')} in use, {verdict.lower_bound:,} needed"
+    cost = f"{counted(verdict.cycles, 'cycle')}; unified buffer: {rows}"
     notes = [f"note: {note}" for note in verdict.notes]
     if against and model.suffix == ".onnx":
         notes.append(f"note: ONNX Runtime has computed tpucc's own export of the layers, in the device's integers, and not {model.name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 
 import click
 
-from tpucc.cli.messages import say
+from tpucc.cli.columns import described, filled
+from tpucc.cli.messages import room_of, say
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
@@ -37,6 +39,7 @@ NAMED = 3
 """Files that differ between two terms that are named."""
 SMALL_SEED = 2**32
 """Seeds below can all be tried in little time."""
+INDENT = 6 * " "
 RAISED = "it raised an exception"
 """The trouble of a test that an exception ended."""
 
@@ -81,7 +84,7 @@ def list_labs(terms: tuple[str, str] | None, more: tuple[str, ...]) -> None:
             click.echo(f"{lab.number:>2}  {lab.name:<14}  {_differing(differing(lab, (one, other)))}")
         return
     for lab in labs():
-        click.echo(f"{lab.number:>2}  {lab.name:<14}  {lab.title}; you write {_asked_for(lab)}")
+        click.echo(described(f"{lab.number:>2}  {lab.name:<14} ", 19, f"{lab.title}; you write {_asked_for(lab)}"))
 
 
 def _differing(names: tuple[str, ...]) -> str:
@@ -97,15 +100,18 @@ def _asked_for(lab: Lab) -> str:
 
 @command.command("start")
 @click.argument("which", metavar="N")
-@click.argument("folder", type=FILE, metavar="DIR")
+@click.argument("folder", type=FILE, default=None, required=False, metavar="[DIR]")
 @term_option
-def start_lab(which: str, folder: Path, term: str | None) -> None:
-    """Write lab N into a new folder: its handout, and a file to begin with."""
+def start_lab(which: str, folder: Path | None, term: str | None) -> None:
+    """Write lab N into a new folder: its handout, and a file to begin with. The folder has the lab's name, if not given."""
     lab = find(which)
+    folder = folder or Path(lab.name)
     files = start(lab, folder, Term(term or ""))
-    click.echo(f"{printable(str(folder))}: {', '.join(files)}")
     shown = printable(str(folder))
-    click.echo(f"\nread {printable(str(folder / 'handout.md'))}, write {_asked_for(lab)}, and run\ntpucc lab check {shown}")
+    click.echo(filled(f"{shown}: {', '.join(files)}", "", "  "))
+    click.echo()
+    click.echo(filled(f"read {printable(str(folder / 'handout.md'))}, write {_asked_for(lab)}, and run", "", "  "))
+    click.echo(f"tpucc lab check {shown}")
 
 
 @command.command("check")
@@ -124,27 +130,36 @@ def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, 
     _pictures(done, folder)
     status = _end(done)
     if done.spent > BUDGET / 3:
-        click.echo(f"the calls took {done.spent:.0f} of {BUDGET:g} s of processor time; grade makes about twice as many")
+        click.echo(filled(f"the calls took {done.spent:.0f} of {BUDGET:g} s of processor time; grade makes about twice as many", "", "  "))
     hidden = sum(test.points for test in lab.hidden(variant, 0))
     click.echo(f"hidden tests, which `tpucc lab grade` runs, have the other {hidden:g}" if not only else "")
     return status
 
 
 @command.command("puzzle")
-@click.argument("number", type=int, metavar="N")
+@click.argument("number", type=int, default=None, required=False, metavar="[N]")
 @click.argument("path", type=FILE, default=None, required=False, metavar="[DIR or FILE]")
 @term_option
 @click.option("--seed", type=click.IntRange(0), help="Draws the numbers (default: other ones each time).")
-def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed: int | None) -> int:
-    """Show puzzle N of lab 0; with FILE, check a solution. The term is that of the lab's folder, here or DIR or FILE's, if not given."""
+def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None, seed: int | None) -> int:
+    """Show puzzle N of lab 0; with FILE, check a solution; without N, list them. The term is that of the lab's folder, here or DIR or
+    FILE's, if not given."""
     folder = Path() if path is None else path if path.is_dir() else path.parent
     own = place(folder).term if (folder / LAB_FILE).is_file() else None
     said = Term(term) if term is not None else own or Term()
+    if number is None:
+        click.echo("\n".join(each.name for each in find(0).public(said)))
+        click.echo("\ntpucc lab puzzle N shows one; tpucc lab start 0 writes a folder with all")
+        return 0
     asked = puzzle(number, said.name)
     if path is None or path.is_dir():
         click.echo(_heading(find(0), said))
         if own is None and term is None:
-            click.echo(f"note: {printable(str(folder))} has no {LAB_FILE}, which would say a term: give the lab's folder, or --term NAME")
+            where = "the current folder" if folder == Path() else printable(str(folder))
+            told = (
+                f"note: {where} is no lab's: tpucc lab start 0 writes one, with a file for each puzzle. Does your course have a term? Then"
+            )
+            click.echo(filled(f"{told} --term NAME, here too, gives its numbers", "", "  "))
         click.echo(str(asked))
         option = "" if said == (own or Term()) else said.option
         click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {quote(printable(str(folder / asked.file)))}{option}")
@@ -375,10 +390,19 @@ def _line(result: Result, sofar: Grade) -> str:
     mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
     head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
     raised = _raised(result)
-    earlier = next((other.test.name for other in sofar.results[:-1] if raised and _raised(other) == raised), None)
-    if earlier is not None:
-        return f"{head}\n      the same exception as in `{earlier}`"
-    return "\n".join((head, *(f"      {line}" for line in report(result, sofar, whole=False).splitlines())))
+    if (earlier := next((other for other in sofar.results[:-1] if raised and _raised(other) == raised), None)) is not None:
+        return f"{head}\n{INDENT}the same exception as in `{earlier.test.name}`"
+    if (earlier := next((other for other in sofar.results[:-1] if _told(result) and _told(other) == _told(result)), None)) is not None:
+        return f"{head}\n{INDENT}the same as in `{earlier.test.name}`"
+    room = room_of(sys.stdout)
+    told = report(result, sofar, whole=False, width=room - len(INDENT) if room else None)
+    return "\n".join((head, *(f"{INDENT}{line}" for line in told.splitlines())))
+
+
+def _told(result: Result) -> str:
+    """What a failed test's message says, where there is nothing beside it."""
+    outcome = result.outcome
+    return "" if outcome.passed or outcome.given or outcome.expected or outcome.found or outcome.drawing else outcome.message
 
 
 def _raised(result: Result) -> str:
@@ -390,7 +414,7 @@ def _raised(result: Result) -> str:
 def _end(done: Grade) -> int:
     """Prints what remains to be said of a grade. Returns the exit status."""
     if done.note and done.note != done.problem:
-        click.echo(f"note: {done.note}")
+        click.echo(filled(f"note: {done.note}", "", "  "))
     if done.problem:
         click.echo(printable_lines(done.problem))
         click.echo(f"for that reason no test was run: {counted(len(done.results), 'test')} with 0 points")
@@ -400,7 +424,7 @@ def _end(done: Grade) -> int:
         if result.fault:
             say(result.fault)
     for words in done.like:
-        click.echo(f"for you to judge: {words}")
+        click.echo(filled(f"for you to judge: {words}", "", "  "))
     click.echo(f"{done.score:g} of {done.most:g} points; {counted(len(done.results), 'test')}")
     return 0 if not done.problem and all(result.outcome.passed for result in done.results) else 1
 
@@ -418,4 +442,4 @@ def _pictures(done: Grade, folder: Path) -> None:
         write_files(folder / "check", calls)
     if drawn:
         write_files(folder / "check", {name: svg.encode() for name, svg in drawn.items()})
-        click.echo(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}")
+        click.echo(filled(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}", "", "  "))

@@ -37,7 +37,7 @@ COMMANDS = {
     "asm": "Assemble a listing into a program.",
     "disasm": "Print the listing of a program.",
     "import": "Write the network of an ONNX file as a source.",
-    "opt": "Run passes on a graph in text form.",
+    "opt": "Run passes on the graph of a model, and print it.",
     "explain": "Explain an error code.",
     "ops": "The operators of the language.",
     "passes": "The passes, in their order.",

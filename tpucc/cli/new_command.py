@@ -26,7 +26,7 @@ def command(name: str, like: str | None, output: Path | None) -> None:
     if not NAME.fullmatch(name):
         said = printable(name) or "an empty text"
         raise UsageError(Diagnostic("E0528", f"{said} can't name a model's files: names have letters, digits, _ and -"))
-    made = example(like or (name if name in examples() else DEFAULT))
+    made = example(like if like is not None else name if name in examples() else DEFAULT)
     folder = output or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(

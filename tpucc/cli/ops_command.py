@@ -9,7 +9,7 @@ import click
 from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.interop.onnx.writing.words import in_words
-from tpucc.ops import OPS
+from tpucc.ops import INTERNAL, OPS
 
 
 @click.command("ops")
@@ -18,7 +18,11 @@ def command(name: str | None) -> None:
     """List the operators, or print what NAME does, its attributes and its ONNX form."""
     if name is None:
         for known, op in OPS.items():
-            click.echo(described(known, 16, op.summary))
+            if known not in INTERNAL:
+                click.echo(described(known, 22, op.summary))
+        click.echo("\nin graphs only, made of other syntax, by passes and by gradients:")
+        for known in sorted(INTERNAL):
+            click.echo(described(known, 22, OPS[known].summary))
         return
     if name not in OPS:
         near = did_you_mean(name, OPS)
@@ -27,4 +31,6 @@ def command(name: str | None) -> None:
     click.echo(f"{filled(op.signature, '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
     if fields(op.attributes):
         click.echo("\n" + filled("attributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)), "", "  "))
+    if name in INTERNAL:
+        click.echo("\nin graphs only: a source can't call it")
     click.echo("\n" + filled(in_words(op)))

@@ -1,78 +1,78 @@
-"""`tpucc opt FILE.graph -p PASS,PASS{option=1}`."""
+"""`tpucc opt MODEL -p PASS,PASS{option=1}`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, data_option, option
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.resumed import read_text
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
+from tpucc.cli.progress import SILENT
+from tpucc.cli.resumed import read_text, refuse_like
+from tpucc.cli.work import print_warnings, told
+from tpucc.compilation import State
+from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
+from tpucc.driver import context_of, front
 from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
-from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
+from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.textversion import require_version, stamped
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.options import Options
-from tpucc.passes.base import Context, Pass, options_of, with_options
-from tpucc.passes.pipeline import PASSES
+from tpucc.options import Options, options_of
+from tpucc.passes.base import Pass, with_options
+from tpucc.passes.base import options_of as fields_of
+from tpucc.passes.pipeline import PASSES, replacements
 from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.passes.running import run_pass, verify_text
-from tpucc.runtime.resume import base_at
-from tpucc.target import load_target
+from tpucc.runtime.resume import NO_STAGE, base_at, kind_of
 
+SOURCES = (".tpu", ONNX)
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
 @click.command("opt")
-@click.argument("graph", type=FILE)
+@click.argument("model", type=FILE)
 @click.option("-p", "--passes", "wanted", default="", metavar="PASS,PASS{option=1}", help="The passes to run, in this order.")
 @option("passes")
 @option("target")
 @option("overrides")
+@option("params")
+@option("weights")
 @option("calibration")
 @option("activation_bits")
 @option("cores")
 @option("plugin_timeout")
-@click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in GRAPH by their digests.")
+@click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in a graph by their digests.")
 @data_option
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
-def command(
-    graph: Path,
-    wanted: str,
-    passes: tuple[Path, ...],
-    target: str,
-    overrides: dict[str, str],
-    calibration: Path | None,
-    activation_bits: int | None,
-    cores: int,
-    plugin_timeout: float,
-    like: Path | None,
-    with_data: bool,
-    output: Path | None,
-) -> None:
-    """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
+def command(wanted: str, model: Path, like: Path | None, with_data: bool, output: Path | None, **given: Any) -> None:
+    """Run passes on the graph of MODEL, a source or a graph in text form, and print the result. Without passes: check it and print it."""
     keep_inputs(output)
-    text = read_text(graph)
-    require_version(text)
-    steps = list(_steps(wanted, _known(passes, plugin_timeout)))
-    examples = None if calibration is None else read_arrays(calibration)
-    format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[activation_bits]
-    context = Context(load_target(target, overrides), examples, cores=cores, format=format)
-    known = None if like is None else base_at(like, Options(target=context.target)).constants
-    result, places = read_graph(text.text, text.name, ATTRIBUTES, known)
-    verify_text(result, places)
+    seconds = given["plugin_timeout"]
+    brought = {path: passes_of_file(path, seconds) for path in given.pop("passes")}
+    options = options_of(**{name: value for name, value in given.items() if value is not None})
+    options = replace(options, params=given["params"])
+    steps = list(_steps(wanted, _known([step for found in brought.values() for step in found], seconds)))
+    told(_about(brought, steps))
+    state = _read(model, like, options)
+    result, context = state.graph, context_of(state)
+    assert result is not None
+    print_warnings(state.warnings, SILENT)
     for step in steps:
-        result = run_pass(step, result.without_notes(), context)
-        for note in result.notes:
-            say(f"note: {note}")
+        try:
+            result = run_pass(step, result.without_notes(), context)
+        except Error as error:
+            if state.model is None:
+                raise
+            raise error.at((), state.source) from error
+        told(result.notes)
     printed = stamped(print_graph(result, with_data=with_data), "#")
     if output is None:
         click.echo(printed, nl=False)
@@ -80,10 +80,36 @@ def command(
         write_file(output, printed.encode())
 
 
-def _known(files: Sequence[Path], seconds: float) -> dict[str, Pass]:
+def _read(path: Path, like: Path | None, options: Options) -> State:
+    """The graph to begin with, and what passes get beside it: of a source, its own weights and calibration."""
+    if path.suffix.lower() in SOURCES:
+        refuse_like({"like": like})
+        return front(read_source(path, options.params), path.parent, options)
+    text = read_text(path)
+    if path.suffix != ".graph" and kind_of(text) != "graph":
+        message = f"{printable(text.name)} is the text of a later stage, which no pass takes"
+        raise ProgramError(Diagnostic(NO_STAGE, message, help=("opt takes a source, or a .graph",)), text)
+    require_version(text)
+    examples = None if options.calibration is None else read_arrays(options.calibration)
+    known = None if like is None else base_at(like, replace(options, calibration=None)).constants
+    graph, places = read_graph(text.text, text.name, ATTRIBUTES, known)
+    verify_text(graph, places)
+    return State(text, options, graph=graph, calibration=examples)
+
+
+def _about(brought: Mapping[Path, Sequence[Pass]], steps: Sequence[Pass]) -> Iterator[str]:
+    """Notes of passes of files that `--passes` doesn't name, and of those that stand for one of tpucc's."""
+    asked = [step.name for step in steps]
+    for path, found in brought.items():
+        if idle := [step.name for step in found if step.name not in asked]:
+            more = f"{listed(idle)} of {printable(path.name)} {'does' if len(idle) == 1 else 'do'} not run"
+            yield f"{more}: --passes names what runs, as in --passes {idle[0]}"
+    yield from replacements(steps)
+
+
+def _known(brought: Sequence[Pass], seconds: float) -> dict[str, Pass]:
     """Every pass by its name; those of files win."""
-    known: dict[str, Pass] = {step.name: step for step in (*PASSES, *installed_passes(seconds))}
-    return known | {step.name: step for path in files for step in passes_of_file(path, seconds)}
+    return {step.name: step for step in (*PASSES, *installed_passes(seconds), *brought)}
 
 
 def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:
@@ -103,7 +129,7 @@ def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:
 
 def _with_options(step: Pass, text: str) -> Pass:
     values: dict[str, object] = {}
-    known = {f.name: f.default for f in options_of(step)}
+    known = {f.name: f.default for f in fields_of(step)}
     for part in filter(None, (p.strip() for p in re.split(r"[,\s]+", text))):
         name, equals, value = part.partition("=")
         name = name.replace("-", "_")

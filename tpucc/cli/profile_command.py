@@ -81,7 +81,10 @@ def command(
     keep_inputs(trace)
     charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
     with Progress(not quiet and not as_json) as progress:
-        runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress).runtime for count in cores]
+        runtimes = [
+            executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress, of_accuracy=False).runtime
+            for count in cores
+        ]
         progress.stage("time")
         if trace is not None:
             write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline, compressed=trace.suffix == ".gz"))

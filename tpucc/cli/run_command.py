@@ -19,7 +19,7 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged, told
-from tpucc.diagnostics import CheckError, Diagnostic, counted
+from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.files import write_file
 from tpucc.interop.archive import naming, npz_bytes
 from tpucc.interop.reads import held_out_file
@@ -92,7 +92,7 @@ def command(
         print_json(summary)
     elif not quiet:
         click.echo(run_text(summary))
-    _require_equal(summary.get("check", {}))
+    _require_equal(summary.get("check", {}), exe)
 
 
 def inputs_of(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
@@ -173,8 +173,14 @@ def _counts(comparisons: list[Comparison]) -> dict[str, Any]:
     return {c.name: {"elements": c.elements, "unequal": c.unequal, "first": c.first} for c in comparisons}
 
 
-def _require_equal(check: Mapping[str, Any]) -> None:
-    wrong = {name: c for name, c in check.get("integer", {}).items() if c["unequal"]}
+def _require_equal(check: Mapping[str, Any], exe: Executable) -> None:
+    """Raises `CheckError` E0910 for each output that differs, at the line of the source that computes it."""
+    program, wrong = exe.runtime.program, {name: c for name, c in check.get("integer", {}).items() if c["unequal"]}
     if wrong:
-        texts = [f"{name}: {c['unequal']:,} of {c['elements']:,} elements differ; the first is {c['first']}" for name, c in wrong.items()]
-        raise CheckError([Diagnostic("E0910", text) for text in texts])
+        texts = {
+            name: f"{name}: {c['unequal']:,} of {c['elements']:,} elements differ; the first is {c['first']}" for name, c in wrong.items()
+        }
+        origins = {layer.name: layer.origin for layer in program.layers}
+        places = {name: tuple(map(Label, origins[name].call)) if name in origins and program.source_text else () for name in texts}
+        source = Source(program.source, program.source_text)
+        raise CheckError([Diagnostic("E0910", text, places[name]) for name, text in texts.items()], source)

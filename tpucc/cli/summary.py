@@ -85,8 +85,10 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
 
 
 def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
-    """A row for each stage; passes that found nothing to do share one, below the last pass that did."""
-    idle = [s for s in compilation.snapshots if not s.changed and s.stage != "verify"]
+    """A row for each stage, and for each pass of the user's; passes of tpucc's that found nothing to do share one, below the last pass that
+    did."""
+    shown = {"verify", *(step.name for step in compilation.options.extra)}
+    idle = [s for s in compilation.snapshots if not s.changed and s.stage not in shown]
     rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s not in idle]
     if idle:
         place = next((index for index, row in enumerate(rows) if row[0] in BACK_STAGES), len(rows))
@@ -111,7 +113,7 @@ def _outcome(snapshot: Snapshot) -> str:
     if isinstance(value, Source):
         return counted(value.text.count("\n") + (not value.text.endswith("\n")), "line")
     if isinstance(value, Graph):
-        return counted(len(value), "node")
+        return counted(len(value), "node") if snapshot.changed else "no change"
     if isinstance(value, TileProgram):
         return f"{counted(len(value.tiles), 'weight tile')}, {counted(len(value.buffers), 'buffer')}"
     return counted(len(value.instructions), "instruction")

@@ -31,7 +31,7 @@ def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: A
     place = output or Path(f"{kind}.svg")
     keep_inputs(place)
     with Progress(not quiet) as progress:
-        exe = executable_from(model, given, quiet, progress)
+        exe = executable_from(model, given, quiet, progress, of_accuracy=False)
         progress.stage("draw")
         text, how = _drawn(exe, model, kind, place.suffix == ".dot")
     write_file(place, text.encode())

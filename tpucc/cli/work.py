@@ -23,6 +23,7 @@ from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
 from tpucc.ir.textversion import stamped
 from tpucc.numerics import AnyArray
+from tpucc.passes.calibrate import NO_CALIBRATION
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.values import dataclass
@@ -51,13 +52,16 @@ class Dump:
             write_file(place, text.encode())
 
 
-def executable_from(path: Path, given: Mapping[str, Any], quiet: bool, progress: Progress = SILENT) -> Executable:
-    """The executable of a source or of a program. Options of compiling have no effect on a program, and are refused."""
+def executable_from(
+    path: Path, given: Mapping[str, Any], quiet: bool, progress: Progress = SILENT, *, of_accuracy: bool = True
+) -> Executable:
+    """The executable of a source or of a program. Options of compiling have no effect on a program, and are refused. Notes `of_accuracy`
+    are left out where the command shows no values."""
     if path.suffix == PROGRAM_SUFFIX:
         refuse_like(given)
         _refuse_options(given)
         return Executable(Runtime(load_program(path).program, progress.rounds))
-    compilation = compiled(path, given, quiet, progress=progress)
+    compilation = compiled(path, given, quiet, progress=progress, of_accuracy=of_accuracy)
     assert compilation.program is not None
     return Executable(Runtime(compilation.program, progress.rounds), compilation)
 
@@ -70,6 +74,7 @@ def compiled(
     stop_after: str | None = None,
     print_after: str | None = None,
     progress: Progress = SILENT,
+    of_accuracy: bool = True,
 ) -> Compilation:
     """Compiles a source, or goes on from the text of a stage, with the options of the command line; prints warnings to standard error."""
     options = options_from(given, stop_after)
@@ -88,13 +93,15 @@ def compiled(
         refuse_like(given)
         compilation = compile_source(read_source(path, options.params), path.parent, options, observe)
     if not quiet:
-        print_warnings(compilation.warnings, progress)
+        print_warnings(compilation.warnings, progress, of_accuracy)
     return compilation
 
 
-def print_warnings(warnings: Iterable[str], progress: Progress) -> None:
-    """Warnings of the source, and notes, on standard error."""
+def print_warnings(warnings: Iterable[str], progress: Progress, of_accuracy: bool = True) -> None:
+    """Warnings of the source, and notes, on standard error; without those `of_accuracy` where no values are shown."""
     for warning in warnings:
+        if warning.startswith(NO_CALIBRATION) and not of_accuracy:
+            continue
         if WARNING.search(warning):
             with progress.aside():
                 say(warning)

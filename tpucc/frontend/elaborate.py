@@ -94,15 +94,23 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
     run.reports.raise_any(run.source)
     graph = run.graph.build()
-    warnings = (*shared(module), *unused(module, graph, training))
+    warnings = (*shared(module, run.repeated), *unused(module, graph, training))
     return Model(graph=graph, training=training, warnings=warnings, **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:
     last = max(1, source.text.rstrip().count("\n") + 1)
-    mend = "every file has exactly one: model name(x: f32[8, 4]): and what it returns"
+    mend = "a file has one, which is what tpucc compiles; it begins with `model name(x: f32[8, 4]):` and ends with a line `return …`"
     end = len(source.line(last)) + 1
-    return CompileError(Diagnostic("E0205", "the file has no model", (Label(Span(last, end, last, end + 1)),), (mend,)), source)
+    return CompileError(
+        Diagnostic(
+            "E0205",
+            "the file has no model" if source.text.strip() else "the file is empty",
+            (Label(Span(last, end, last, end + 1)),),
+            (mend,),
+        ),
+        source,
+    )
 
 
 def _require_unique(module: ast.Module, run: Run) -> None:

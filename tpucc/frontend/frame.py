@@ -80,6 +80,8 @@ class Run:
     reports: Reports = field(init=False)
     graph: GraphBuilder = field(default_factory=lambda: GraphBuilder(""))
     weights: dict[str, Declared] = field(default_factory=dict)
+    repeated: set[Span] = field(default_factory=set)
+    """The declarations of weights without a key that a loop has run more than once."""
     rounds: int = 0
     calls: int = 0
     steps: int = 0
@@ -123,6 +125,8 @@ class Frame:
     result: Value = POISON
     returned: tuple[ast.Expression, ...] | None = None
     """The expressions of the `return` that ended this call."""
+    declared: set[Span] = field(default_factory=set)
+    """The declarations of weights without a key that it has run."""
 
     def report(self, problem: Problem) -> None:
         self.run.reports.add(problem, self.calls)

@@ -89,5 +89,5 @@ class Params:
 
 def _bad(found: Diagnostic, source: Source) -> UsageError:
     """A wrong `-D`, with the words that the same error has in a source."""
-    mend = (*found.help, "a value is written as in the source: -D batch=8, -D name='\"relu\"'")
-    return UsageError(Diagnostic("E0519", f"the value is not one: {found.message}", found.labels, mend), source)
+    mend = (*found.help, "a value is a number, a text in quotes, True, False or a list, as in a source: -D batch=8, -D name='\"relu\"'")
+    return UsageError(Diagnostic("E0519", f"this is no value: {found.message}", found.labels, mend), source)

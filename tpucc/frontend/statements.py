@@ -99,6 +99,9 @@ def _weight(frame: Frame, node: ast.Weight) -> bool:
         raise Problem("E0216", f"the key of a weight must be a string, found {describe(key)}", place)
     if not key:
         raise Problem("E0402", "the key of a weight is empty", place, "", "it names an array of the weight file")
+    if node.key is None and node.span in frame.declared:
+        frame.run.repeated.add(node.span)
+    frame.declared.add(node.span)
     frame.variables[node.name.text] = Tensor(_declared(frame, node, key, type_))
     return False
 

@@ -123,7 +123,8 @@ def require_integer(value: Value, what: str, span: Span, mend: str = "") -> int:
     """The value, which must be a static integer. Raises `Problem`."""
     require_static(value, what, span)
     if isinstance(value, float):
-        mend = mend or "// divides and rounds down to an integer; / never gives one, and a number with a point, like 3.0, isn't one"
+        whole = f"write {value:.0f} without a point, or " if value.is_integer() and abs(value) < 2**53 else ""
+        mend = mend or f"{whole}divide with //, which rounds down to an integer; / gives a number with a point"
     if not is_integer(value):
         raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span, "", mend)
     return value

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import tpucc
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.frontend.frame import is_function
 from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
 from tpucc.values import dataclass
@@ -68,8 +68,11 @@ def example(name: str) -> Example:
     known = examples()
     wanted = _NUMBER.sub("", name.removesuffix(".tpu"))
     if wanted not in known:
-        help = did_you_mean(wanted, known) or "tpucc programs lists them"
-        raise UsageError(Diagnostic("E0527", f"no program that comes with tpucc is named {printable(name)}", help=(help,)))
+        within = [other for other in known if len(wanted) > 2 and wanted.lower() in other]
+        near = f"did you mean {listed(within, 'or')}?" if within else did_you_mean(wanted, known)
+        help = near or "tpucc programs lists them"
+        said = printable(name) or "by an empty text"
+        raise UsageError(Diagnostic("E0527", f"no program that comes with tpucc is named {said}", help=(help,)))
     return known[wanted]
 
 

@@ -52,6 +52,8 @@ def array_types(mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str,
     }
 
 
+HOST_ROWS = 2**26
+"""The most rows of host memory that are simulated."""
 KINDS = ("input", "output", "constant", "scratch")
 
 

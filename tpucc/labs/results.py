@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
@@ -16,7 +17,7 @@ from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.submissions import FILE
 
-WIDTH, LINES, PRINTED = 110, 40, 10
+WIDTH, LINES, PRINTED = 74, 40, 10
 """Characters and lines of what was given, expected or found, that a terminal shows, and lines of what was printed."""
 
 
@@ -91,11 +92,12 @@ def _verdict(result: Result) -> str:
     return f"{earned}: {result.trouble}" if result.trouble else earned
 
 
-def report(result: Result, grade: Grade, whole: bool = True) -> str:
+def report(result: Result, grade: Grade, whole: bool = True, width: int | None = None) -> str:
     """What a test found, in lines: the message, what was given, expected and found, how to repeat it, and what the submission printed.
-    Unless it shall be `whole`, long values are cut, which is said."""
+    Unless it shall be `whole`, long values are cut, which is said. The message is folded to `width`, if given."""
     outcome = result.outcome
-    parts = [printable_lines(outcome.message)]
+    message = printable_lines(outcome.message)
+    parts = ["\n".join(_folded(line, width) for line in message.splitlines()) if width else message]
     if not outcome.passed:
         said = (("given", outcome.given), ("expected", outcome.expected), ("found", outcome.found))
         told = [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
@@ -120,6 +122,13 @@ def printed_lines(text: str, whole: bool, writes: str) -> list[str]:
 def _json(result: Result) -> str:
     """The options that write what a terminal cuts."""
     return f"--json RESULTS.json{' --details' if result.test.hidden else ''}"
+
+
+def _folded(line: str, width: int) -> str:
+    """A sentence in lines of at most `width` characters, as far as its words allow; a line that begins with blanks keeps them."""
+    blanks = line[: len(line) - len(line.lstrip())]
+    rest = {"initial_indent": blanks, "subsequent_indent": f"{blanks}  ", "break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(line.lstrip(), width, **rest)  # type: ignore[arg-type]
 
 
 def _cut(text: str) -> str:

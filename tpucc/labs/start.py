@@ -42,7 +42,7 @@ def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
     """Writes the handout and the files to begin with into a new folder; returns their names. Raises `UsageError` where one is there
     already."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(Diagnostic("E0528", f"{printable(str(folder))} is there already", help=("give another folder",)))
+        raise UsageError(Diagnostic("E0528", f"{printable(str(folder))} is there already", help=("name another one, after N",)))
     files = starting_files(lab, term)
     write_files(folder, {name: text.encode() for name, text in files.items()})
     return tuple(files)

@@ -6,7 +6,7 @@ Every row lies inside its buffer or group, is written before it is read, and sum
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -177,10 +177,13 @@ def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
     right = touched.host_reads & (touched.host_start == starts + code["dest"])
     yield from _each(tiles, "E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")
-    for held in tiles.host:
-        if held.kind in ("input", "constant"):
-            hits = touched.host_writes & (touched.host_start < held.start + held.rows) & (touched.host_end > held.start)
-            yield from _each(tiles, "E0757", hits, f"writes to {held.name}, which the host holds")
+    held = sorted((each for each in tiles.host if each.kind in ("input", "constant")), key=lambda each: each.start)
+    begins, ends = np.array([each.start for each in held], np.int64), np.array([each.end for each in held], np.int64)
+    last = (
+        np.searchsorted(begins, touched.host_end) - 1
+    )  # they share no rows: only the last that begins before the end of a write can be hit
+    hits = touched.host_writes & (last >= 0) & (np.append(ends, 0)[last] > touched.host_start)
+    yield from _each(tiles, "E0757", hits, lambda index: f"writes to {held[last[index]].name}, which the host holds")
 
 
 def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
@@ -246,13 +249,17 @@ def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[
 def _told(tiles: TileProgram, found: Iterable[Found]) -> Iterator[Violation]:
     """The first faults, in the order of the program, with the instructions' texts; of one kind and instruction one."""
     first = sorted({(index, code): message for index, code, message in found}.items())[:MAX_REPORTED]
+    if not first:
+        return
     lines = tile_lines(tiles, tiles.instructions[[index for (index, _), _ in first]])
     for ((index, code), message), line in zip(first, lines, strict=True):
         yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
 
 
-def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Violation]:
-    """A diagnostic for each of the first marked instructions, with its text."""
+def _each(tiles: TileProgram, code: str, wrong: Bools, message: str | Callable[[int], str]) -> Iterator[Violation]:
+    """A diagnostic for each of the first marked instructions, with its text; the message may depend on its number."""
     indices = np.flatnonzero(wrong)[:MAX_REPORTED]
-    for index, line in zip(indices.tolist(), tile_lines(tiles, tiles.instructions[indices]), strict=True):
-        yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
+    lines = tile_lines(tiles, tiles.instructions[indices]) if len(indices) else []
+    for index, line in zip(indices.tolist(), lines, strict=True):
+        said = message if isinstance(message, str) else message(index)
+        yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {said}", index)

@@ -26,6 +26,8 @@ from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Meter, Tails
 from tpucc.values import dataclass
 
+NO_CALIBRATION = "no calibration inputs"
+"""How the note begins of a model without any."""
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS` or `MADE_UP_INPUTS`."""
 MADE_UP_VALUES = 64
@@ -115,7 +117,7 @@ def examples(graph: Graph, given: Checked | None, rows: int = ROWS) -> Iterator[
 def _made_up(graph: Graph) -> str:
     drawn = " or ".join(dict.fromkeys(distribution(node.type) for node in graph.inputs))
     return (
-        f"no calibration inputs: ranges are measured on random inputs ({drawn}, seed 0), and the accuracy means little; "
+        f"{NO_CALIBRATION}: ranges are measured on random inputs ({drawn}, seed 0), and the accuracy means little; "
         'name examples in the source (calibration "FILE.npz") or with --calibrate'
     )
 

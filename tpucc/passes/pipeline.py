@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
@@ -109,6 +109,13 @@ def pipeline(
     if blocked := sorted(required.intersection(omit)):
         raise UsageError(Diagnostic("E0506", f"compiling needs the pass {blocked[0]}; it can't be left out"))
     return tuple(_configured(p, settings.get(p.name, {})) for p in passes if (p.level <= level or p.name in include) and p.name not in omit)
+
+
+def replacements(steps: Iterable[Pass]) -> Iterator[str]:
+    """A note of each pass of the user's that has the name of a built-in one, and so its place."""
+    built_in = {step.name for step in PASSES}
+    for step in dict.fromkeys(step for step in steps if isinstance(step, Brought) and step.name in built_in):
+        yield f"the pass {step.name}{_place(step)} stands in the place of tpucc's own pass of this name"
 
 
 def _insert(passes: list[Pass], added: Pass) -> None:

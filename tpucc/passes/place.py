@@ -49,6 +49,7 @@ class Place(Pass):
     float_sums: bool = False
 
     def run(self, graph: Graph, context: Context) -> Graph:
+        _require_operators(graph)
         sums = _sums_for_host(graph) if self.float_sums else ()
         kept = frozenset((*kept_layers(graph, context.on_host), *sums))
         places = placement(graph, kept)
@@ -74,15 +75,19 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
 
     Raises `ProgramError` E0806 for a layer graph.
     """
-    for node in graph:
-        if node.op not in OPS:
-            raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
+    _require_operators(graph)
     relations = _Placing(graph, kept)
     on_host = _forced_to_host(relations)
     device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
     device |= _boundaries(relations, device, on_host)
     device |= _between(relations, device, on_host)
     return {node.name: "device" if node.name in device else "host" for node in graph}
+
+
+def _require_operators(graph: Graph) -> None:
+    for node in graph:
+        if node.op not in OPS:
+            raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
 
 
 def needs_host(node: Node, operands: Sequence[Node]) -> str:

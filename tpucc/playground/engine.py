@@ -88,7 +88,7 @@ def judged(model: Model) -> Judged:
     """Compiles, and judges as `tpucc judge` does: on the calibration inputs and on random ones. Raises what compiling does."""
     with made(model) as (compilation, runtime):
         found = judge(runtime, compilation)
-        rows = f"at most {counted(found.peak_rows, 'row')} in use, at least {found.lower_bound:,} alive"
+        rows = f"unified buffer: at most {counted(found.peak_rows, 'row')} in use, {found.lower_bound:,} needed"
         values = "equal" if found.equal else f"NOT EQUAL: {found.first_difference or 'there is no valid program'}"
         lines = [f"{printable(model.name)}: {values}", f"{counted(found.cycles, 'cycle')}; {rows}"]
         lines += [f"note: {note}" for note in found.notes]

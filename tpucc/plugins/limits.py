@@ -24,6 +24,10 @@ from types import FrameType
 AGAIN = 0.05
 """Seconds until the next try, where the code swallowed the exception: one of the tries hits a place that no handler covers."""
 
+TICK = 0.25
+"""Seconds between two looks of the watchdog. Each has Python look for signals, too: one that comes while threads change may be overlooked
+by CPython 3.11 until then."""
+
 GRACE = 1.0
 """Seconds from the first try until `stuck` is called."""
 LONGEST = 1e7
@@ -35,6 +39,10 @@ THREADS = sys.platform != "emscripten"
 
 class TimeIsUp(BaseException):
     """Raised in the code whose time is up. No `except Exception` catches it."""
+
+
+class _Settled(BaseException):
+    """Raised in the place of a `TimeIsUp` that comes too late."""
 
 
 @contextmanager
@@ -94,6 +102,7 @@ class _Watchdog:
         self._done = threading.Event()
         by_signal = hasattr(signal, "SIGURG") and threading.current_thread() is threading.main_thread()
         self._before = signal.getsignal(signal.SIGURG) if by_signal else None
+        self._asked = False
         self._unraisable = sys.unraisablehook
 
     def start(self) -> None:
@@ -109,15 +118,19 @@ class _Watchdog:
         if self._stuck is not None:
             faulthandler.cancel_dump_traceback_later()
         with self._lock:  # what is being asked for has been asked for
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
-        self._done.set()
+            self._done.set()
+        if self._asked:
+            self._settle()
         if self._before is not None:
             signal.signal(signal.SIGURG, self._before)
         sys.unraisablehook = self._unraisable
 
     def _watch(self) -> None:
-        pause, last = self._seconds, time.monotonic() + self._seconds + GRACE
-        while not self._done.wait(pause):
+        pause, due = TICK, time.monotonic() + self._seconds
+        last = due + GRACE
+        while not self._done.wait(min(pause, max(0.0, due - time.monotonic()) or pause)):
+            if time.monotonic() < due:
+                continue
             with self._lock:
                 if self.over:
                     return
@@ -130,7 +143,22 @@ class _Watchdog:
         if self._before is not None and signal.getsignal(signal.SIGURG) == self._ring:
             signal.pthread_kill(self._thread, signal.SIGURG)
         else:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TimeIsUp))
+            self._asked = True
+            self._raise(TimeIsUp)
+
+    def _raise(self, kind: type[BaseException]) -> None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(kind))
+
+    def _settle(self) -> None:
+        """Takes the exception that was asked for last, which may be on its way. To take it back would leave Python looking for it at every
+        step from then on; in CPython 3.11 a function that is traced, as by a debugger, then never begins."""
+        self._asked = False
+        try:
+            self._raise(_Settled)
+            while True:
+                pass
+        except _Settled:
+            pass
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
         if not self.over:

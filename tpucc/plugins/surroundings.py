@@ -1,5 +1,5 @@
-"""What the user's code finds around it, and what is put back after a call of it: the names of Python's own modules and of NumPy, the depth
-to which calls nest, and the memory of the machine.
+"""What the user's code finds around it, and what is put back after a call of it: the names of Python's own modules and of NumPy, the
+current folder, the mode of new files, the system's limits, alarms, tracing, and the depth to which calls nest.
 
 Calls may stand inside each other, and in several threads: the first to begin notes what there is, and the last to end gives it back.
 """
@@ -7,13 +7,14 @@ Calls may stand inside each other, and in several threads: the first to begin no
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import TextIOWrapper
 from operator import is_
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from tpucc import plugins
@@ -26,11 +27,19 @@ except ImportError:  # as on Windows and in WebAssembly
 
 _ENDING = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process without a word; all that are like them call these."""
+_PUT_BACK = ("builtins", "os", "posix", "nt", "posixpath", "ntpath", "numpy")
 _TO_SET = {"path", "stdout"}
 """Names of `sys` that aren't put back: the user's code may set the first, and what redirects the output sets the second."""
 _STREAMS = {"stdout": 1, "stderr": 2}
 _SHARE = 0.9
 """How much of the free memory the user's code may take."""
+_STACK = 2**26
+"""Bytes that the main thread's stack may have while the user's code runs, where the system lets it grow so far: Linux leaves 128 MB."""
+_LEVEL = 5600
+"""Bytes of the stack that a nested call takes at most, as one of `sorted` that calls a method. CPython 3.12 and later count these."""
+_LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")) if resource is not None else ()
+_OURS = ("tpucc", "pathlib")
+"""Packages of whose classes `changed` looks at the methods, too."""
 
 Names = dict[str, Any]
 
@@ -41,15 +50,20 @@ class Ending(SystemExit):
 
 @dataclass(frozen=True)
 class _Found:
-    """What there was: for each namespace its names outside of a call and in one; the modules, the limit of nested calls, and the limit of
-    memory that was there before, None where none was set."""
+    """What there was: for each namespace its names outside of a call and in one; the modules, the limit of nested calls, the current
+    folder, the mode of new files, the limits of the system, whether an alarm was set, and the functions that trace and profile."""
 
     names: tuple[tuple[Names, Names, Names], ...]
     modules: dict[str, ModuleType]
     depth: int
-    memory: tuple[int, int] | None
+    folder: str | None
+    mode: int
+    limits: tuple[tuple[int, int], ...]
+    alarm: bool
+    tracing: tuple[Any, Any]
 
 
+_DEFINED = {FunctionType, BuiltinFunctionType, type}
 _all, _map = all, map
 _lock = threading.Lock()
 _callers: list[int] = []
@@ -57,6 +71,8 @@ _callers: list[int] = []
 _own: set[int] = set()
 """The threads that were there before the first call, such as a debugger's. Others may be the user's."""
 _found: _Found | None = None
+_before: list[tuple[str, Any, Names]] = []
+"""Before the first call: the name of each module and class, itself, and its functions and classes."""
 
 
 def have_called() -> bool:
@@ -72,8 +88,18 @@ def begin() -> None:
     with _lock:
         if not _own:
             _own.update(sys._current_frames())
+            if plugins.last_resort is not None:
+                _before.extend(_definitions())
         if not _callers:
-            _found = _Found(tuple(_spaces()), dict(sys.modules), sys.getrecursionlimit(), _limited())
+            limits = tuple(map(resource.getrlimit, _LIMITS))
+            stack = _deepened()
+            mode = os.umask(0o22)
+            os.umask(mode)
+            alarm = hasattr(signal, "getitimer") and signal.getitimer(signal.ITIMER_REAL)[0] > 0
+            tracing = (sys.gettrace(), sys.getprofile())
+            spaces = tuple(_spaces(max(sys.getrecursionlimit(), stack // _LEVEL)))
+            _found = _Found(spaces, dict(sys.modules), sys.getrecursionlimit(), _folder(), mode, limits, alarm, tracing)
+            _limit_memory()
             for space, _, inside in _found.names:
                 space.update(inside)
         _callers.append(threading.get_ident())
@@ -90,6 +116,77 @@ def put_back() -> None:
     for name in _found.modules:
         if name not in modules:  # Python's own imports, as for a message, would make half of them anew
             modules[name] = _found.modules[name]
+    _put_back_the_system(_found)
+
+
+def _put_back_the_system(found: _Found) -> None:
+    if (sys.gettrace(), sys.getprofile()) != found.tracing:
+        sys.settrace(found.tracing[0])
+        sys.setprofile(found.tracing[1])
+    if found.folder is not None and _folder() != found.folder:
+        with suppress(OSError):
+            os.chdir(found.folder)
+    os.umask(found.mode)
+    for kind, limit in zip(_LIMITS, found.limits, strict=True):
+        if kind not in (resource.RLIMIT_AS, resource.RLIMIT_STACK) and resource.getrlimit(kind) != limit:
+            _set_limit(kind, limit)
+    if not found.alarm and hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _set_limit(kind: int, limit: tuple[int, int]) -> None:
+    """Sets a limit of the system, or as much of it as may be: a hard one can't be raised again, save by root."""
+    try:
+        resource.setrlimit(kind, limit)
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(kind)[1]
+            resource.setrlimit(kind, (hard, hard))
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _deepened() -> int:
+    """Lets the stack grow, on Linux in the main thread; returns its bytes. Before CPython 3.12 nested calls that it has no room for end the
+    process: no limit of theirs may be set above."""
+    if resource is None or threading.current_thread() is not threading.main_thread():
+        return 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    most = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
+    if sys.platform == "linux" and soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_STACK, (most, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return most if soft == resource.RLIM_INFINITY else soft
+
+
+def changed() -> dict[str, str]:
+    """What code of the user's has set in other modules and classes than those that are put back after each call, where tpucc is a command:
+    the name of each, and the file of its new value where that is a function. All of it is put back: a message is to be made yet."""
+    found = {}
+    for owner, space, names in _before:
+        for name, value in names.items():
+            now = vars(space).get(name)
+            if now is not value:
+                found[f"{owner}.{name}"] = now.__code__.co_filename if isinstance(now, FunctionType) else ""
+                setattr(space, name, value)
+    return found
+
+
+def _definitions() -> Iterator[tuple[str, Any, Names]]:
+    for module_name, module in list(sys.modules.items()):
+        if not isinstance(module, ModuleType) or module_name in (__name__, "sys", *_PUT_BACK):
+            continue
+        own = {name: value for name, value in vars(module).items() if type(value) in _DEFINED}
+        yield module_name, module, own
+        for name, value in own.items():
+            if type(value) is type and value.__module__ == module_name and module_name.partition(".")[0] in _OURS:
+                yield f"{module_name}.{name}", value, {key: each for key, each in vars(value).items() if type(each) in _DEFINED}
 
 
 def end() -> None:
@@ -109,9 +206,9 @@ def end() -> None:
         _open_again()
         if sys.getrecursionlimit() < found.depth:
             sys.setrecursionlimit(found.depth)
-        if found.memory is not None:
-            with suppress(OSError, ValueError):
-                resource.setrlimit(resource.RLIMIT_AS, found.memory)
+        for kind, limit in zip(_LIMITS, found.limits, strict=True):
+            if resource.getrlimit(kind) != limit:
+                _set_limit(kind, limit)
 
 
 def _open_again() -> None:
@@ -124,12 +221,15 @@ def _open_again() -> None:
                 setattr(sys, name, again)
 
 
-def _spaces() -> Iterator[tuple[Names, Names, Names]]:
-    for module in ("builtins", "os", "posix", "nt", "posixpath", "ntpath", "numpy"):
+def _spaces(depth: int) -> Iterator[tuple[Names, Names, Names]]:
+    for module in _PUT_BACK:
         if module in sys.modules:
             outside = dict(space := vars(sys.modules[module]))
             yield space, outside, outside | {name: _ending(name, outside[name]) for name in _ENDING if name in outside}
-    yield vars(sys), (own := {name: value for name, value in vars(sys).items() if name not in _TO_SET}), own
+    own = {name: value for name, value in vars(sys).items() if name not in _TO_SET}
+    set_depth = own["setrecursionlimit"]
+    counted = sys.version_info >= (3, 12)
+    yield vars(sys), own, own if counted else own | {"setrecursionlimit": lambda limit: set_depth(min(limit, depth))}
 
 
 def _ending(name: str, function: Callable[..., object]) -> Callable[..., object]:
@@ -155,19 +255,18 @@ class _Ends:
         return self.function(*given, **named)
 
 
-def _limited() -> tuple[int, int] | None:
-    """Sets the limit of memory; returns what it was before, or None where there is none to set."""
+def _limit_memory() -> None:
+    """Sets the limit of memory, where there is one to set."""
     free = _free()
     if resource is None or free is None:
-        return None
+        return
     used, available = free
-    before = soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = used + int(_SHARE * available)
     if soft != resource.RLIM_INFINITY and soft <= most:
-        return None
+        return
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    return before
 
 
 def _free() -> tuple[int, int] | None:

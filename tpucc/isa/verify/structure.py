@@ -9,12 +9,11 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import KINDS, ORDERS, Program, array_types
+from tpucc.isa.program import HOST_ROWS, KINDS, ORDERS, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation, twice
 
 MEMORY_ROWS = 2**22
 """The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
-HOST_ROWS = 2**26
 MACS = 2**53
 """No layer has as many: up to here, counts in floating-point numbers are exact."""
 WEIGHTS = 2**40

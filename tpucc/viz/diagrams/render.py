@@ -29,6 +29,7 @@ from tpucc.viz.rect import Point
 
 VARIABLE = "TPUCC_DOT"
 BUILT_IN = "built-in layout"
+GET_GRAPHVIZ = "apt install graphviz, brew install graphviz, or graphviz.org/download"
 NARROW = 240.0
 """The least width of a heading beside another picture."""
 PATIENCE = 300.0
@@ -101,7 +102,7 @@ def renderers() -> tuple[Renderer, ...]:
         chain.append(Renderer(f"${VARIABLE}", path is not None, path or f"{wanted} isn't a program"))
     if wanted != "builtin":
         dot = shutil.which("dot")
-        chain.append(Renderer("dot", dot is not None, dot or "not on the path"))
+        chain.append(Renderer("dot", dot is not None, dot or f"not on the path: {GET_GRAPHVIZ}"))
         chain.append(_pygraphviz())
     chain.append(Renderer(BUILT_IN, True, "always there"))
     return tuple(chain)
