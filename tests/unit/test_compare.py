@@ -40,7 +40,7 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
             "waiting for the host (waits for the host +113,774, outputs leave -1,669, by way of the activation unit -207,840): with",
             "bytes across the link instead of 3,585,536, 32,893 cycles of that instead of 10,785 are hidden behind other work; 0",
             "cycles of host steps instead of 42,840. Other rows: waits for activation itself -41,944",
-            "Of all layers, conv1 (line 17; A: conv1, add, relu) has the most of the difference: -151,441 cycles.",
+            "Of all layers, conv1 (line 17; in A conv1, add, relu) has the most of the difference: -151,441 cycles.",
         ),
     ),
     "batches": (
@@ -101,7 +101,7 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     ),
     "layers that one side fuses": (
         *("04_digits_mlp", {"level": 0}, {}),
-        ("Of all layers, fc1 (line 12; A: fc1, add, h) has the most of the difference: -402 cycles, as has 1 other.",),
+        ("Of all layers, fc1 (line 12; in A fc1, add, h) has the most of the difference: -402 cycles, as has 1 other.",),
     ),
     "a host step, which is a layer": (
         *("12_mlp_mixer_block", {}, {"overrides": {"host_elements_per_second": "2e9"}}),

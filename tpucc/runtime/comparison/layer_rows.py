@@ -82,13 +82,12 @@ def largest_words(layers: Sequence[LayerDifference], difference: int, said: tupl
 
 
 def _subject(row: LayerRow, said: tuple[str, str]) -> str:
-    """`lstm and 158 more (line 24) have`; `fc1 (line 14; A: fc1, relu) has`; `add.2 (line 14), which only A has, has`."""
+    """`lstm and 158 more (line 24) have`; `fc1 (line 14; in A fc1, relu) has`; `add.2 (line 14), which only A has, has`."""
     line = f" (line {row.line})" if row.line else ""
     first, *others = row.layers
     if not others and any(first.parts):
-        name, _, parts = first.name.partition(" (")
-        line = f" (line {row.line}; {printable(parts)}" if row.line else f" ({printable(parts)}"
-        return f"{printable(name)}{line} has"
+        own = [f"in {side} {listed}" for side, listed in zip(said, first.enumerated, strict=True) if listed]
+        return f"{printable(first.names[1])} ({printable('; '.join([*([f'line {row.line}'] if row.line else []), *own]))}) has"
     only = f", which only {said['ab'.index(row.only)]} has," if row.only else ""
     return f"{printable(row.name)}{line}{only} {'have' if len(row.layers) > 1 else 'has'}"
 

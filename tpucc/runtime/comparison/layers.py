@@ -50,8 +50,13 @@ class LayerDifference:
         a, b = self.names
         if not any(self.parts):
             return f"{b} (A: {a})" if a and b and a != b else b or a
-        own = [f"{side}: {_enumerated([name, *parts])}" for side, name, parts in zip("AB", self.names, self.parts, strict=True) if parts]
-        return f"{b} ({'; '.join(own)})"
+        return f"{b} ({'; '.join(f'{side}: {words}' for side, words in zip('AB', self.enumerated, strict=True) if words)})"
+
+    @property
+    def enumerated(self) -> tuple[str, str]:
+        """On a side where it is several layers, these: `conv1, add, relu`; `conv1 and 5 more`."""
+        a, b = (_enumerated([name, *parts]) if parts else "" for name, parts in zip(self.names, self.parts, strict=True))
+        return a, b
 
     @property
     def brief(self) -> str:
