@@ -171,6 +171,8 @@ ON_THE_CANVAS = """async () => {
 
 def test_names_stand_out_on_the_bars_of_the_timeline_every_second_of_which_is_darker(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path))
+    page.mouse.move(640, 20)  # in the head, where nothing lights up
+    settle(page)
     for theme in ("dark", "light"):
         found = page.evaluate(ON_THE_CANVAS)
         assert page.evaluate("document.documentElement.dataset.theme") == theme
