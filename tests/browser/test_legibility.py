@@ -100,6 +100,9 @@ NARROWED = """async () => {
 def test_where_the_font_is_a_wide_one_texts_are_as_wide_as_pictures_take_them_to_be(report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
     assert "narrowed DejaVu Sans" in page.evaluate("getComputedStyle(document.querySelector('svg')).fontFamily"), "in pictures, too"
+    assert page.evaluate("getComputedStyle(document.querySelector('svg')).textRendering") == "geometricprecision", (
+        "at each size of a picture"
+    )
     widths = page.evaluate(NARROWED)
     if not widths:
         pytest.skip("DejaVu Sans is not installed")
