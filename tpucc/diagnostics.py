@@ -103,7 +103,8 @@ class Origin:
     """The places of the source that a node, a tile or an instruction comes from.
 
     `spans` has the primary place first (a fusion keeps the places of all that it fused). `calls` are the calls that led to the
-    primary place inside a `def`, the innermost first. `made_by` names the pass that made a node the source doesn't contain.
+    primary place inside a `def`, the innermost first (before them, a fusion keeps those that led to its other places). `made_by` names the
+    pass that made a node the source doesn't contain.
     """
 
     spans: tuple[Span, ...] = ()
@@ -140,10 +141,10 @@ class Origin:
         return (*self.labels(text), *(Label(call, "in this call") for call in self.calls))
 
     def merged(self, *others: Origin) -> Origin:
-        """The origin of a fusion: the places of all, this one's first."""
+        """The origin of a fusion: the places of all, this one's first; the calls of all, this one's last, as `call` is one of them."""
         spans = dict.fromkeys(span for origin in (self, *others) for span in origin.spans)
-        calls = dict.fromkeys(call for origin in (self, *others) for call in origin.calls)
-        return Origin(tuple(spans), tuple(calls), self.made_by)
+        calls = dict.fromkeys(call for origin in others for call in origin.calls if call not in self.calls)
+        return Origin(tuple(spans), (*calls, *self.calls), self.made_by)
 
     def by(self, name: str) -> Origin:
         """The origin of a node that the pass `name` makes on behalf of this one."""

@@ -100,6 +100,9 @@ NARROWED = """async () => {
 def test_where_the_font_is_a_wide_one_texts_are_as_wide_as_pictures_take_them_to_be(report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
     assert "narrowed DejaVu Sans" in page.evaluate("getComputedStyle(document.querySelector('svg')).fontFamily"), "in pictures, too"
+    assert page.evaluate("getComputedStyle(document.querySelector('svg')).textRendering") == "geometricprecision", (
+        "at each size of a picture"
+    )
     widths = page.evaluate(NARROWED)
     if not widths:
         pytest.skip("DejaVu Sans is not installed")
@@ -141,6 +144,43 @@ def test_every_text_stands_out_none_is_cut_without_a_sign_and_none_is_tiny(
             found = legibility_in_both_themes(page)
             assert found.count > 60
             assert found.faults == [], (view, held)
+
+
+ON_THE_CANVAS = """async () => {
+  const canvas = document.getElementById("timeline");
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  const texts = [];
+  const { prototype } = CanvasRenderingContext2D;
+  const write = prototype.fillText;
+  prototype.fillText = function (text, x, y) {
+    if (this.canvas.height === canvas.height) texts.push([text, this.fillStyle, x, y]);
+    write.call(this, text, x, y);
+  };
+  document.getElementById("theme").click();
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  prototype.fillText = write;
+  copy.drawImage(canvas, 0, 0);
+  const pixels = copy.getImageData(0, 0, canvas.width, canvas.height).data;
+  const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const light = (colour) => colour.reduce((sum, part, at) => sum + linear(part / 255) * [0.2126, 0.7152, 0.0722][at], 0.05);
+  return texts.filter(([, , x]) => x > 100).flatMap(([text, ink, x, y]) => {
+    const at = 4 * (Math.floor((y - 3) * devicePixelRatio) * canvas.width + Math.floor((x - 2) * devicePixelRatio));
+    const [red, green, blue, alpha] = pixels.slice(at, at + 4);
+    const [one, other] = [light([1, 3, 5].map((at) => Number.parseInt(ink.slice(at, at + 2), 16))), light([red, green, blue])];
+    return alpha === 255 ? [[text, Math.max(one, other) / Math.min(one, other)]] : [];
+  });
+}"""
+
+
+def test_names_stand_out_on_the_bars_of_the_timeline_every_second_of_which_is_darker(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path))
+    page.mouse.move(640, 20)  # in the head, where nothing lights up
+    settle(page)
+    for theme in ("dark", "light"):
+        found = page.evaluate(ON_THE_CANVAS)
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+        assert [text for text, _ in found].count("fc2") >= 4, "in the band, the weights, the shifts and the host's"
+        assert [one for one in found if one[1] < 4.5] == []
 
 
 def test_a_telephone_shows_the_view_with_the_whole_roofline_and_table_of_errors(report: Path, open_page: OpenPage) -> None:

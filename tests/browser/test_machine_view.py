@@ -311,12 +311,13 @@ def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open
     page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
     settle(page)
     assert not page.locator("#memory").is_visible()
-    window, units, cursor = (page.locator(one).bounding_box() for one in ("#time", "#units", ".cursor"))
+    window, units, cursor = (page.locator(one).bounding_box() for one in ("#time", "#units", "#units .cursor"))
     assert window is not None
     assert units is not None
     assert cursor is not None
     assert window["y"] + window["height"] - units["y"] - units["height"] < 10, "no room is empty"
     assert cursor["y"] >= units["y"], "the line begins below the legend"
+    assert cursor["y"] + cursor["height"] <= units["y"] + units["height"] - 32, "and ends above the numbers of the axis"
     token, said = page.locator(".token[data-way='memory fifo']").bounding_box(), page.locator("[data-part=memory] .does").bounding_box()
     assert token is not None
     assert said is not None

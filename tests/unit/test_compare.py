@@ -38,8 +38,9 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         (
             "101,800 fewer are spent multiplying (array active): 42,600 rows multiplied instead of 144,400. 95,735 fewer are spent",
             "waiting for the host (waits for the host +113,774, outputs leave -1,669, by way of the activation unit -207,840): with",
-            "bytes across the link instead of 3,585,536, 32,893 cycles of that instead of 10,785 are hidden behind other work. Other rows:",
-            "waits for activation itself -41,944",
+            "bytes across the link instead of 3,585,536, 32,893 cycles of that instead of 10,785 are hidden behind other work; 0",
+            "cycles of host steps instead of 42,840. Other rows: waits for activation itself -41,944",
+            "Of all layers, conv1 (line 17; in A conv1, add, relu) has the most of the difference: -151,441 cycles.",
         ),
     ),
     "batches": (
@@ -98,9 +99,9 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         *("14_digits_resnet", {"params": {"batch": 192}}, {"params": {"batch": 193}}),
         ("in two halves of at most 96 that take turns, that of B in 4 parts of at most 49. 12,209 more are spent waiting for the",),
     ),
-    "a layer of one side": (
+    "layers that one side fuses": (
         *("04_digits_mlp", {"level": 0}, {}),
-        ("Of all layers, add.2 (line 14), which only A has, has the most of the difference: -4,751 cycles.",),
+        ("Of all layers, fc1 (line 12; in A fc1, add, h) has the most of the difference: -402 cycles, as has 1 other.",),
     ),
     "a host step, which is a layer": (
         *("12_mlp_mixer_block", {}, {"overrides": {"host_elements_per_second": "2e9"}}),
@@ -181,9 +182,8 @@ def test_the_cause_is_that_of_the_numbers(name: str) -> None:
         }
     assert sum(layer.cycles.difference for layer in found.layers) == found.difference
     for side, place in ((a, 0), (b, 1)):
-        assert sorted(layer.names[place] for layer in found.layers if layer.names[place]) == sorted(
-            layer["name"] for layer in side.stats["layers"]
-        )
+        own = [name for layer in found.layers for name in (layer.names[place], *layer.parts[place]) if name]
+        assert sorted(own) == sorted(layer["name"] for layer in side.stats["layers"])
     assert sum(pair.b for pair in found.rows.values()) == b.stats["cycles"]
     back = tpucc.compare(b, a)
     assert back.difference == -found.difference
@@ -242,6 +242,35 @@ def test_layers_of_another_size_or_source_belong_together_by_their_names(tmp_pat
     assert [layer.only for layer in only] == ["b"]
     assert {layer.line for layer in tpucc.compare(made["small"], made["deeper"]).layers if not layer.only} >= {"A 6 / B 7"}
     assert all("/" not in layer.line for layer in tpucc.compare(made["small"], made["large"]).layers)
+
+
+CALLS = """weights random(seed=0)
+def dense(x, name):
+    weight w: f32[8, 8] = "{name}.w"
+    weight b: f32[8] = "{name}.b"
+    return x @ w + b
+def positive(x):
+    return relu(x)
+def block(x, name):
+    return positive(dense(x, name))
+model m(x: f32[4, 8] in [-1.0, 1.0]) -> f32[4, 8]:
+    x = block(x, "a")
+    return block(x, "b")
+"""
+
+
+def test_what_one_side_fuses_belongs_to_the_fused_layer_which_is_at_its_line_of_the_model() -> None:
+    """The sums and the relus are of two calls of one `def`, the activation's own calls are others than the product's."""
+    plain, fused = (tpucc.compile_source(CALLS, level=level) for level in (0, 2))
+    assert [layer["line"] for layer in fused.stats["layers"]] == [11, 12]
+    found = sorted(tpucc.compare(plain, fused).layers, key=lambda layer: layer.line)
+    assert [(layer.names, layer.parts, layer.line) for layer in found] == [
+        (("a", "a"), (("add", "x.1"), ()), "11"),
+        (("b", "b"), (("add.1", "relu"), ()), "12"),
+    ]
+    assert [layer.brief for layer in found] == ["a (A: 3 layers)", "b (A: 3 layers)"]
+    back = sorted(tpucc.compare(fused, plain).layers, key=lambda layer: layer.line)
+    assert [layer.name for layer in back] == ["a (B: a, add, x.1)", "b (B: b, add.1, relu)"]
 
 
 def test_a_wait_that_got_another_name_makes_no_difference() -> None:
@@ -319,7 +348,8 @@ def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     upside_down = tpucc.Stages(allocate=lambda lives, rows: rows - tpucc.Stages().allocate(lives, rows) - lives.rows)
     found = tpucc.compare(tpucc.compile(iris), tpucc.compile(iris, stages=upside_down))
     in_a_stream = "For each batch of a stream, B takes 2,017 cycles more than A (5,119 instead of 3,102, +65.0 %)."
-    assert found.cause == f"Both take 5,119 cycles, with the same instructions at other addresses. {in_a_stream}"
+    reach = "The buffers of B reach up to 25,165,824 bytes of the unified buffer, those of A to 13,056."
+    assert found.cause == f"Both take 5,119 cycles, with the same instructions at other addresses. {reach} {in_a_stream}"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,7 +133,7 @@ def test_the_sentences_of_weights_and_products() -> None:
     large = replace(each, residents=(Resident("all", 0, 0, 40, 0, 7),))
     assert said(Limit.WEIGHT_MEMORY, large) == f"{fetched} 4 rows; {twice}"
     path = [Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)]
-    assert bottleneck(each, path).explanation == f"{fetched.replace('used', 'most used')} 6 rows; {twice}"
+    assert bottleneck(each, path).explanation == f"{fetched.replace('used', 'most are used')} 6 rows; {twice}"
     shifted = "weight tiles are shifted in during 75.0 % of the critical path, each in 4 cycles, and used for 10 rows"
     assert said(Limit.WEIGHT_SHIFT) == f"{shifted}; --set unified_buffer_rows=192 would compute the batch in larger parts"
     working = replace(made, layers=tuple(replace(layer, macs=140) for layer in made.layers))
@@ -143,7 +143,7 @@ def test_the_sentences_of_weights_and_products() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "only", "words"), [(1, True, "used for 1 row"), (1, False, "most used for 1 row"), (2, True, "used for 2 rows")]
+    ("rows", "only", "words"), [(1, True, "used for 1 row"), (1, False, "most are used for 1 row"), (2, True, "used for 2 rows")]
 )
 def test_rows_of_a_tile_in_words(rows: int, only: bool, words: str) -> None:
     assert TileRows(rows, only).words == words

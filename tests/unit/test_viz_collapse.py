@@ -139,6 +139,7 @@ SHAPE, SCALED, OTHER = ("f32[2]",), ("i8[2]", "0.5 · q"), ("f32[3]",)
         ((Edge(0, 3, SCALED), Edge(1, 4, ("i8[2]", "0.25 · q"))), ("2 × i8[2]",)),
         ((Edge(0, 3, SHAPE), Edge(1, 4, OTHER), Edge(2, 4, OTHER)), ("3 values",)),
         ((Edge(0, 3), Edge(1, 4)), ("2 values",)),
+        ((Edge(0, 3, ("3,136 rows",)), Edge(0, 4, ("784 rows",))), ("3,136 rows", "784 rows")),
     ]
 )
 def test_an_arrow_says_what_it_carries(edges: tuple[Edge, ...], label: tuple[str, ...]) -> None:

@@ -47,6 +47,13 @@ def test_dot_is_the_golden_file(name: str, request: pytest.FixtureRequest) -> No
     assert found == path.read_text("utf-8")
 
 
+def test_numbers_of_the_source_are_no_weights() -> None:
+    source = "weights random(seed=0)\nmodel m(x: f32[4, 8]):\n    weight w: f32[8, 2]\n    return 0.25 * (x @ w) + 3.0\n"
+    graph = tpucc.compile_source(source).compilation.graph
+    assert graph is not None
+    assert operator_diagram(graph).title == "m: 1 matrix product, 2 other operators and 16 weights"
+
+
 def test_every_operator_has_a_box_and_every_value_an_edge_with_its_shape() -> None:
     graph = dense_chain("iris", 150, [4, 256, 3])
     diagram = operator_diagram(graph)

@@ -15,7 +15,7 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import Target, load_target
-from tpucc.viz.charts import roofline
+from tpucc.viz.charts import chart, roofline
 from tpucc.viz.charts.beside import REACHES, Room
 from tpucc.viz.charts.roofline import ABOVE, BOTTLENECKS_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
 from tpucc.viz.pictures import NARROW, works_of
@@ -160,6 +160,20 @@ def test_names_without_room_are_numbers_with_a_legend() -> None:
     named = {text.split(": ")[0]: text.split(": ")[1] for text in written if ": stage" in text}
     assert set(named) <= set(written)
     assert all(any(layer.name in names or "…" in names for names in named.values()) for layer in layers)
+
+
+def test_names_in_the_legend_are_shortened_and_how_many_there_are_stays() -> None:
+    """In its wide form and in the narrow one, of three layers at each of twelve places."""
+    layers = [
+        RooflinePoint(f"stage{i}.block{copy}.convolution{copy}", 10**8, 5 * 10**5, 3000 + 900 * i**2, 3 * i + copy)
+        for i in range(12)
+        for copy in range(3)
+    ]
+    for width in (chart.WIDTH, NARROW):
+        svg = roofline_svg(TARGET, RooflinePoint("crowd", 10**8, 5 * 10**5, 9000), layers, width=width)
+        named = [text for text in texts(svg) if re.match(r"\d+: stag", text)]
+        assert len(named) > 6
+        assert [text for text in named if not re.fullmatch(r"\d+: stag.*\d … stag.*\d \(\d+\)", text)] == []
 
 
 def test_the_slope_is_weight_memory_s_rate_and_ends_at_the_ridge() -> None:

@@ -126,6 +126,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
             {
                 "name": layer.names[1] or layer.names[0],
                 "names": dict(zip("ab", layer.names, strict=True)),
+                "parts": dict(zip("ab", map(list, layer.parts), strict=True)),
                 "kind": layer.kind,
                 "line": layer.lines[1] or layer.lines[0],
                 "lines": dict(zip("ab", layer.lines, strict=True)),

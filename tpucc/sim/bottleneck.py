@@ -163,7 +163,7 @@ class TileRows:
 
     @property
     def words(self) -> str:
-        return f"{'' if self.only else 'most '}used for {counted(self.rows, 'row')}"
+        return f"{'' if self.only else 'most are '}used for {counted(self.rows, 'row')}"
 
 
 def _tile_rows(program: Program, path: list[Part]) -> TileRows:

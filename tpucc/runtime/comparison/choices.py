@@ -39,9 +39,21 @@ def _by_vector_unit(side: Runtime) -> frozenset[str]:
     return frozenset(program.layers[number].name for number in numbers)
 
 
-def hidden_fetches(sides: tuple[Runtime, Runtime], rows: Mapping[str, Pair]) -> Iterator[str]:
-    """Why another weight memory makes no difference: the matrix unit waits for a tile on neither side."""
+def fetches(sides: tuple[Runtime, Runtime], rows: Mapping[str, Pair], reasons: Sequence[str]) -> Iterator[str]:
+    """What a tile of another weight memory takes, unless one of the `reasons` says it; and whether the matrix unit waits for none."""
     each = Pair(*(side.program.target.tile_fetch_cycles for side in sides))
+    if not each.difference or not all(side.stats["tile_fetches"] for side in sides):
+        return
     waits = together([rows[ROWS[cause].key] for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)])
-    if each.difference and all(side.stats["tile_fetches"] for side in sides) and not waits.a and not waits.b:
-        yield f"A tile is fetched in {each.b:,} cycles instead of {each.a:,}; the matrix unit waits for none in either."
+    words = f"A tile is fetched in {each.b:,} cycles instead of {each.a:,}"
+    if not waits.a and not waits.b:
+        yield f"{words}; the matrix unit waits for none in either."
+    elif not any(f"{each.b:,} cycles each instead of {each.a:,} cycles each" in reason for reason in reasons):
+        yield f"{words}."
+
+
+def other_peak(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
+    """How far the buffers reach, where that differs: it is what allocators differ in."""
+    peak = Pair(*(side.stats["ub_peak_bytes"] for side in sides))
+    if peak.difference:
+        yield f"The buffers of {said[1]} reach up to {peak.b:,} bytes of the unified buffer, those of {said[0]} to {peak.a:,}."

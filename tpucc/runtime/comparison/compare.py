@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.isa.instructions import SPECS, Engine, Opcode
 from tpucc.isa.program import Division
 from tpucc.numerics import AnyArray
-from tpucc.runtime.comparison.choices import by_vector_unit, hidden_fetches, moved_cycles
+from tpucc.runtime.comparison.choices import by_vector_unit, fetches, moved_cycles, other_peak
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
 from tpucc.runtime.comparison.layer_rows import largest_words
@@ -83,14 +83,16 @@ def compare(
     layers = tuple(sorted(layers_of(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
     moved = moved_cycles(sides, layers)
     is_moved = moved.difference * cycles.difference > 0 and abs(moved.difference) >= MOST * abs(cycles.difference)
+    reasons = list(reasons_of(rows, Pair(*(FOR_HOST.count(side) for side in sides)), partial(explanation, sides)))
     sentences = [
         _sentence(sides, cycles, said),
         *([item_words(items, said)] if items else []),
         *_of_each_core(sides),
         *_divided(sides, said),
         *by_vector_unit(sides, moved, said),
-        *hidden_fetches(sides, rows),
-        *reasons_of(rows, Pair(*(FOR_HOST.count(side) for side in sides)), partial(explanation, sides)),
+        *fetches(sides, rows, reasons),
+        *reasons,
+        *(other_peak(sides, said) if not cycles.difference else []),
         *(largest_words(layers, cycles.difference, said) if not is_moved else []),
         *(_in_a_stream(cycles, stream, said) if not items else []),
     ]

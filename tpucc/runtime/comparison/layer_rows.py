@@ -29,6 +29,11 @@ class LayerRow:
         return f"{first.name} and {len(others):,} more" if others else first.name
 
     @property
+    def brief(self) -> str:
+        """The name, short enough for a terminal."""
+        return self.layers[0].brief if len(self.layers) == 1 else self.name
+
+    @property
     def line(self) -> str:
         """That of the source, empty for what is left."""
         return "" if self.is_rest else self.layers[0].line
@@ -77,8 +82,12 @@ def largest_words(layers: Sequence[LayerDifference], difference: int, said: tupl
 
 
 def _subject(row: LayerRow, said: tuple[str, str]) -> str:
-    """`lstm and 158 more (line 24) have`; `add.2 (line 14), which only A has, has`."""
+    """`lstm and 158 more (line 24) have`; `fc1 (line 14; in A fc1, relu) has`; `add.2 (line 14), which only A has, has`."""
     line = f" (line {row.line})" if row.line else ""
+    first, *others = row.layers
+    if not others and any(first.parts):
+        own = [f"in {side} {listed}" for side, listed in zip(said, first.enumerated, strict=True) if listed]
+        return f"{printable(first.names[1])} ({printable('; '.join([*([f'line {row.line}'] if row.line else []), *own]))}) has"
     only = f", which only {said['ab'.index(row.only)]} has," if row.only else ""
     return f"{printable(row.name)}{line}{only} {'have' if len(row.layers) > 1 else 'has'}"
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tpucc.diagnostics import Origin
+from tpucc.isa.program import LayerInfo
 from tpucc.runtime.comparison.groups import GROUPS
 from tpucc.runtime.comparison.items import Items
 from tpucc.runtime.comparison.pairs import Pair, row_cycles
@@ -16,13 +18,17 @@ from tpucc.values import dataclass
 
 _NUMBERED = re.compile(r"\.\d+$")
 
+SHOWN = 4
+"""So many layers that are one on the other side are named."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerDifference:
     """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows by their names.
 
     `names` and `lines` are those of the layer on both sides, empty and 0 on a side that has none. `kind` is that of b, or else of a.
-    `place` is the same for all layers of one product of the source.
+    `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side computes
+    as a part of this one, such as the sum with a bias; their cycles and rows count here.
     """
 
     names: tuple[str, str]
@@ -31,6 +37,7 @@ class LayerDifference:
     place: str
     cycles: Pair
     rows: Mapping[str, int]
+    parts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def only(self) -> str:
@@ -39,9 +46,25 @@ class LayerDifference:
 
     @property
     def name(self) -> str:
-        """That of b, with a's where it is another: `lstm.8 (A: lstm.4)`."""
+        """That of b, with a's where it is another: `lstm.8 (A: lstm.4)`; with the layers that are parts of it: `fc (A: fc, relu)`."""
         a, b = self.names
-        return f"{b} (A: {a})" if a and b and a != b else b or a
+        if not any(self.parts):
+            return f"{b} (A: {a})" if a and b and a != b else b or a
+        return f"{b} ({'; '.join(f'{side}: {words}' for side, words in zip('AB', self.enumerated, strict=True) if words)})"
+
+    @property
+    def enumerated(self) -> tuple[str, str]:
+        """On a side where it is several layers, these: `conv1, add, relu`; `conv1 and 5 more`."""
+        a, b = (_enumerated([name, *parts]) if parts else "" for name, parts in zip(self.names, self.parts, strict=True))
+        return a, b
+
+    @property
+    def brief(self) -> str:
+        """The name, with the number of layers on a side where they are several: `stem (A: 4 layers)`."""
+        if not any(self.parts):
+            return self.name
+        own = [f"{side}: {1 + len(parts):,} layers" for side, parts in zip("AB", self.parts, strict=True) if parts]
+        return f"{self.names[1]} ({'; '.join(own)})"
 
     @property
     def line(self) -> str:
@@ -85,11 +108,19 @@ def _take_off(along: dict[int, int], cycles: int) -> None:
         cycles -= taken
 
 
+def _enumerated(names: Sequence[str]) -> str:
+    """`conv1, add, relu`; `conv1 and 5 more`."""
+    return ", ".join(names) if len(names) <= SHOWN else f"{names[0]} and {len(names) - 1:,} more"
+
+
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A layer of one side: its numbers in `stats.json`, its place, and the multiply-accumulates of an item of the batch."""
+    """A layer of one side: its numbers in `stats.json`, its turn in the program, its origin, its place, and the multiply-accumulates of an
+    item of the batch."""
 
     numbers: Mapping[str, Any]
+    turn: int
+    origin: Origin
     place: str
     macs: float
 
@@ -98,25 +129,78 @@ class _Layer:
         return str(self.numbers["name"])
 
 
+_Match = tuple[_Layer | None, _Layer | None]
+"""A layer of each side, or of one."""
+
+
 def layers_of(sides: tuple[Runtime, Runtime], items: Items | None) -> Iterator[LayerDifference]:
-    """Layers of one place that compute as much for an item belong together, whatever their names are."""
+    """Layers of one place that compute as much for an item belong together, whatever their names are. What one side computes by a layer of
+    its own, and the other as a part of another layer, belongs to that one."""
     in_source = sides[0].program.source_text == sides[1].program.source_text
     batches = (items.batch.a, items.batch.b) if items else (1, 1)
-    a, b = (_by_place(side, batch, in_source) for side, batch in zip(sides, batches, strict=True))
-    for place in dict.fromkeys([*b, *a]):
-        for one, other in _matched(a.get(place, []), b.get(place, [])):
-            yield _difference(one, other)
+    ways = tuple([_way(layer, in_source) for layer in side.program.layers] for side in sides)
+    a, b = (
+        _by_place(side, batch, own, frozenset(other)) for side, batch, own, other in zip(sides, batches, ways, reversed(ways), strict=True)
+    )
+    matches = [match for place in dict.fromkeys([*b, *a]) for match in _matched(a.get(place, []), b.get(place, []))]
+    whole = _wholes(matches) if in_source else {}
+    parts: dict[int, tuple[list[_Layer], list[_Layer]]] = {}
+    for number, (side, host) in whole.items():
+        parts.setdefault(host, ([], []))[side].append(_of(matches[number]))
+    yield from (_difference(*match, parts.get(number, ([], []))) for number, match in enumerate(matches) if number not in whole)
 
 
-def _by_place(side: Runtime, batch: int, in_source: bool) -> dict[str, list[_Layer]]:
-    """The layers of each place, in their order: a product of the source and the calls that led to it; between different sources, and where
-    a layer has no place in its source, the name without its number."""
+def _way(layer: LayerInfo, in_source: bool) -> tuple[str, ...]:
+    """A product of the source and the calls that led to it, the innermost first; between different sources, and where a layer has no place
+    in its source, the name without its number."""
+    spans = (*layer.origin.spans[:1], *layer.origin.calls)
+    return tuple(map(str, spans)) if in_source and spans else (_NUMBERED.sub("", layer.name),)
+
+
+def _by_place(side: Runtime, batch: int, ways: Sequence[tuple[str, ...]], others: frozenset[tuple[str, ...]]) -> dict[str, list[_Layer]]:
+    """The layers of each place, in their order. A fused layer has the calls of all its parts, its own last: its place is that of the other
+    side's product whose calls these end with."""
     found: dict[str, list[_Layer]] = {}
-    for layer, numbers in zip(side.program.layers, side.stats["layers"], strict=True):
-        spans = (*layer.origin.spans[:1], *layer.origin.calls)
-        place = " ".join(map(str, spans)) if in_source and spans else _NUMBERED.sub("", layer.name)
-        found.setdefault(place, []).append(_Layer(numbers, place, numbers["macs"] / batch))
+    for turn, (layer, way, numbers) in enumerate(zip(side.program.layers, ways, side.stats["layers"], strict=True)):
+        ends = ((way[0], *way[first:]) for first in range(1, len(way) + 1))
+        place = " ".join(next((end for end in ends if end in others), way))
+        found.setdefault(place, []).append(_Layer(numbers, turn, layer.origin, place, numbers["macs"] / batch))
     return found
+
+
+def _of(match: _Match) -> _Layer:
+    """The layer of a match that has one."""
+    layer = match[0] or match[1]
+    assert layer is not None
+    return layer
+
+
+def _wholes(matches: Sequence[_Match]) -> dict[int, tuple[int, int]]:
+    """For each match of one side alone that the other side computes as a part of a layer: the side, 0 or 1, and the match of that layer.
+
+    Such a layer's places are among those of the fused one. Where several have them, as in a loop, it is a part of the one whose pair comes
+    last before it.
+    """
+    pairs = [(number, match) for number, match in enumerate(matches) if all(match)]
+    found: dict[int, tuple[int, int]] = {}
+    for number, match in enumerate(matches):
+        layer, side = _of(match), 0 if match[0] else 1
+        if all(match) or layer.macs or not layer.origin.spans:
+            continue
+        turns = {_turn(pair, side): host for host, pair in pairs if _has(pair[1 - side], layer) and _turn(pair, side) < layer.turn}
+        if turns:
+            found[number] = (side, turns[max(turns)])
+    return found
+
+
+def _turn(pair: _Match, side: int) -> int:
+    layer = pair[side]
+    return layer.turn if layer else -1
+
+
+def _has(whole: _Layer | None, part: _Layer) -> bool:
+    """Whether the primary place of a layer, and the calls that led there, are among those of another one."""
+    return whole is not None and part.origin.spans[0] in whole.origin.spans and set(part.origin.calls) <= set(whole.origin.calls)
 
 
 def _matched(a: Sequence[_Layer], b: Sequence[_Layer]) -> Iterator[tuple[_Layer | None, _Layer | None]]:
@@ -151,16 +235,17 @@ def _by_name(layers: Sequence[_Layer]) -> dict[tuple[str, int], _Layer]:
     return found
 
 
-def _difference(a: _Layer | None, b: _Layer | None) -> LayerDifference:
+def _difference(a: _Layer | None, b: _Layer | None, parts: tuple[Sequence[_Layer], Sequence[_Layer]]) -> LayerDifference:
     shown = b or a
     assert shown is not None
-    one, other = (layer.numbers if layer else None for layer in (a, b))
-    cycles = Pair(one["cycles"] if one else 0, other["cycles"] if other else 0)
-    rows = {row.name: _row(other, row.key) - _row(one, row.key) for row in ROWS.values()}
+    sides = [[layer, *more] if layer else [] for layer, more in zip((a, b), parts, strict=True)]
+    cycles = Pair(*(sum(int(layer.numbers["cycles"]) for layer in own) for own in sides))
+    rows = {row.name: _row(sides[1], row.key) - _row(sides[0], row.key) for row in ROWS.values()}
     names = (a.name if a else "", b.name if b else "")
     lines = (a.numbers["line"] if a else 0, b.numbers["line"] if b else 0)
-    return LayerDifference(names, shown.numbers["kind"], lines, shown.place, cycles, rows)
+    own, others = (tuple(layer.name for layer in more) for more in parts)
+    return LayerDifference(names, shown.numbers["kind"], lines, shown.place, cycles, rows, (own, others))
 
 
-def _row(layer: Mapping[str, Any] | None, key: str) -> int:
-    return row_cycles(layer, key) if layer else 0
+def _row(layers: Sequence[_Layer], key: str) -> int:
+    return sum(row_cycles(layer.numbers, key) for layer in layers)

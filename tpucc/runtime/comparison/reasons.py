@@ -52,9 +52,11 @@ def reasons_of(
 ) -> Iterator[str]:
     """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it. Last come the
     rows of the other groups, so that all numbers add up to the difference. `by_way` are the cycles of waiting for the activation unit in
-    which that one waits for the host: they count as waiting for the host."""
+    which that one waits for the host: they count as waiting for the host. Changes that make no difference in all are only listed."""
     difference = together(list(rows.values())).difference
     if not difference:
+        if changed := _changed((ROWS[cause].name, rows[ROWS[cause].key]) for group in GROUPS for cause in group.rows):
+            yield f"They spend these cycles in other ways: {', '.join(changed)}."
         return
     sign = 1 if difference > 0 else -1
     changes = [(group, _rows(group, rows, by_way)) for group in GROUPS]
@@ -98,20 +100,23 @@ def explanation(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> s
     if not group.numbers:
         return ""
     parts = list(_parts(sides, group, cycles))
-    found = sorted([*_numbers(sides, group, cycles), *parts], key=lambda told: -told[1])
-    told = [words for words, _ in found]
+    numbers = {number: told for number in group.numbers for told in _number(sides, number, cycles)}
+    found = sorted([*numbers.values(), *parts], key=lambda told: -told[1])
     explained = sum(change for _, change in found)
     if explained < MOST * abs(cycles.difference):
         order = list(_begins(sides, group, cycles))
-        told = [*(order or [_hidden_words(sides, group, cycles, explained)]), *(words for words, _ in parts)]
-    return f": {'; '.join(told)}"
+        others = [
+            told for number, told in numbers.items() if number is not group.numbers[0]
+        ]  # the first one has the words of what is hidden
+        first = order or [_hidden_words(sides, group, cycles, explained)]
+        return f": {'; '.join([*first, *(words for words, _ in [*others, *parts])])}"
+    return f": {'; '.join(words for words, _ in found)}"
 
 
-def _numbers(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[Told]:
-    """Those whose change costs much of the cycles' change."""
-    for number in group.numbers:
-        if number.is_named(sides) and _is_telling(number.change(sides), cycles):
-            yield "; ".join(_number_words(sides, number, cycles)), abs(number.change(sides))
+def _number(sides: tuple[Runtime, Runtime], number: Number, cycles: Pair) -> Iterator[Told]:
+    """A number whose change costs much of the cycles' change."""
+    if number.is_named(sides) and _is_telling(number.change(sides), cycles):
+        yield "; ".join(_number_words(sides, number, cycles)), abs(number.change(sides))
 
 
 def _number_words(sides: tuple[Runtime, Runtime], number: Number, cycles: Pair) -> Iterator[str]:

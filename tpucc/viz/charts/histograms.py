@@ -26,6 +26,9 @@ READING = (
     "The height of a bar is logarithmic in the number of values. The bracket is the range of the integers; what lies beyond it saturates."
 )
 
+Bin = tuple[float, float, int]
+"""Where it begins and ends, and how many values are in it."""
+
 
 def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
@@ -94,18 +97,42 @@ def _heading(error: LayerError) -> Markup:
 
 def _bars(error: LayerError, across: Scale, base: float) -> Iterator[Markup]:
     """A bar for each bin that isn't empty; of a bin in which the range ends, what lies beyond it is marked too."""
-    counts, low, high = error.histogram.counts, *error.limits
-    tallest = math.log1p(max(counts, default=0))
-    for index, count in enumerate(counts):
+    low, high = error.limits
+    bins = list(_bins(error))
+    tallest = math.log1p(max((count for _, _, count in bins), default=0))
+    for start, stop, count in bins:
         if not count:
             continue
-        start = error.histogram.start + index * error.histogram.width
-        stop = start + error.histogram.width
         beyond = (stop <= low and error.below > 0) or (start >= high and error.above > 0)
         height = max(1.0, BARS * math.log1p(count) / tallest)
         paint = ink_fill("alarm") if beyond else solid_paint(kind_of(error))
         width = max(0.6, across(stop) - across(start) - 0.5)
         yield tag("rect", attributes=paint, x=across(start), y=base - height, width=width, height=height)
+
+
+def _bins(error: LayerError) -> Iterator[Bin]:
+    """The bins from the lowest to the highest value. If no value is beyond an end of the range, the bin with that end ends there, too."""
+    width, (low, high) = error.histogram.width, error.limits
+    starts = (error.histogram.start + index * width for index in range(len(error.histogram.counts)))
+    bins = [(start, start + width, count) for start, count in zip(starts, error.histogram.counts, strict=True)]
+    if not error.above:
+        bins = _ending(bins, high, width)
+    if not error.below:
+        turned = _ending([(-stop, -start, count) for start, stop, count in reversed(bins)], -low, width)
+        bins = [(-stop, -start, count) for start, stop, count in reversed(turned)]
+    yield from bins
+
+
+def _ending(bins: list[Bin], high: float, width: float) -> list[Bin]:
+    """These, of which the one with `high` inside ends there. If less than a half of it is left, it is a part of the one before."""
+    place = next((place for place, (start, stop, _) in enumerate(bins) if start < high < stop), None)
+    if place is None:
+        return bins
+    before, (start, _, count), after = bins[:place], bins[place], bins[place + 1 :]
+    if before and high - start < width / 2:
+        *before, (start, _, other) = before
+        count += other
+    return [*before, (start, high, count), *after]
 
 
 def _bracket(error: LayerError, across: Scale, y: float) -> Markup:

@@ -22,6 +22,8 @@ COLUMN, LINE = 200.0, 17.0
 
 APART = 20.0
 """What is left free between columns."""
+LIMITS = (16, 13, 10, 8, 6)
+"""So many characters of each name are tried where names have no room."""
 LONG = 7
 """So many lines may have one column, where names don't fit into two."""
 
@@ -48,10 +50,19 @@ class _Group:
 
     @property
     def words(self) -> str:
+        return self.words_of(24 if len(self.points) <= 2 else 20)
+
+    def words_of(self, limit: int) -> str:
+        """The names, of at most `limit` characters each: both, or the first and the last with how many there are."""
         names = [point.name for point in self.points]
         if len(names) <= 2:
-            return ", ".join(shown(name, 24) for name in names)
-        return f"{shown(names[0], 20)} … {shown(names[-1], 20)} ({len(names)})"
+            return ", ".join(shown(name, limit) for name in names)
+        return f"{shown(names[0], limit)} … {shown(names[-1], limit)} ({len(names)})"
+
+    def words_in(self, width: float) -> str:
+        """The words, shortened name by name until they are at most so wide: what is behind the names stays."""
+        trials = [self.words, *(self.words_of(limit) for limit in LIMITS)]
+        return next((words for words in trials if text_width(words, SMALL) <= width), fitted(trials[-1], SMALL, width))
 
 
 def names_of_points(points: Sequence[NamedPoint], room: Room, below: float) -> Legend:
@@ -90,14 +101,15 @@ def _numbered(groups: Sequence[_Group], room: Room) -> tuple[list[_Group], list[
 
 def _legend(groups: Sequence[_Group], others: int, numbers: Sequence[Markup], room: Room, below: float) -> Legend:
     """The numbers at the points, and what they stand for in columns."""
-    words = [f"{count}: {group.words}" for count, group in enumerate(groups, 1)]
-    words += [f"no room for the numbers of {counted(others, 'layer')}"] if others else []
-    whole = room.area.right - room.area.left
-    is_wide = any(text_width(text, SMALL) > whole / 2 - APART for text in words)
-    columns = 1 if whole < 2 * COLUMN or (is_wide and len(words) <= LONG) else 2
-    height, width = math.ceil(len(words) / columns), whole / columns
+    heads = [f"{count}: " for count in range(1, len(groups) + 1)]
+    last = [f"no room for the numbers of {counted(others, 'layer')}"] if others else []
+    whole, lines = room.area.right - room.area.left, len(groups) + len(last)
+    widest = max(text_width(text, SMALL) for text in [*(head + group.words for head, group in zip(heads, groups, strict=True)), *last])
+    columns = 1 if whole < 2 * COLUMN or (widest > whole / 2 - APART and lines <= LONG) else 2
+    height, width = math.ceil(lines / columns), whole / columns
+    words = [head + group.words_in(width - APART - text_width(head, SMALL)) for head, group in zip(heads, groups, strict=True)]
     parts = [*numbers]
-    for place, text in enumerate(words):
+    for place, text in enumerate([*words, *(fitted(text, SMALL, width - APART) for text in last)]):
         x, y = room.area.left + place // height * width, below + LINE * (place % height + 0.6)
-        parts.append(label(fitted(text, SMALL, width - APART), x, y))
+        parts.append(label(text, x, y))
     return Legend(joined(parts), height * LINE + 14)

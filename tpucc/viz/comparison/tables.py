@@ -44,7 +44,7 @@ def _layers(found: Comparison) -> str:
     if not rows:
         return ""
     note = equal_layers(found)
-    cells = [(row.name, row.line, *numbers(row.cycles, row.only), row.cause) for row in rows]
+    cells = [(row.brief, row.line, *numbers(row.cycles, row.only), row.cause) for row in rows]
     return table(("layer", "line", "A", "B", "difference", "mostly"), cells) + (f"\n{note}" if note else "")
 
 

@@ -217,9 +217,12 @@ def _edges(diagram: Diagram, home: dict[int, int]) -> list[Edge]:
 
 
 def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
+    """That of all, if it is one; both, if two readers take different rows of one value; else how many values there are."""
     labels, tails = list(dict.fromkeys(edge.label for edge in edges)), len({edge.tail for edge in edges})
     if len(labels) == 1 and tails == 1:
         return labels[0]
+    if tails == 1 and len(labels) == 2 and all(len(label) == 1 for label in labels):
+        return tuple(text for label in labels for text in label)
     shapes = {label[0] for label in labels if label}
     return (f"{tails} × {shapes.pop()}" if len(shapes) == 1 else counted(tails, "value"),)
 

@@ -106,7 +106,8 @@ def _counts(graph: Graph) -> str:
     shown = shown_nodes(graph)
     products = sum(kind_of(node.op) is Kind.MATRIX for node in shown)
     others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in shown)
-    weights = sum(node.type.size for node in graph if node.op in CONSTANTS)
+    held = (node for node in graph if node.op in CONSTANTS)
+    weights = sum(node.type.size for node in held if node.type.shape or not isinstance(_value(node), Constant))  # no number of the source
     parts = [counted(products, "matrix product")] if products else []
     parts += [counted(others, "other operator" if products else "operator")] if others else []
     return listed([*parts, counted(weights, "weight")]) if weights else listed(parts) or "no operators"
@@ -199,11 +200,15 @@ def edge_label(value: TensorType) -> tuple[str, ...]:
 
 def constant_label(node: Node) -> str:
     """A weight's key, or a constant's name, and its type; a single number stands for itself."""
-    value = getattr(node.attributes, "value", None)
+    value = _value(node)
     if isinstance(value, Constant) and value.data.size == 1:
         return number(float(value.data.reshape(-1)[0]))
     key = getattr(node.attributes, "key", None)
     return f"{key if isinstance(key, str) else node.name} {node.type.brief}"
+
+
+def _value(node: Node) -> object:
+    return getattr(node.attributes, "value", None)
 
 
 def attribute_label(node: Node) -> tuple[str, ...]:

@@ -10,17 +10,28 @@ const colours = (() => {
     return known.get(name);
   }
 
-  /** How light a colour `#rrggbb` is, from 0 to 1. */
-  function luminance(colour) {
-    const [red, green, blue] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255);
+  /** Red, green and blue of a colour `#rrggbb`, from 0 to 1. */
+  const channels = (colour) => [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255);
+
+  /** How light red, green and blue are together, from 0 to 1. */
+  function luminance([red, green, blue]) {
     const linear = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
     return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
   }
 
-  /** The colour of text on a fill: that of `ink` and `paper` which stands out more. */
-  function over(name) {
-    const behind = luminance(of(name)) + 0.05;
-    const contrast = (other) => Math.max(behind, luminance(of(other)) + 0.05) / Math.min(behind, luminance(of(other)) + 0.05);
+  /** A fill over which there is `share` of ink. */
+  function shaded(name, share) {
+    const ink = channels(of("ink"));
+    return channels(of(name)).map((value, place) => value * (1 - share) + ink[place] * share);
+  }
+
+  /** The colour of text on a fill, over which there may be some ink: that of `ink` and `paper` which stands out more. */
+  function over(name, share = 0) {
+    const behind = luminance(shaded(name, share)) + 0.05;
+    const contrast = (other) => {
+      const light = luminance(channels(of(other))) + 0.05;
+      return Math.max(behind, light) / Math.min(behind, light);
+    };
     return of(contrast("ink") > contrast("paper") ? "ink" : "paper");
   }
 

@@ -32,18 +32,13 @@ const machinePlayer = (() => {
     cursor(state.time);
   }
 
-  /** A line in the timeline at the cycle that is shown. */
+  /** A line at the cycle that is shown: over the lanes, and over the map of the buffer. */
   function cursor(time) {
     const [from, to] = axis.window();
-    const line = shown.cursor;
-    line.hidden = views.current() !== "machine" || time < from || time > to;
-    line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
-  }
-
-  /** The line begins where the lanes do: measured when something gets another size, as asking in each frame lays the page out once more. */
-  function follows(line, lanes) {
-    const sized = new ResizeObserver(() => (line.style.top = `${lanes.offsetTop}px`));
-    for (const one of [line.parentElement, lanes]) sized.observe(one);
+    for (const line of shown.cursors) {
+      line.hidden = views.current() !== "machine" || time < from || time > to;
+      line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
+    }
   }
 
   /** Tells about the instruction that has the focus. */
@@ -181,9 +176,9 @@ const machinePlayer = (() => {
       slider,
       clock,
     );
-    const line = document.getElementById("time").appendChild(dom.make("div", { class: "cursor", "aria-hidden": "true", hidden: "" }));
-    follows(line, document.getElementById("units"));
-    return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursor: line };
+    const plots = [...document.querySelectorAll("#time .plot")];
+    const cursors = plots.map((plot) => plot.appendChild(dom.make("div", { class: "cursor", "aria-hidden": "true", hidden: "" })));
+    return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursors };
   }
 
   /** Where what is held elsewhere begins is where the machine goes. */

@@ -2,6 +2,7 @@
 const timeline = (() => {
   const [GAP, SCALE, LEAST, MOST] = [4, 32, 14, 60];
   const [FADED, ROOM, SHADED, NAMED] = [0.22, 4, 3, 30];
+  const SHADE = 0.2; // of ink, over every second bar: less would be too light for white names, and too dark for black ones
   const COLUMNS = "Where bars would be too narrow to be told apart, a column of pixels stands for all that its cycles have: each colour is as high as its share of them. Zoom in for the bars.";
   const canvas = document.getElementById("timeline");
   const MATRIX = 3;
@@ -57,6 +58,7 @@ const timeline = (() => {
       if (!lit) named(context, own, x, width);
     });
     scale(context, width, x);
+    canvas.parentElement.style.setProperty("--lanes-end", `${bottom()}px`);
   }
 
   /** The names in the bars of lanes that have bars. */
@@ -97,7 +99,7 @@ const timeline = (() => {
   function shade(context, left, y, wide) {
     const [fill, alpha] = [context.fillStyle, context.globalAlpha];
     context.fillStyle = colours.of("ink");
-    context.globalAlpha = alpha * 0.16;
+    context.globalAlpha = alpha * SHADE;
     context.fillRect(left, y, wide, lane);
     context.fillStyle = fill;
     context.globalAlpha = alpha;
@@ -138,8 +140,9 @@ const timeline = (() => {
   /** The names of layers, and of the values of transfers, in the bars that have room. */
   function written(context, unit, y, x, width) {
     const [first, last] = lanes.meeting(unit, ...axis.window());
-    context.fillStyle = colours.over(`${unit.kind}-line`);
+    const inks = [0, SHADE].map((share) => colours.over(`${unit.kind}-line`, share));
     for (let index = first; index < last; index++) {
+      context.fillStyle = inks[index % 2];
       const [left, right] = [Math.max(x(unit.starts[index]), axis.LEFT), Math.min(x(unit.ends[index]), width - axis.RIGHT)];
       const name = words.purpose(unit.items[index]);
       if (name && right - left > NAMED && context.measureText(name).width < right - left - 8) context.fillText(name, left + 4, y + lane / 2 + 4);
