@@ -499,6 +499,8 @@ def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
         ("LSTM", {}, {"r": (20, 5)}, "three axes"),
         ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 5 units have the shape [1, 16, 3], and their first axes are [1, 20]"),
         ("GRU", {}, {"b": (1, 15)}, "the bias of 5 units"),
+        ("LSTM", {}, {"c": (1, 2, 6)}, "the first state of the cell has the shape [1, 2, 6], and of 5 units it has [1, 2, 5]"),
+        ("RNN", {}, {"h": (1, 3, 5)}, "the first state has the shape [1, 3, 5], and of 5 units it has [1, 2, 5]"),
     ]
 )
 def test_the_weights_of_a_recurrent_network_have_its_units(
@@ -507,7 +509,8 @@ def test_the_weights_of_a_recurrent_network_have_its_units(
     gates = {"LSTM": 20, "GRU": 15, "RNN": 5}[op]
     wanted = {"w": (1, gates, 3), "r": (1, gates, 5), "b": (1, 2 * gates)} | shapes
     constants = [pytest.importorskip("onnx").numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in wanted.items()]
-    cell = helper.make_node(op, ["x", "w", "r", "b"], ["y"], name="cell", **attributes)
+    states = ["", *(name if name in wanted else "" for name in "hc")]
+    cell = helper.make_node(op, ["x", "w", "r", "b", *states[: None if op == "LSTM" else 2]], ["y"], name="cell", **attributes)
     codes, text, status = refused(model_of([cell], constants, {"x": (7, 2, 3)}).SerializeToString(), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert says in text

@@ -168,6 +168,13 @@ SEQUENCE = {"x": (3, 5, 6)}
             [node("ArgMax", ["x"], ["i"], axis=2, keepdims=0), node("OneHot", ["i", "n", "v"], ["y"], axis=1)],
             [whole("n", 6), array(np.array([-1, 3], np.float32), "v")],
         ),
+        (
+            [
+                *(node("ArgMax", ["x"], ["i"], axis=2, keepdims=0), node("Unsqueeze", ["i", "last"], ["j"])),
+                *(node("Equal", ["all", "j"], ["m"]), node("Cast", ["m"], ["y"], to=1)),
+            ],
+            [whole("last", -1), whole("all", *range(6))],
+        ),
         ([node("Softplus", ["x"], ["y"])], []),
         ([node("LogSoftmax", ["x"], ["y"], axis=1)], []),
         ([node("Selu", ["x"], ["y"])], []),

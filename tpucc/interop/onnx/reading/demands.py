@@ -151,7 +151,7 @@ def _range(o: _Operands) -> None:
 
 
 def _recurrent(gates: int) -> Callable[[_Operands], None]:
-    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names."""
+    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names, and its first states."""
 
     def demand(o: _Operands) -> None:
         attributes, shape = o.node.attributes, o.shape(2)
@@ -169,6 +169,12 @@ def _recurrent(gates: int) -> Callable[[_Operands], None]:
             found = o.shape(index)
             if found and found[:2] != known:
                 o.refuse(f"{what} of {units:,} units have the shape {list(found)}, and their first axes are {list(known)}")
+        if len(x := o.shape(0)) != 3:
+            return
+        first = (x[0], directions, units) if attributes.get("layout") else (directions, x[1], units)
+        for index, what in ((5, "the first state"), (6, "the first state of the cell")):
+            if (found := o.shape(index)) and found != first:
+                o.refuse(f"{what} has the shape {list(found)}, and of {units:,} units it has {list(first)}")
 
     return demand
 

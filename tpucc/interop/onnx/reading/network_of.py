@@ -21,6 +21,7 @@ from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.network import Network, axes_of
+from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
@@ -123,7 +124,8 @@ def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout
 
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
-        self.model, self.graph, self.sizes, self.layout = model, with_layers(counted_from_the_start(model.graph)), sizes, layout
+        self.model, self.sizes, self.layout = model, sizes, layout
+        self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         self.network = Network(name, model.graph.constants)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""

@@ -429,7 +429,8 @@ def _one_hot(c: Call) -> Result:
     made = Tensor(node, (*ids.axes, (node.type.rank - 1,)))
     axis = c.axis(-1, ids.rank + 1)
     places = [*range(axis), ids.rank, *range(axis, ids.rank)]
-    return net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    made = net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
 
 
 def _shape(c: Call) -> Result:
