@@ -163,6 +163,10 @@ class _Builder:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
         dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
+        if value.range is not None and (
+            dtype == "f32" or all(end % 1 == 0 and abs(end) < 2**31 for end in (value.range.low, value.range.high))
+        ):
+            low_high = value.range
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
