@@ -22,7 +22,7 @@ from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, On
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, malformed, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
@@ -236,6 +236,8 @@ class _Builder:
                 results = tuple(self._results(node, operands))
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Unsupported(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}", CHECKER)
+            except Damaged as fault:
+                raise malformed(f"{node.title} ({printable(node.op)}): {fault}", CHECKER) from None
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)
