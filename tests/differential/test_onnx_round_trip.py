@@ -3,6 +3,7 @@ integers."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -49,9 +50,13 @@ def test_an_exported_program_is_imported_as_it_was(path: Path, tmp_path: Path) -
     (tmp_path / "model.onnx").write_bytes(exported(made, quantised=False)[1])
     again = reading.read(tmp_path / "model.onnx").built({})
     assert [(node.name, node.type.plain()) for node in again.graph.inputs] == [(node.name, node.type.plain()) for node in made.graph.inputs]
+    assert made.model is not None
+    assert all(
+        after.type.range == before.type.range or not before.type.range
+        for before, after in zip(made.model.graph.inputs, again.graph.inputs, strict=True)
+    )
     if path.stem not in ANOTHER:
         assert operators(again.graph) == operators(made.graph)
-        assert made.model is not None
         assert again.weights.keys() == {node.attributes.key for node in made.model.graph if node.op == "weight"}
     generator = np.random.default_rng(0)
     inputs = {node.name: drawn(generator, node.type) for node in made.graph.inputs}
@@ -202,3 +207,30 @@ def test_the_steps_of_an_exported_lstm_are_a_loop(tmp_path: Path) -> None:
         "    for t in range(1, 7):\n        h, h2 = lstm_step2(image[:, t:t + 1], h, h2)\n"
         in tpucc.import_onnx(tmp_path / "lstm.onnx").source
     )
+
+
+SEQUENCE = """
+weights random(seed=0)
+def step(x, h, c):
+    weight k: f32[4, 32] = "k"
+    weight r: f32[8, 32] = "r"
+    weight b: f32[32] = "b"
+    z = x @ k + h @ r + b
+    c = sigmoid(z[:, 8:16]) * c + sigmoid(z[:, :8]) * tanh(z[:, 16:24])
+    return sigmoid(z[:, 24:]) * tanh(c), c
+model m(x: f32[2, 7, 4] in [-1.0, 1.0]) -> f32[2, 8]:
+    h = zeros([2, 8])
+    c = zeros([2, 8])
+    for t in range(7):
+        h, c = step(x[:, t], h, c)
+    return h
+"""
+
+
+def test_the_steps_of_a_quantised_lstm_have_the_same_weights_and_are_a_loop(tmp_path: Path) -> None:
+    """Each step has scales of its own, and in the file multipliers and integers of biases of its own."""
+    tpucc.export_onnx(tpucc.compile_source(SEQUENCE), tmp_path / "lstm.onnx", quantized=True)
+    again = tpucc.import_onnx(tmp_path / "lstm.onnx")
+    first, others = {"sigmoid.values", "sigmoid.1.values", "tanh.values", "sigmoid.2.values"}, [f"matmul.{gate}.b" for gate in range(6, 10)]
+    assert again.weights.keys() == {*first, *others, *(f"{matrix}.{gate}" for matrix in "kr" for gate in range(1, 5))}
+    assert re.search(r"    for t in range\(1, 7\):\n        h6, h2 = step\(h6, .*, grids\[t - 1\]\)\n", again.source)

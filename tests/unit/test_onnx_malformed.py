@@ -267,6 +267,11 @@ DAMAGED = [
     (("Tile", ["x", "a"]), [[1, -2]], "the repeats are [1, -2], and none may be below 0"),
     (("Tile", ["x", "a"]), [[2]], "it has 1 repeat for 2 axes"),
     (("Tile", ["x", "a"]), [[NAN, 1]], "the repeats are float"),
+    (("Unsqueeze", ["x", "a"]), [[0, -4]], "the list of axes [0, -4] has one twice"),
+    (("Unsqueeze", ["x", "a"]), [[7]], "axis 7 of a tensor with 3 axes"),
+    (("Gather", ["x", "a"]), [[0, 2**40]], "the index 1,099,511,627,776 of an axis of 2"),
+    (("Gather", ["x", "a"]), [-99], "the index -99 of an axis of 2"),
+    (("Concat", ["x", "x"]), [], "it has no axis"),
 ]
 """Nodes whose constants can't be what they stand for."""
 
@@ -280,6 +285,26 @@ def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: l
     assert status == 3
     assert codes == ["E1003" if "its result" in says else "E1001"]
     assert f"y ({node[0]}): {says}" in text
+
+
+@each(
+    [
+        ("Conv", {"group": 0}, "group is 0, and it is at least 1"),
+        ("Conv", {"group": "two"}, "group is 'two', and it is at least 1"),
+        ("Conv", {"kernel_shape": [9, 9]}, "kernel_shape is [9, 9], and the weights have the shape [4, 4, 3, 3]"),
+        ("Transpose", {"perm": [0, 0, 2, 3]}, "perm is [0, 0, 2, 3], of 4 axes"),
+        ("Transpose", {"perm": [0, 2**62, 1, 3]}, "perm is [0, 4611686018427387904, 1, 3], of 4 axes"),
+        ("Softmax", {"axis": 77}, "axis 77 of a tensor with 4 axes"),
+        ("ArgMax", {"axis": -5}, "axis -5 of a tensor with 4 axes"),
+        ("Flatten", {"axis": 2**50}, "axis 1125899906842624 of a tensor with 4 axes"),
+    ]
+)
+def test_attributes_that_no_sound_file_has(op: str, attributes: dict[str, Any], says: str, tmp_path: Path) -> None:
+    weights = pytest.importorskip("onnx").numpy_helper.from_array(np.ones((4, 4, 3, 3), np.float32), "w")
+    node = helper.make_node(op, ["x", *(["w"] if op == "Conv" else [])], ["y"], **attributes)
+    codes, text, status = refused(model_of([node], [weights], {"x": (2, 4, 6, 6)}).SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert f"y ({op}): {says}" in text
 
 
 def test_opsets(tmp_path: Path) -> None:
@@ -360,7 +385,6 @@ def test_packed_numbers() -> None:
         (helper.make_node("Identity", [""], ["y"]), {}, "an operand is missing"),
         (helper.make_node("Split", ["x"], ["z", "w", "y"], axis=1, num_outputs=2), {}, "it has 2 results, and the node names 3"),
         (helper.make_node("Split", ["c", "s"], ["z", "w", "y"]), {"c": np.ones(4), "s": [2, 2]}, "it has 2 results, and the node names 3"),
-        (helper.make_node("Unsqueeze", ["x", "a"], ["y"]), {"a": [0, -4]}, "the list of axes [0, -4] has one twice"),
         (helper.make_node("Pad", ["x"], ["y"], mode="VALID"), {}, "the mode 'VALID'"),
         (helper.make_node("Pad", ["x"], ["y"]), {}, "operands of the shapes [2, 4] don't fit each other (1 node: y)"),
         (helper.make_node("Expand", ["x", "s"], ["y"]), {"s": [3, 4]}, "[2, 4] doesn't broadcast to [3, 4]"),
@@ -499,6 +523,8 @@ def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
         ("LSTM", {}, {"r": (20, 5)}, "three axes"),
         ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 5 units have the shape [1, 16, 3], and their first axes are [1, 20]"),
         ("GRU", {}, {"b": (1, 15)}, "the bias of 5 units"),
+        ("LSTM", {}, {"c": (1, 2, 6)}, "the first state of the cell has the shape [1, 2, 6], and of 5 units it has [1, 2, 5]"),
+        ("RNN", {}, {"h": (1, 3, 5)}, "the first state has the shape [1, 3, 5], and of 5 units it has [1, 2, 5]"),
     ]
 )
 def test_the_weights_of_a_recurrent_network_have_its_units(
@@ -507,7 +533,8 @@ def test_the_weights_of_a_recurrent_network_have_its_units(
     gates = {"LSTM": 20, "GRU": 15, "RNN": 5}[op]
     wanted = {"w": (1, gates, 3), "r": (1, gates, 5), "b": (1, 2 * gates)} | shapes
     constants = [pytest.importorskip("onnx").numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in wanted.items()]
-    cell = helper.make_node(op, ["x", "w", "r", "b"], ["y"], name="cell", **attributes)
+    states = ["", *(name if name in wanted else "" for name in "hc")]
+    cell = helper.make_node(op, ["x", "w", "r", "b", *states[: None if op == "LSTM" else 2]], ["y"], name="cell", **attributes)
     codes, text, status = refused(model_of([cell], constants, {"x": (7, 2, 3)}).SerializeToString(), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert says in text

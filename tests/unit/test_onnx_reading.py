@@ -168,6 +168,13 @@ SEQUENCE = {"x": (3, 5, 6)}
             [node("ArgMax", ["x"], ["i"], axis=2, keepdims=0), node("OneHot", ["i", "n", "v"], ["y"], axis=1)],
             [whole("n", 6), array(np.array([-1, 3], np.float32), "v")],
         ),
+        (
+            [
+                *(node("ArgMax", ["x"], ["i"], axis=2, keepdims=0), node("Unsqueeze", ["i", "last"], ["j"])),
+                *(node("Equal", ["all", "j"], ["m"]), node("Cast", ["m"], ["y"], to=1)),
+            ],
+            [whole("last", -1), whole("all", *range(6))],
+        ),
         ([node("Softplus", ["x"], ["y"])], []),
         ([node("LogSoftmax", ["x"], ["y"], axis=1)], []),
         ([node("Selu", ["x"], ["y"])], []),
@@ -514,7 +521,7 @@ def test_erf_is_a_number_where_integers_are_zero(tmp_path: Path) -> None:
 
 
 def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A second run writes the same, an edited source stays, also with -o; other weights and exports are written over with -o alone."""
+    """A second run writes the same; an edited source stays, and weights without it, also with -o, which writes over those beside it."""
     model, source = tmp_path / "m.onnx", tmp_path / "m.tpu"
     model.write_bytes(classifier().SerializeToString())
     assert run("import", model) == 0
@@ -531,10 +538,20 @@ def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytes
     assert "move this file away" in capsys.readouterr().err
     assert source.read_text().endswith("# mine\n")
     source.unlink()
-    source.with_suffix(".npz").write_bytes(b"")
+    weights = source.with_suffix(".npz")
+    weights.write_bytes(b"")
     assert run("import", model) == 2
     assert "m.npz is there already" in capsys.readouterr().err
+    assert run("import", model, "-o", source) == 2
+    assert "move this file away" in capsys.readouterr().err
+    assert not source.exists()
+    assert not weights.read_bytes()
+    weights.unlink()
+    assert run("import", model) == 0
+    weights.write_bytes(b"")
+    assert run("import", model) == 2
     assert run("import", model, "-o", source) == 0
+    assert weights.read_bytes()
 
 
 @each(

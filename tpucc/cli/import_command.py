@@ -17,6 +17,7 @@ from tpucc.interop.onnx.reading.text import imported_model, model_files
 from tpucc.interop.sources import open_sizes
 
 LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw")
+AWAY = "-o gives another name; or move this file away"
 
 
 @click.command("import")
@@ -34,7 +35,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
     """Write the network of MODEL, an ONNX file, as a source, with its weights beside it (MODEL.npz).
 
     -D gives sizes that the file leaves open: the batch (8 unless given), and others by their names. A source that is there
-    with another text is never written over, and other weights only with -o.
+    with another text is never written over, and other weights only with -o, beside the same source.
     """
     target = output or beside(model, ".tpu")
     if target.suffix != ".tpu":
@@ -42,8 +43,10 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
     made = imported_model(model, target.stem, open_sizes(params), layout)
     files = model_files(made.source, made.weights, target.stem, target.stem)
     keep_inputs(*(target.parent / name for name in files))
-    refuse_others(target.parent, {target.name: files[target.name]}, "-o gives another name; or move this file away")
-    if output is None:
+    refuse_others(target.parent, {target.name: files[target.name]}, AWAY)
+    if not target.exists():  # weights that are there are another model's
+        refuse_others(target.parent, files, AWAY)
+    elif output is None:
         refuse_others(target.parent, files)
     write_files(target.parent, files)
     lines, values = made.source.count("\n"), sum(array.size for array in made.weights.values())

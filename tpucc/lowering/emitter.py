@@ -157,11 +157,17 @@ class Emitter:
             self._flush()
 
     def _flush(self) -> None:
-        used = set[str]().union(*self._fields)
-        if unknown := used - _ABSENT.keys():
+        kinds: dict[tuple[str, ...], list[int]] = {}
+        for place, fields in enumerate(self._fields):
+            kinds.setdefault(tuple(fields), []).append(place)
+        if unknown := set[str]().union(*kinds) - _ABSENT.keys():
             raise TypeError(f"no tile instruction has {', '.join(unknown)}")
         records = np.zeros(len(self._fields), TILE_RECORD)
         for name, absent in _ABSENT.items():
-            records[name] = [fields.get(name, absent) for fields in self._fields] if name in used else absent
+            records[name] = absent
+        for names, places in kinds.items():
+            columns = np.array([[*self._fields[place].values()] for place in places], np.int64).T
+            for name, column in zip(names, columns, strict=True):
+                records[name][places] = column
         self._done.append(records)
         self._fields = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from tpucc.compilation import Compilation
@@ -10,6 +11,7 @@ from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.ir.graph import Graph
+from tpucc.ir.types import Range
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.divide_batch import DivideBatch
 
@@ -24,7 +26,14 @@ def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
         kind = "layer graph" if quantised else "operator graph"
         raise UsageError(Diagnostic("E0515", f"there is no {kind} to export; compile the source"))
     model = onnx_model(graph, _keys(made))
+    model = replace(model, inputs={name: type_.with_range(_range(made, name)) for name, type_ in model.inputs.items()})
     return model, onnx_bytes(model, made.source)
+
+
+def _range(made: Compilation, name: str) -> Range | None:
+    """The range that the source says of an input, and none that calibration found."""
+    inputs = made.model.graph.by_name if made.model is not None else {}
+    return inputs[name].type.range if name in inputs else None
 
 
 def _layers(made: Compilation) -> Graph | None:

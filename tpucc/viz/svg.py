@@ -17,11 +17,13 @@ Value = str | float | int | None
 NOTHING = Markup("")
 _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;", ord("'"): "&#39;"}
 _ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PLAIN = re.compile(r"[\w .,:;#()/*+=%-]*", re.ASCII)
+"""Of most texts and attributes, in which nothing is to be written otherwise."""
 
 
 def escaped(text: str) -> Markup:
     """`text` as XML: the five special characters, and what XML 1.0 has no way to write, as `\\x1f`."""
-    return Markup(_ILLEGAL.sub(_written, text).translate(_ESCAPES))
+    return Markup(text if _PLAIN.fullmatch(text) else _ILLEGAL.sub(_written, text).translate(_ESCAPES))
 
 
 def joined(parts: Iterable[Markup]) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from tpucc.interop.decompile.keys import core, head
@@ -20,11 +20,12 @@ RESULT = 30
 """A second result: it makes a function much harder to read."""
 
 
-def step_cost(step: Step) -> int:
-    """The characters of a step, the declarations of its weights included."""
+def step_cost(step: Step, calls: Callable[[Function], int]) -> int:
+    """The characters of a step, the declarations of its weights included. `calls` is `call_cost`, or what remembers it: a function takes as
+    long as it has calls."""
     weights = sum(isinstance(operand, Weight) for operand in step.operands)
     if step.function is not None:
-        return call_cost(step.function) + WEIGHT * weights
+        return calls(step.function) + WEIGHT * weights
     if isinstance(step.attributes[0], SliceAttributes):
         return INDEX
     given = sum(1 for field in fields(step.attributes[0]) if getattr(step.attributes[0], field.name) != field.default)

@@ -33,6 +33,9 @@ class Value:
 
     index: int
 
+    def __hash__(self) -> int:
+        return self.index  # the texts of long sequences ask for millions
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from itertools import accumulate, count
 
 from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
@@ -26,8 +27,9 @@ LONGEST = 64
 """Steps of a window, at most."""
 TRIED = 12
 """Candidates of a round that are looked at closely."""
-ENTRIES, EXITS = 5, 3
-"""Tensors that a function takes and returns, at most."""
+ENTRIES, EXITS = 6, 3
+"""Tensors that a function takes and returns, at most: a quantised cell takes its two states, and a part of the inputs for each of four
+gates."""
 FAR = 1 << 30
 """Steps to what isn't computed in a body."""
 ROUNDS = 100
@@ -204,7 +206,8 @@ class _Growing:
 
 def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Chains) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
-    costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
+    calls = cache(call_cost)
+    costs = {id(body): [step_cost(step, calls) for step in body.steps] for body in bodies}
     groups: list[list[_Growing]] = [
         [_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]
     ]

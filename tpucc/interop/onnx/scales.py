@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32
+from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, Float64
 from tpucc.values import dataclass
 
 TRIED = 2**17
@@ -15,21 +15,56 @@ NEIGHBOURS = 2
 """A scale of weights is sought among so many float32 numbers on both sides of the quotient."""
 
 
-def weight_scales(multiplier: AnyArray, x: np.float32, y: np.float32) -> Float32 | None:
-    """Float32 [N] for which x · scale / y, each step rounded to float32, is the multiplier; None where one has none.
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A product with weights: the `multiplier` [N] of its columns, from the scale `x` of the values to the scale `y` of the result."""
+
+    multiplier: AnyArray
+    x: np.float32
+    y: np.float32
+
+    def gives(self, scales: Float32) -> AnyArray:
+        """Whether x · scale / y, each step rounded to float32, is the multiplier; for each column."""
+        if scales.shape != self.multiplier.shape:
+            return np.zeros(1, np.bool_)
+        found: AnyArray = self.x * scales / self.y == self.multiplier
+        return found
+
+
+def weight_scales(uses: Sequence[Use]) -> Float32 | None:
+    """Float32 [N] that gives all these products with the same weights their multipliers; None where a column has none.
 
     Where several do, one that weights have: the 127th part of a float32 number.
     """
+    first = uses[0]
     with np.errstate(over="ignore", under="ignore"):
-        near = (multiplier.astype(np.float64) * float(y) / float(x)).astype(np.float32)
+        near = (first.multiplier.astype(np.float64) * float(first.y) / float(first.x)).astype(np.float32)
         tried = [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
+        fitting = [np.all([use.gives(scale) for use in uses], axis=0) for scale in tried]
         found = near.copy()
-        for scale in tried:
-            found = np.where(x * scale / y == multiplier, scale, found)
-        for scale in tried:
-            found = np.where((x * scale / y == multiplier) & gives(largest_weights(scale), scale), scale, found)
-        fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & (x * found / y == multiplier)
+        for scale, fits in zip(tried, fitting, strict=True):
+            found = np.where(fits, scale, found)
+        for scale, fits in zip(tried, fitting, strict=True):
+            found = np.where(fits & gives(largest_weights(scale), scale), scale, found)
+        fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & np.all([use.gives(found) for use in uses], axis=0)
     return found.astype(np.float32) if fits.all() else None
+
+
+def bias_integers(bias: Float32, x: float, scales: Float32) -> Float64:
+    """The bias [N] in units of x times the scales [N] of the weights' columns, rounded: integers, as float64."""
+    rounded: Float64 = np.rint(bias.astype(np.float64) / (x * scales.astype(np.float64)))
+    return rounded
+
+
+def common_bias(uses: Sequence[tuple[AnyArray, float]], scales: Float32) -> Float32:
+    """Float32 [N] in the middle of the values that become all of these integers [N], each in units of a scale of its own times those of
+    the weights' columns [N]. Where no value does, it is just some number: `bias_integers` tells.
+    """
+    units = [x * scales.astype(np.float64) for _, x in uses]
+    low = np.max([(integers - 0.5) * unit for (integers, _), unit in zip(uses, units, strict=True)], axis=0)
+    high = np.min([(integers + 0.5) * unit for (integers, _), unit in zip(uses, units, strict=True)], axis=0)
+    found: Float32 = ((low + high) / 2).astype(np.float32)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,8 @@ class Flow:
         passing = rows[(writers[rows] >= 0) & (writers[rows] != reader) & (readers[rows] != reader)]
         readers[passing] = reader
         own = writers[passing]
-        for writer in np.unique(own).tolist():
+        changes = np.append(True, own[1:] != own[:-1])[: len(own)]
+        for writer in np.unique(own[changes]).tolist():  # of many rows, far fewer are to be sorted
             self.edges[writer, reader].append((memory, passing[own == writer]))
 
     def write(self, writer: int, memory: str, rows: Int64) -> None:

@@ -5,7 +5,6 @@ Coordinates are pixels, y down. Graphviz gives the same types; what paints them 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -13,6 +12,9 @@ from itertools import groupby, pairwise
 from math import inf
 from statistics import fmean
 
+import numpy as np
+
+from tpucc.numerics import Float64
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.rect import Point, Rect, centred, hull
@@ -33,24 +35,9 @@ class Route:
         """The space of the route and its label."""
         return hull([*([self.label] if self.label else []), *(Rect(x, y, x, y) for x, y in self.points)])
 
-    def spots(self) -> list[Rect]:
-        """Small rectangles along the way, and its label."""
-        found = [self.label] if self.label else []
-        for start in range(0, len(self.points) - 1, 3):
-            curve = self.points[start : start + 4]
-            pieces = 1 + int(math.dist(curve[0], curve[3]) / PIECE)
-            found += [centred(*at(curve, step / pieces), (PIECE, PIECE)) for step in range(pieces + 1)]
-        return found
-
     def moved(self, dx: float, dy: float) -> Route:
         points = tuple((x + dx, y + dy) for x, y in self.points)
         return replace(self, points=points, label=self.label.moved(dx, dy) if self.label else None)
-
-
-def at(curve: Sequence[Point], t: float) -> Point:
-    """The point of a cubic Bézier curve at its parameter `t`."""
-    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
-    return sum(w * x for w, (x, _) in zip(weights, curve, strict=True)), sum(w * y for w, (_, y) in zip(weights, curve, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +55,26 @@ class Layout:
     boxes: tuple[Rect, ...]
     routes: tuple[Route, ...]
     frames: tuple[Frame, ...]
+
+    def taken(self) -> Float64:
+        """Rectangles [n, 4] where names shouldn't stand, as left, top, right and bottom: the boxes, the labels, and small ones along the
+        routes."""
+        rects = [*self.boxes, *(route.label for route in self.routes if route.label)]
+        sides = np.array([(r.left, r.top, r.right, r.bottom) for r in rects], np.float64).reshape(-1, 4)
+        middles = _along([route.points[start : start + 4] for route in self.routes for start in range(0, len(route.points) - 1, 3)])
+        return np.concatenate([sides, np.concatenate([middles - PIECE / 2, middles + PIECE / 2], axis=1)])
+
+
+def _along(curves: Sequence[Sequence[Point]]) -> Float64:
+    """Points [n, 2] of cubic Bézier curves, about `PIECE` apart, their ends among them."""
+    corners = np.array(curves, np.float64).reshape(-1, 4, 2)
+    pieces = 1 + (np.hypot(*(corners[:, 3] - corners[:, 0]).T) / PIECE).astype(np.int64)
+    first = np.cumsum(pieces + 1) - pieces - 1
+    curve = np.repeat(np.arange(len(corners)), pieces + 1)
+    t = (np.arange(len(curve)) - first[curve]) / pieces[curve]
+    shares = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], axis=1)
+    points: Float64 = np.einsum("np,npc->nc", shares, corners[curve])
+    return points
 
 
 def straight(points: Sequence[Point]) -> tuple[Point, ...]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from tpucc.numerics import Float64
 from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
@@ -24,8 +27,7 @@ def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
     area, head = _parts(diagram, layout, least)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     routes = joined(_route(diagram, route) for route in layout.routes)
-    taken = [*layout.boxes, *(spot for route in layout.routes for spot in route.spots())]
-    names = joined(_frame_name(diagram, frame, taken) for frame in layout.frames)
+    names = joined(_frame_names(diagram, layout)) if layout.frames else NOTHING
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
     width, height = _size(area, head)
@@ -57,14 +59,21 @@ def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
     return tag("g", back, edge, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
 
 
-def _frame_name(diagram: Diagram, frame: Frame, taken: Sequence[Rect]) -> Markup:
+def _frame_names(diagram: Diagram, layout: Layout) -> Iterator[Markup]:
+    taken = layout.taken()
+    yield from (_frame_name(diagram, frame, taken) for frame in layout.frames)
+
+
+def _frame_name(diagram: Diagram, frame: Frame, taken: Float64) -> Markup:
     """In the corner of the frame where the least is, at the upper left if that is free. A long name may reach below an arrow, and is drawn
-    over it."""
+    over it. `taken` [n, 4] are rectangles."""
     words = shown(diagram.clusters[frame.cluster].label)
     width, rect = text_width(words, SMALL, bold=True), frame.rect
     corners = [(x, y) for y in (rect.top + 16, rect.bottom - 7) for x in (rect.left + 9, max(rect.left + 9, rect.right - 9 - width))]
     places = [Rect(x, y - SMALL, x + width, y + 3) for x, y in corners]
-    x, y = corners[min(range(len(places)), key=lambda corner: sum(map(places[corner].meets, taken)))]
+    left, top, right, bottom = taken.T
+    covered = [np.count_nonzero((p.left < right) & (left < p.right) & (p.top < bottom) & (top < p.bottom)) for p in places]
+    x, y = corners[covered.index(min(covered))]
     return label(words, x, y, SMALL, "soft", "start", font_weight="bold", **HALO)
 
 

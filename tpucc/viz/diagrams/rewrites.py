@@ -41,10 +41,11 @@ class Rewrite:
 def rewrites(graphs: Sequence[Graph], budget: int = BUDGET) -> list[Rewrite]:
     """The rewrites between each graph and the next, as many as the budget of boxes allows."""
     found: list[Rewrite] = []
+    drawn: dict[int, Diagram] = {}  # by the addresses of graphs, which `graphs` holds
     for stage, (old, new) in enumerate(pairwise(graphs), 1):
         if old is new or max(len(old.by_name), len(new.by_name)) > LARGEST:
             continue
-        for rewrite in _between(stage, old, new):
+        for rewrite in _between(stage, old, new, drawn):
             budget -= sum(len(part.boxes) for part in (rewrite.before, rewrite.after) if part is not None)
             if budget < 0:
                 return found
@@ -52,7 +53,7 @@ def rewrites(graphs: Sequence[Graph], budget: int = BUDGET) -> list[Rewrite]:
     return found
 
 
-def _between(stage: int, old: Graph, new: Graph) -> Iterator[Rewrite]:
+def _between(stage: int, old: Graph, new: Graph, drawn: dict[int, Diagram]) -> Iterator[Rewrite]:
     changed = _changed(old, new)
     if not changed or (old.by_name.keys() == new.by_name.keys() and 2 * len(changed) > len(new.by_name)):
         return  # such a pass notes something at every node, which the text says
@@ -60,7 +61,7 @@ def _between(stage: int, old: Graph, new: Graph) -> Iterator[Rewrite]:
     kinds: dict[tuple[str, str], list[Set[str]]] = {}
     for group in groups:
         kinds.setdefault((_ops(group, old), _ops(group, new)), []).append(group)
-    wholes = operator_diagram(old), operator_diagram(new)
+    wholes = [drawn.get(id(graph)) or drawn.setdefault(id(graph), _plain(graph)) for graph in (old, new)]
     for number, alike in enumerate(list(kinds.values())[:KINDS]):
         parts = [
             _part(whole, alike[0], f"rewrite-{stage}-{number}-{side}") for whole, side in zip(wholes, ("before", "after"), strict=True)
@@ -117,11 +118,16 @@ def _ops(group: Set[str], graph: Graph) -> str:
     return " ".join(sorted(graph[name].op for name in group if name in graph.by_name))
 
 
+def _plain(graph: Graph) -> Diagram:
+    """The graph's diagram without clusters."""
+    whole = operator_diagram(graph)
+    return replace(whole, boxes=tuple(replace(box, cluster=-1) for box in whole.boxes), clusters=())
+
+
 def _part(whole: Diagram, group: Set[str], key: str) -> Diagram | None:
     """The boxes of a group with what is around them; outputs count to what they read."""
-    plain = replace(whole, boxes=tuple(replace(box, cluster=-1) for box in whole.boxes), clusters=())
     members = [index for index in whole.main_boxes if whole.boxes[index].called in group and whole.boxes[index].title not in CONSTANTS]
     if not members:
         return None
-    part = Period(plain, members).part(key, key.rsplit("-", 1)[1]).diagram
+    part = Period(whole, members).part(key, key.rsplit("-", 1)[1]).diagram
     return next(sized(replace(part, subtitle=""), READABLE)).diagram

@@ -139,10 +139,14 @@ def split(points: tuple[Point, ...], cut: float) -> tuple[tuple[Point, ...], tup
 
 
 def _parameter(curve: tuple[Point, ...], cut: float) -> float:
+    """Where the curve passes the abscissa `cut`, by halving, with the abscissas of de Casteljau's construction alone."""
+    a, b, c, d = (x for x, _ in curve)
     low, high = 0.0, 1.0
     for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _halves(curve, middle)[0][-1][0] < cut else (low, middle)
+        t = (low + high) / 2
+        ab, bc, cd = a + (b - a) * t, b + (c - b) * t, c + (d - c) * t
+        abc, bcd = ab + (bc - ab) * t, bc + (cd - bc) * t
+        low, high = (t, high) if abc + (bcd - abc) * t < cut else (low, t)
     return high
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -78,7 +79,7 @@ class Call:
             return None
         axes = [normal(axis, rank) for axis in found]
         if len(set(axes)) < len(axes):
-            raise Unsupported(f"the list of axes {found} has one twice")
+            raise Damaged(f"the list of axes {shortened(found)} has one twice")
         return axes
 
     def reads(self, output: int) -> bool:
@@ -101,7 +102,7 @@ Rule = Callable[[Call], Result]
 
 
 def normal(axis: int, rank: int) -> int:
-    """An axis counted from the first. Raises `Unsupported` for one that isn't there."""
+    """An axis counted from the first. Raises `Damaged` for one that isn't there."""
     if not -rank <= axis < max(rank, 1):
-        raise Unsupported(f"axis {axis} of a tensor with {rank} axes")
+        raise Damaged(f"axis {axis} of a tensor with {counted(rank, 'axis', 'axes')}")
     return axis % max(rank, 1)

@@ -102,6 +102,20 @@ def _constant_of_shape(o: _Operands) -> None:
     o.require_memory(sizes or ())
 
 
+def _concat(o: _Operands) -> None:
+    if "axis" not in o.node.attributes:
+        o.refuse("it has no axis")
+
+
+def _conv(o: _Operands) -> None:
+    """The attributes that the weights [outputs, inputs / group, …] say, too."""
+    group, kernel, weights = o.node.attributes.get("group", 1), o.node.attributes.get("kernel_shape"), o.shape(1)
+    if not isinstance(group, int) or group < 1:
+        o.refuse(f"group is {shortened(group)}, and it is at least 1")
+    if isinstance(kernel, tuple) and len(weights) > 2 and kernel != weights[2:]:
+        o.refuse(f"kernel_shape is {shortened(list(kernel))}, and the weights have the shape {list(weights)}")
+
+
 def _conv_transpose(o: _Operands) -> None:
     padded, *steps = (o.node.attributes.get(name) or () for name in ("output_padding", "strides", "dilations"))
     strides, dilations = (numbers or (1,) * len(padded) for numbers in steps)
@@ -151,7 +165,7 @@ def _range(o: _Operands) -> None:
 
 
 def _recurrent(gates: int) -> Callable[[_Operands], None]:
-    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names."""
+    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names, and its first states."""
 
     def demand(o: _Operands) -> None:
         attributes, shape = o.node.attributes, o.shape(2)
@@ -169,6 +183,12 @@ def _recurrent(gates: int) -> Callable[[_Operands], None]:
             found = o.shape(index)
             if found and found[:2] != known:
                 o.refuse(f"{what} of {units:,} units have the shape {list(found)}, and their first axes are {list(known)}")
+        if len(x := o.shape(0)) != 3:
+            return
+        first = (x[0], directions, units) if attributes.get("layout") else (directions, x[1], units)
+        for index, what in ((5, "the first state"), (6, "the first state of the cell")):
+            if (found := o.shape(index)) and found != first:
+                o.refuse(f"{what} has the shape {list(found)}, and of {units:,} units it has {list(first)}")
 
     return demand
 
@@ -237,7 +257,9 @@ ONE_TYPE = frozenset(
 )
 """Operators all of whose operands have one type."""
 DEMANDS: Mapping[str, Callable[[_Operands], None]] = {
+    "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
+    "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "Expand": _expand,
     "GRU": _recurrent(3),

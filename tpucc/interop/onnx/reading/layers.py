@@ -9,7 +9,8 @@ for are joined before (`steps.py`), so that layers of 16 bits have the forms of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.tables import WRITTEN, Function, function_of, input_scales
-from tpucc.interop.onnx.scales import Scaled, result_scale, weight_scales
+from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, result_scale, weight_scales
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
@@ -39,19 +40,44 @@ class _Unknown(Exception):
 
 
 def with_layers(graph: OnnxGraph) -> OnnxGraph:
-    """The graph with layers as operators of real values. One whose steps don't say which becomes a node `Layer`."""
-    return _Layers(with_joined_steps(graph)).read() if any(node.held for node in graph.nodes) else graph
+    """The graph with layers as operators of real values. One whose steps don't say which becomes a node `Layer`.
+
+    Steps of a recurrence have the same weights, and multipliers and integers of biases of their own. Where one scale gives all of these
+    multipliers it is the weights', and one bias that gives all of these integers is that of all steps: then the layers are read a second
+    time, with these.
+    """
+    if not any(node.held for node in graph.nodes):
+        return graph
+    joined = with_joined_steps(graph)
+    first = _Layers(joined, {}, {})
+    found = first.read()
+    scales = {weights: common for weights, uses in first.uses.items() if len(uses) > 1 and (common := weight_scales(uses)) is not None}
+    if not scales:
+        return found
+    biases = {weights: common_bias(uses, scales[weights]) for weights, uses in first.biases.items() if weights in scales}
+    return _Layers(joined, scales, biases).read()
 
 
 class _Layers:
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: OnnxGraph, scales: Mapping[str, Float32], biases: Mapping[str, Float32]) -> None:
+        """`scales` and `biases` are those of columns that all products with the weights of this name have, where that is known."""
         self.graph = graph
+        self.common_scales, self.common_biases = scales, biases
+        self.uses: dict[str, list[Use]] = {}
+        """By the names of weights, what their products demand of the scales."""
+        self.biases: dict[str, list[tuple[AnyArray, float]]] = {}
+        """By the names of weights, the integers of their products' biases, and the scales of the values that are multiplied."""
         self.constants = dict(graph.constants)
         self.made = {name: node for node in graph.nodes for name in node.outputs}
         self.format = I16 if any(self._zero_type(node) == I16.numpy for node in graph.nodes) else I8
+        self.bias_names: dict[str, str] = {}
+        """By the names of weights, the constant that is the bias of all their products."""
         self.held: dict[str, Quantisation] = {}
         """How integers stand for real values."""
         self.nodes: list[OnnxNode] = []
+        self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
+        self.numbers = Counter[str]()
+        """How often names have been taken already, by what they are for."""
         self.last = OnnxNode("", (), ())
         """The last node of the layer that is being read."""
         self.own = Quantisation(1.0, 0)
@@ -214,7 +240,7 @@ class _Layers:
             return self._convolved(node, x, weights, factors, bias)
         if zero != own:
             raise _Unknown
-        real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x), "scales")], axis=1)
+        real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x, weights), "scales")], axis=1)
         return self._put("MatMul", [self._dequantised(x), real])
 
     def _folded(self, node: OnnxNode, zero: int) -> AnyArray:
@@ -319,16 +345,16 @@ class _Layers:
         if len(products) > 1 and self._joins_parts(products, factors):
             return self._put("Concat", [self._dequantised(product.inputs[0]) for product in products], axis=-1)
         terms: list[str] = []
-        first: tuple[str, Float32] | None = None
+        first: tuple[str, str, Float32] | None = None
         for product in products:
             x, weights = product.inputs
             if self.constants[weights].shape[1:] != factors.shape:
                 raise _Unknown
-            scales = self._weight_scales(factors, x)
+            scales = self._weight_scales(factors, x, weights)
             bias = bias + self.held[x].zero_point * self.constants[weights].sum(axis=0, dtype=np.int64)
             real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=1)
             terms.append(self._put("MatMul", [self._dequantised(x), real]))
-            first = first or (x, scales)
+            first = first or (weights, x, scales)
         made = terms[0]
         for term in terms[1:]:
             made = self._put("Add", [made, term])
@@ -336,14 +362,22 @@ class _Layers:
 
     def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: AnyArray) -> str:
         """A convolution with weights that have these multipliers, and a bias."""
-        scales = self._weight_scales(factors, x)
+        scales = self._weight_scales(factors, x, weights)
         real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0)
-        inputs = [self._dequantised(x), real, *([self._bias(bias, x, scales)] if bias.any() else [])]
+        inputs = [self._dequantised(x), real, *([self._bias(bias, weights, x, scales)] if bias.any() else [])]
         return self._put("Conv", inputs, **node.attributes)
 
-    def _bias(self, integers: AnyArray, x: str, scales: Float32) -> str:
-        """The float32 numbers nearest to a bias in units of a product: no others have these integers."""
-        return self._constant((integers * (self.held[x].scale * scales.astype(np.float64))).astype(np.float32), "bias")
+    def _bias(self, integers: AnyArray, weights: str, x: str, scales: Float32) -> str:
+        """Real values of a bias in units of a product with weights: those of all products with them, where they have these integers, else
+        the float32 numbers nearest to the integers."""
+        scale = self.held[x].scale
+        self.biases.setdefault(weights, []).append((integers, scale))
+        common = self.common_biases.get(weights)
+        if common is None or not np.array_equal(bias_integers(common, scale, scales), integers):
+            return self._constant((integers * (scale * scales.astype(np.float64))).astype(np.float32), "b")
+        if weights not in self.bias_names:
+            self.bias_names[weights] = self._constant(common, "b")
+        return self.bias_names[weights]
 
     def _terms(self, node: OnnxNode) -> list[OnnxNode]:
         if node.op in ("ConvInteger", "MatMulInteger"):
@@ -352,10 +386,14 @@ class _Layers:
             raise _Unknown
         return [term for name in node.inputs for term in self._terms(self._step(name))]
 
-    def _weight_scales(self, factors: AnyArray, x: str) -> Float32:
-        """The scales of weights with which the product with x has these multipliers. Raises `_Unknown` where there are none."""
-        ends = np.float32(self.held[x].scale), np.float32(self.own.scale)
-        if (scales := weight_scales(factors, *ends)) is None:
+    def _weight_scales(self, factors: AnyArray, x: str, weights: str) -> Float32:
+        """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
+        there are such. Raises `_Unknown` where there are none."""
+        use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
+        self.uses.setdefault(weights, []).append(use)
+        if (common := self.common_scales.get(weights)) is not None and use.gives(common).all():
+            return common
+        if (scales := weight_scales([use])) is None:
             raise _Unknown
         return scales
 
@@ -416,17 +454,19 @@ class _Layers:
         return None if zero is None else zero.dtype
 
     def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        name = self._fresh(op)
+        name = f"{self.last.outputs[0]}.{op}.{len(self.nodes)}.{len(self.constants)}"
         self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name))
         return name
 
     def _constant(self, value: AnyArray | np.float32, role: str) -> str:
-        name = self._fresh(role)
+        """A constant under a name that nothing has: the layer's with what it is for, and a number where that is taken."""
+        wanted = name = f"{self.last.outputs[0]}.{role}"
+        while name in self.taken:
+            self.numbers[wanted] += 1
+            name = f"{wanted}.{self.numbers[wanted]}"
+        self.taken.add(name)
         self.constants[name] = np.asarray(value)
         return name
-
-    def _fresh(self, role: str) -> str:
-        return f"{self.last.outputs[0]}.{role}.{len(self.nodes)}.{len(self.constants)}"
 
 
 def _runs(values: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:

@@ -17,6 +17,7 @@ from tpucc.diagnostics import printable
 from tpucc.interop.onnx.reading.problems import malformed, refused
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
+from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
@@ -33,7 +34,7 @@ Dimension = int | str | None
 
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
-HELD = b"scale_and_zero_point"
+HELD, RANGE = b"scale_and_zero_point", b"range"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
 LONGEST_ENTRY = 4096
 """Bytes of an entry that is read."""
@@ -67,11 +68,13 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
-    """An input or an output: the type is ONNX's number; a shape of None isn't known."""
+    """An input or an output: the type is ONNX's number; a shape of None isn't known. `range` is that of the values, where tpucc's export
+    says it."""
 
     name: str
     type: int
     shape: tuple[Dimension, ...] | None
+    range: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +181,15 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
                 name, found = _attribute(view(value), files, depth)
                 attributes[name] = found
             case 9:
-                key, content = _entry(view(value), files)
+                key, content = _entry(view(value), files.reader)
                 scope = _scope(content) if key == SCOPES else scope
                 held = _held(content) if key == HELD else held
     return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
 
 
-def _entry(data: memoryview, files: Files) -> tuple[bytes, str]:
-    """An entry of a node's metadata; empty if it is too long."""
-    words = {number: view(value) for number, kind, value in files.reader.fields(data) if kind == BYTES}
+def _entry(data: memoryview, reader: Reader) -> tuple[bytes, str]:
+    """An entry of metadata; empty if it is too long."""
+    words = {number: view(value) for number, kind, value in reader.fields(data) if kind == BYTES}
     if len(words.get(2, b"")) > LONGEST_ENTRY:
         return b"", ""
     return bytes(words.get(1, b"")[:LONGEST_ENTRY]), text(words.get(2, memoryview(b"")))
@@ -207,6 +210,16 @@ def _held(content: str) -> tuple[float, int] | None:
     except ValueError:
         return None
     return held if 0 < held[0] < np.inf and abs(held[1]) < 2**15 else None
+
+
+def _range(content: str) -> Range | None:
+    """Two finite float32 numbers, the smaller one first; None for another text."""
+    try:
+        low, high = map(float, content.split())
+    except ValueError:
+        return None
+    most = float(np.finfo(np.float32).max)
+    return Range(low, high) if -most <= low <= high <= most else None
 
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
@@ -268,10 +281,13 @@ def _floats(data: memoryview) -> list[float]:
 
 
 def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
-    name, kind, shape = "", 0, None
+    name, kind, shape, limits = "", 0, None, None
     for number, _, value in reader.fields(data):
         if number == 1:
             name = text(value)
+        elif number == 4:
+            key, content = _entry(view(value), reader)
+            limits = _range(content) if key == RANGE else limits
         elif number == 2:
             for what, _, inner in reader.fields(view(value)):
                 if what != 1 and what != 6:
@@ -280,7 +296,7 @@ def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
                     kind, shape = _tensor_type(view(inner), reader, f"{who}, {printable(name)}," if name else who)
     if not name:
         raise malformed(f"{who} has no name")
-    return OnnxValue(name, kind, shape)
+    return OnnxValue(name, kind, shape, limits)
 
 
 def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple[Dimension, ...] | None]:

@@ -21,7 +21,8 @@ from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.network import Network, axes_of
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, refused, shortened
+from tpucc.interop.onnx.reading.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, malformed, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
@@ -123,7 +124,8 @@ def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout
 
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
-        self.model, self.graph, self.sizes, self.layout = model, with_layers(counted_from_the_start(model.graph)), sizes, layout
+        self.model, self.sizes, self.layout = model, sizes, layout
+        self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         self.network = Network(name, model.graph.constants)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
@@ -161,6 +163,10 @@ class _Builder:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
         dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
+        if value.range is not None and (
+            dtype == "f32" or all(end % 1 == 0 and abs(end) < 2**31 for end in (value.range.low, value.range.high))
+        ):
+            low_high = value.range
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
@@ -230,6 +236,8 @@ class _Builder:
                 results = tuple(self._results(node, operands))
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Unsupported(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}", CHECKER)
+            except Damaged as fault:
+                raise malformed(f"{node.title} ({printable(node.op)}): {fault}", CHECKER) from None
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)

@@ -23,6 +23,10 @@ class Unsupported(Exception):
         self.help = help
 
 
+class Damaged(Exception):
+    """A use of an operator that no sound file has; the text says what it is."""
+
+
 def shortened(value: object) -> str:
     """What a file has, in a message."""
     text = repr(value)

@@ -16,7 +16,7 @@ import tpucc
 from tpucc.diagnostics import Diagnostic, LimitError, Source
 from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.types import TensorType
+from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 
 MOST_BYTES = 2**31 - 1
@@ -29,6 +29,8 @@ TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64
 """ONNX's numbers of the types of elements."""
 HELD = "scale_and_zero_point"
 """The entry of a node's metadata that says those of its integers: QuantizeLinear and QLinearConv may have others, see `layers`."""
+RANGE = "range"
+"""That of an input's metadata that says between which values it lies."""
 OF_ARRAYS: Mapping[np.dtype[Any], int] = {
     np.dtype(np.uint8): TYPES["u8"],
     np.dtype(np.int64): TYPES["i64"],
@@ -60,7 +62,7 @@ def _graph(model: OnnxModel) -> bytes:
         *(_bytes(1, _node(node)) for node in model.nodes),
         _text(2, model.name),
         *(_bytes(5, _tensor(array, name)) for name, array in model.initializers.items()),
-        *(_bytes(11, _port(name, type_)) for name, type_ in model.inputs.items()),
+        *(_bytes(11, _port(name, type_) + _range(type_.range)) for name, type_ in model.inputs.items()),
         *(_bytes(12, _port(name, type_)) for name, type_ in model.outputs.items()),
     )
 
@@ -73,7 +75,7 @@ def _node(node: OnnxNode) -> bytes:
         _text(4, node.op),
         *(_bytes(5, _attribute(name, value)) for name, value in sorted(node.attributes.items())),
         _text(6, node.origin),
-        *([_bytes(9, _message(_text(1, HELD), _text(2, f"{node.held.scale!r} {node.held.zero_point}")))] if node.held else []),
+        *([_entry(9, HELD, f"{node.held.scale!r} {node.held.zero_point}")] if node.held else []),
     )
 
 
@@ -104,6 +106,16 @@ def _port(name: str, type_: TensorType) -> bytes:
     shape = _message(*(_bytes(1, _integer(1, size)) for size in type_.shape))
     tensor = _message(_integer(1, TYPES[type_.dtype]), _bytes(2, shape))
     return _message(_text(1, name), _bytes(2, _bytes(1, tensor)))
+
+
+def _range(known: Range | None) -> bytes:
+    """What the source says of an input's values, which ONNX has no word for."""
+    return b"" if known is None else _entry(4, RANGE, f"{known.low!r} {known.high!r}")
+
+
+def _entry(number: int, key: str, content: str) -> bytes:
+    """An entry of metadata."""
+    return _bytes(number, _message(_text(1, key), _text(2, content)))
 
 
 def _message(*fields: bytes) -> bytes:

@@ -31,7 +31,7 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """A graph: nodes in order, constants by name, inputs and outputs with their types."""
+    """A graph: nodes in order, constants by name, inputs and outputs with their types, inputs with the ranges that the source says."""
 
     name: str
     nodes: tuple[OnnxNode, ...]

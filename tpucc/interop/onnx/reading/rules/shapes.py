@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpucc.diagnostics import listed
+from tpucc.diagnostics import counted, listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.ir.graph import Node
 
@@ -72,7 +72,7 @@ def _transpose(c: Call) -> Result:
     x = c.tensor(0)
     perm = c.attribute("perm") or tuple(reversed(range(x.rank)))
     if sorted(perm) != list(range(x.rank)):
-        raise Unsupported(f"perm is {list(perm)}, of {x.rank} axes")
+        raise Damaged(f"perm is {shortened(list(perm))}, of {counted(x.rank, 'axis', 'axes')}")
     return Tensor(x.node, tuple(x.axes[axis] for axis in perm), x.kind)
 
 
@@ -245,8 +245,10 @@ def _gather(c: Call) -> Result:
     size = x.shape[axis]
     c.network.require_room(indices.array.size)
     places = indices.array.astype(np.int64).reshape(-1)
-    if not len(places) or places.min() < -size or places.max() >= size:
-        raise Unsupported(f"an index outside of an axis of {size}")
+    if not len(places):
+        raise Unsupported("an empty tensor")
+    if (wrong := places[(places < -size) | (places >= size)]).size:
+        raise Damaged(f"the index {wrong[0]:,} of an axis of {size:,}")
     places = places % size
     if indices.array.ndim == 0:
         return part(c.network, x, {axis: range(places[0], places[0] + 1)}, [axis])
@@ -429,7 +431,8 @@ def _one_hot(c: Call) -> Result:
     made = Tensor(node, (*ids.axes, (node.type.rank - 1,)))
     axis = c.axis(-1, ids.rank + 1)
     places = [*range(axis), ids.rank, *range(axis, ids.rank)]
-    return net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    made = net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
 
 
 def _shape(c: Call) -> Result:
