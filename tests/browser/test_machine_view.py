@@ -247,8 +247,13 @@ def test_with_reduced_motion_it_goes_from_event_to_event(open_page: OpenPage, tm
     page.select_option("select[aria-label=speed]", "16")
     page.keyboard.press("g")
     wait_until(page, "!document.querySelector('.cycle').textContent.startsWith('cycle 0 ')")
-    cycles = {int(re.findall(r"[\d,]+", page.inner_text(".cycle"))[0].replace(",", "")) for _ in range(10)}
+    shown = [page.evaluate("['.cycle', '.now'].map((name) => document.querySelector(name).textContent)") for _ in range(10)]
+    numbers = [[int(re.findall(r"[\d,]+", text)[0].replace(",", "")) for text in texts] for texts in shown]
+    cycles = {cycle for cycle, _ in numbers}
     times, tiles = runtime.timeline, runtime.timeline.tiles
+    assert all(step == (times.start <= cycle).sum() for cycle, step in numbers), (
+        "what is told is the last to have begun, while it plays too"
+    )
     events = {*times.start.tolist(), *times.end.tolist(), *tiles.shifting.tolist(), *tiles.shifted.tolist()}
     assert cycles <= events | {end + runtime.program.target.pipeline_cycles for end in times.end.tolist()}
     wait_until(page, f"document.querySelector('.cycle').textContent.startsWith('cycle {times.makespan:,} ')")

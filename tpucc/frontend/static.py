@@ -69,7 +69,9 @@ def bounded(value: Static, span: Span, limits: Limits) -> Static:
         if len(value) > limits.static_elements:
             raise _too_long(span, limits)
     elif isinstance(value, Items):
-        if value.elements > limits.static_elements or value.depth > limits.brackets:
+        if value.depth > limits.brackets:
+            raise LimitReached("E0607", f"the lists of this value are more than {limits.brackets} deep", span)
+        if value.elements > limits.static_elements:
             raise _too_long(span, limits)
     elif not math.isfinite(value) or (isinstance(value, int) and abs(value) >= limits.integer):
         raise _too_large(span)
@@ -81,7 +83,7 @@ def _too_large(span: Span) -> LimitReached:
 
 
 def _too_long(span: Span, limits: Limits) -> LimitReached:
-    return LimitReached("E0607", f"this value has more than {limits.static_elements:,} elements, or lists {limits.brackets} deep", span)
+    return LimitReached("E0607", f"this value has more than {limits.static_elements:,} elements", span)
 
 
 def negated(value: Value, symbol: str, span: Span) -> Value:

@@ -155,6 +155,8 @@ def _layout(found: tuple[int, ...], declared: tuple[int, ...]) -> str:
         )
     if math.prod(found) == math.prod(declared) and tuple(s for s in found if s != 1) == tuple(s for s in declared if s != 1):
         return f"save array.reshape({', '.join(map(str, declared))}), which has the same numbers"
+    if len(found) == len(declared):
+        return "the file's weights are of a model with its sizes; for other sizes write weights random(seed=0), or train them"
     return ""
 
 

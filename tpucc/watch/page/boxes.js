@@ -8,12 +8,13 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A diagnostic as a box; its place is a button that leads there, where there is an editor to lead to. */
+/** A diagnostic as a box; its places are buttons that lead there, where there is an editor to lead to. */
 export function box(found, place) {
+  const way = ({ line, column }) => make("button", { type: "button", onclick: () => place.go(line, column) }, `${found.file}:${line}:${column}`);
   const head = make("p", {}, make("strong", {}, found.severity), ` ${found.code}: ${found.message}`);
-  if (found.line !== null && place) {
-    const go = () => place.go(found.line, found.column);
-    head.prepend(make("button", { type: "button", onclick: go }, `${found.file}:${found.line}:${found.column}`), " ");
-  } else if (found.file) head.prepend(`${found.file}: `);
-  return make("div", { className: `message ${found.severity}` }, head, ...found.help.map((help) => make("p", {}, `help: ${help}`)));
+  if (found.line !== null && place) head.prepend(way(found), " ");
+  else if (found.file) head.prepend(`${found.file}: `);
+  const others = (found.spans ?? []).slice(1).filter(({ text }) => text);
+  const notes = others.map((other) => make("p", {}, place ? way(other) : `${found.file}:${other.line}`, ` note: ${other.text}`));
+  return make("div", { className: `message ${found.severity}` }, head, ...notes, ...found.help.map((help) => make("p", {}, `help: ${help}`)));
 }

@@ -60,7 +60,12 @@ const machinePlayer = (() => {
     before = time;
     if (playing) {
       at = Math.min(final, at + (passed / EVENT) * Number(shown.speed.value));
-      focus = Math.max(0, until(starts, cycle(Math.floor(at))) - 1);
+      goal = Math.floor(at);
+      const last = Math.max(0, until(starts, events[goal]) - 1);
+      if (last !== focus) {
+        focus = last;
+        tell();
+      }
       if (at >= final) pause();
     } else {
       const left = goal - at;
