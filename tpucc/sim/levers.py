@@ -194,8 +194,10 @@ def _batch(
 
 
 def _growth(program: Program) -> float:
-    """How many times as large a batch has room in the unified buffer, if an item needs as many rows then."""
-    return program.target.unified_buffer_rows / max(1, program.peak_rows)
+    """How many times as large a batch has room in the unified buffer, if an item needs as many rows then. Parts that hide transfers are
+    chosen only where the whole batch has room, of which is known that it needs no more than all of them."""
+    parts = program.division.parts if program.division else 1
+    return max(1.0, program.target.unified_buffer_rows / max(1, program.peak_rows * parts))
 
 
 def _with_memories(work: Work, wanted: float, effect: str, *, sums: bool) -> Lever:
