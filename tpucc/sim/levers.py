@@ -11,8 +11,11 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
 from tpucc.sim.critical import Limit, Part
 from tpucc.sim.tilerows import TileRows
 from tpucc.target import number_text
@@ -48,7 +51,7 @@ class Lever:
     def words(self) -> str:
         match self.option:
             case "batch" if self.most:
-                room = "as far as the unified buffer's peak shows"
+                room = "as far as the rows of its layers show"
                 return f"a batch up to about {self.value:,.12g} times as large, {room}, {self.effect}"
             case "batch":
                 settings = " and ".join(f"--set {field}={value}" for field, value in self.needed)
@@ -101,9 +104,9 @@ def _more_rows(work: Work, cycles: int, what: str, least: float) -> Lever | None
     rows, less = max(tiles.rows, 1), f"would use each tile for more rows{MEASURED}"
     if held < enough:
         sums = f"would use such a tile for the {held:,} rows whose sums the accumulators hold{MEASURED}"
-        return _batch(work.program, held / rows, sums, less, least, math.floor)
+        return _batch(work, held / rows, sums, less, least, math.floor)
     hidden = f"would use such a tile for the {enough:,} rows that hide {what}, if it stays in one piece{MEASURED}"
-    return _batch(work.program, enough / rows, hidden, less, least)
+    return _batch(work, enough / rows, hidden, less, least)
 
 
 def _enough(work: Work, cycles: int) -> int:
@@ -133,7 +136,7 @@ def shared(work: Work) -> Lever:
     cores, sizes = 2 * program.cores, {port.shape[0] for port in program.prologue_ports if port.shape}
     alone = "" if program.cores > 1 else ", if no item needs another"
     odd = any(size % 2 for size in sizes)
-    batch = _batch(program, 2.0, larger := f"could be shared by --cores {cores}{alone}", larger)
+    batch = _batch(work, 2.0, larger := f"could be shared by --cores {cores}{alone}", larger)
     if odd and batch and not batch.most:
         return batch
     batch_words = "an even batch" if odd else "the batch" if len(sizes) > 1 else f"the batch, {max(sizes, default=0) // 2:,} items each"
@@ -147,7 +150,7 @@ def host_work(work: Work) -> Lever:
     if computing > len(program.host_steps) * target.host_step_seconds:
         return _twice(program, "host_elements_per_second", "would compute the values in half the time")
     steps = "would have fewer host steps for each item"
-    batch = Lever("batch", "", 4.0, steps) if _is_cut_for_room(program) else _batch(program, 4.0, steps, steps)
+    batch = Lever("batch", "", 4.0, steps) if _is_cut_for_room(program) else _batch(work, 4.0, steps, steps)
     return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
 
 
@@ -157,7 +160,7 @@ def host_link(work: Work) -> Lever:
     transfers = [part.instruction for part in work.path if part.limit is Limit.HOST_LINK]
     latency = len(transfers) * target.host_latency_seconds
     crossing = work.seconds(Limit.HOST_LINK) - latency
-    batch = _batch(program, 4.0, fewer := "would have fewer transfers for each item", fewer)
+    batch = _batch(work, 4.0, fewer := "would have fewer transfers for each item", fewer)
     if batch and latency * (1 - 1 / batch.value) >= crossing / 2:
         return batch
     if latency < crossing:
@@ -169,7 +172,7 @@ def data_dependencies(work: Work) -> Lever:
     fewer = "would fill and drain the array less often for each item"
     if _is_cut_for_room(work.program):
         return _room(work.program)
-    return _batch(work.program, 4.0, fewer, fewer) or _with_memories(work, 4.0, fewer, sums=False)
+    return _batch(work, 4.0, fewer, fewer) or _with_memories(work, 4.0, fewer, sums=False)
 
 
 def _is_cut_for_room(program: Program) -> bool:
@@ -179,32 +182,58 @@ def _is_cut_for_room(program: Program) -> bool:
 
 
 def _batch(
-    program: Program, wanted: float, enough: str, less: str, least: float = LEAST, rounding: Callable[[float], int] = math.ceil
+    work: Work, wanted: float, enough: str, less: str, least: float = LEAST, rounding: Callable[[float], int] = math.ceil
 ) -> Lever | None:
     """A larger batch: `wanted` times as large, or as large as has room if an item needs as many rows then. None where that is hardly
     larger, and where the batch is cut for want of room already."""
-    factor = min(wanted, _growth(program))
+    factor = min(wanted, _growth(work))
     exact = factor == wanted
-    items = _items(program)
+    items = _items(work.program)
     step = 1 if factor >= WHOLE else 10 if items >= WHOLE else items if factor < 2 else 1
     rounded = float((rounding if exact else math.floor)(factor * step) / step)
-    if min(factor, rounded) < (least if exact else LEAST) or _is_cut_for_room(program):
+    if min(factor, rounded) < (least if exact else LEAST) or _is_cut_for_room(work.program):
         return None
     return Lever("batch", "", rounded, enough) if exact else Lever("batch", "", rounded, less, most=True)
 
 
-def _growth(program: Program) -> float:
+def _growth(work: Work) -> float:
     """How many times as large a batch has room in the unified buffer, if an item needs as many rows then. Parts that hide transfers are
     chosen only where the whole batch has room, of which is known that it needs no more than all of them."""
-    parts = program.division.parts if program.division else 1
-    return max(1.0, program.target.unified_buffer_rows / max(1, program.peak_rows * parts))
+    program = work.program
+    needed = max(program.peak_rows, _rows_of_layers(work))
+    if program.division:
+        needed = min(needed, program.peak_rows * program.division.parts)
+    return max(1.0, program.target.unified_buffer_rows / max(1, needed))
+
+
+def _rows_of_layers(work: Work) -> int:
+    """The most rows of the unified buffer that are alive at some time while one layer is computed. The peak may be lower, where the last
+    rows of a layer's operands die before the last ones of its results are there; those of a larger batch need not."""
+    touched, program = work.touched, work.program
+    computing = np.flatnonzero(
+        (touched.source.used | touched.source2.used | touched.target.used) & ~touched.host_reads & ~touched.host_writes
+    )
+    layer, count = program.layer_of[computing], len(program.layers)
+    first, last = np.full(count, len(program.instructions), np.int64), np.full(count, -1, np.int64)
+    np.minimum.at(first, layer, computing)
+    np.maximum.at(last, layer, computing)
+    rows, begun, ended = (np.array([getattr(each, name) for each in program.residents], np.int64) for name in ("rows", "first", "last"))
+    alive = _summed(begun, rows, last + 1) - _summed(ended, rows, first)
+    return int(np.where(last >= 0, alive, 0).max(initial=0))
+
+
+def _summed(places: Int64, rows: Int64, before: Int64) -> Int64:
+    """For each number in `before` the sum of the rows whose places are less."""
+    order = np.argsort(places, kind="stable")
+    sums = np.concatenate([[0], np.cumsum(rows[order])])
+    return np.asarray(sums[np.searchsorted(places[order], before)], np.int64)
 
 
 def _with_memories(work: Work, wanted: float, effect: str, *, sums: bool) -> Lever:
     """A larger batch, with a larger unified buffer where it needs one, and more accumulators where the `sums` of all rows wait there."""
-    program, target = work.program, work.program.target
+    target = work.program.target
     factor = float(math.ceil(wanted))
-    buffer = _doubled(target.unified_buffer_rows, factor / _growth(program) * target.unified_buffer_rows)
+    buffer = _doubled(target.unified_buffer_rows, factor / _growth(work) * target.unified_buffer_rows)
     held = _doubled(target.accumulator_rows, factor * work.tiles.rows if sums else 0)
     values = (("unified_buffer_rows", buffer), ("accumulator_rows", held))
     return Lever("batch", "", factor, effect, needed=tuple((name, value) for name, value in values if value > getattr(target, name)))
