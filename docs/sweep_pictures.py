@@ -32,7 +32,9 @@ CURVES: Mapping[str, tuple[str, Kind, str, Mapping[str, float]]] = {
 }
 """Each curve of the figure: its name, its look, and the power of the factor that each number is multiplied by. A wider unit has as many
 bytes of unified buffer, and as many accumulators, or with accumulators as many times the square of the factor."""
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 720.0, 300.0, 60.0, 170.0, 66.0, 50.0
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 760.0, 300.0, 60.0, 210.0, 66.0, 50.0
+SAMPLE = 26.0
+"""Pixels of a curve's look before its name."""
 
 
 def design(target: Target, curve: str, factor: float) -> tuple[float, ...]:
@@ -98,7 +100,13 @@ def figure_svg() -> str:
     up = Scale(0, max(means.values()) * 1.08, TOP + HEIGHT, TOP)
     parts = [
         label("Times as fast as TPU v1: the weighted mean of five applications", 20, 22, NORMAL, font_weight="bold"),
-        label("Each curve scales one part of the machine by a quarter to four times.", 20, 42, SMALL, "soft"),
+        label(
+            "Each curve scales one part of the machine by a quarter to four times; a dashed one lies on, or almost on, its pair.",
+            20,
+            42,
+            SMALL,
+            "soft",
+        ),
         *_axes(across, up),
     ]
     ends: list[float] = []
@@ -106,7 +114,9 @@ def figure_svg() -> str:
         parts += _curve(curve, [(across(math.log2(factor)), up(means[curve, factor]), means[curve, factor]) for factor in FACTORS])
         y = max(up(means[curve, FACTORS[-1]]), *(end + 16 for end in ends[-1:])) if ends else up(means[curve, FACTORS[-1]])
         ends.append(y)
-        parts.append(label(f"{means[curve, FACTORS[-1]]:.2f}  {CURVES[curve][0]}", WIDTH - RIGHT + 10, y + 4))
+        left = WIDTH - RIGHT + 12
+        parts.append(_path(curve, [(left, y), (left + SAMPLE, y)]))
+        parts.append(label(f"{means[curve, FACTORS[-1]]:.2f}  {CURVES[curve][0]}", left + SAMPLE + 6, y + 4))
     return picture("figure-11", "Speed-ups of other designs", WIDTH, TOP + HEIGHT + BELOW, *parts)
 
 
@@ -122,12 +132,17 @@ def _axes(across: Scale, up: Scale) -> Iterator[Markup]:
 
 
 def _curve(curve: str, points: Sequence[tuple[float, float, float]]) -> Iterator[Markup]:
-    words, kind, dashes, _ = CURVES[curve]
-    path = " ".join(f"{number_text(x)},{number_text(y)}" for x, y, _ in points)
-    look = {"class": f"t-{kind}", "stroke": KINDS[kind].line, "fill": "none", "stroke-dasharray": dashes or None}
-    yield tag("polyline", attributes=look, points=path, stroke_width=2)
+    words, kind, *_ = CURVES[curve]
+    yield _path(curve, [(x, y) for x, y, _ in points])
     for (x, y, mean), factor in zip(points, FACTORS, strict=True):
         yield tag("circle", title(f"{words} ×{factor:g}: {mean:.2f}"), attributes=solid_paint(kind), cx=x, cy=y, r=3.5)
+
+
+def _path(curve: str, points: Sequence[tuple[float, float]]) -> Markup:
+    _, kind, dashes, _ = CURVES[curve]
+    path = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
+    look = {"class": f"t-{kind}", "stroke": KINDS[kind].line, "fill": "none", "stroke-dasharray": dashes or None}
+    return tag("polyline", attributes=look, points=path, stroke_width=2)
 
 
 if __name__ == "__main__":

@@ -45,13 +45,14 @@ class Sweep(Points):
         return (*_files(self.plan), self._journal.path)
 
     def front(self, cost: str = "ub_peak_bytes") -> list[dict[str, Any]]:
-        """The rows than which no other is better with as much of the column `cost` or less, the cheapest first.
+        """The rows than which no other of their model is better with as much of the column `cost` or less.
 
-        Better is: fewer cycles; fewer seconds where the clock differs; more TOPS where the work does.
+        They stand model by model, the cheapest first; of rows that are equal in both it is the first. Better is: fewer cycles; fewer
+        seconds where the clock differs; more TOPS where the model's own work does, because of `params`.
         """
         if cost not in COSTS:
             raise UsageError(Diagnostic("E0529", f"front takes a cost, one of {listed(list(COSTS))}; found {printable(str(cost))}"))
-        return [self[point] for point in figures_of(self).front(cost)]
+        return [self[point] for front in figures_of(self).fronts(cost) for point in front]
 
 
 def sweep(

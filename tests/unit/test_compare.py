@@ -194,7 +194,11 @@ def test_the_cause_is_that_of_the_numbers(name: str) -> None:
 
 def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say() -> None:
     exe = tpucc.compile(folder() / "04_digits_mlp.tpu")
-    parts = {"in 4 parts of at most 50": Division(4, 50), "in 3 parts of at most 80 until fc2": Division(3, 80, until="fc2")}
+    parts = {
+        "in 4 parts of at most 50": Division(4, 50),
+        "in 4 parts of at most 50, whose inputs are read ahead": Division(4, 50, "ahead"),
+        "in 3 parts of at most 80 until fc2": Division(3, 80, until="fc2"),
+    }
     for words, division in parts.items():
         notes = ("the batch is split into 7 parts of at most 9: it says so",)
         other = Runtime(replace(exe.runtime.program, division=division, notes=notes))

@@ -14,10 +14,11 @@ from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Opcode
-from tpucc.isa.program import Program, Resident
-from tpucc.sim.bottleneck import TileRows, bottleneck
+from tpucc.isa.program import Division, Program, Resident
+from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.critical import Limit, Part, critical_path, path_words, shares
 from tpucc.sim.stream import stream
+from tpucc.sim.tilerows import TileRows
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
@@ -135,7 +136,12 @@ def test_the_sentences_of_weights_and_products() -> None:
     path = [Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)]
     assert bottleneck(each, path).explanation == f"{fetched.replace('used', 'most are used')} 6 rows; {twice}"
     shifted = "weight tiles are shifted in during 75.0 % of the critical path, each in 4 cycles, and used for 10 rows"
-    assert said(Limit.WEIGHT_SHIFT) == f"{shifted}; --set unified_buffer_rows=192 would compute the batch in larger parts"
+    more = "would use each tile for more rows (tpucc sweep -D batch=… measures it)"
+    assert said(Limit.WEIGHT_SHIFT) == f"{shifted}; a batch 2 times as large {more}"
+    full = replace(made, residents=(Resident("all", 0, 0, 40, 0, 7),))
+    assert said(Limit.WEIGHT_SHIFT, full) == f"{shifted}; a batch 2 times as large, with --set unified_buffer_rows=96, {more}"
+    parted = replace(made, division=Division(2, 2))
+    assert said(Limit.WEIGHT_SHIFT, parted) == f"{shifted}; --set unified_buffer_rows=192 would compute the batch in larger parts"
     working = replace(made, layers=tuple(replace(layer, macs=140) for layer in made.layers))
     multiplies = "the matrix unit multiplies in 75.0 % of the critical path, with 88 % of its cells in use"
     assert said(Limit.MATRIX_UNIT, working).startswith(f"{multiplies}; --cores 2 would share the batch")
@@ -146,7 +152,7 @@ def test_the_sentences_of_weights_and_products() -> None:
     ("rows", "only", "words"), [(1, True, "used for 1 row"), (1, False, "most are used for 1 row"), (2, True, "used for 2 rows")]
 )
 def test_rows_of_a_tile_in_words(rows: int, only: bool, words: str) -> None:
-    assert TileRows(rows, only).words == words
+    assert TileRows(rows, only, rows, waits=False).words == words
 
 
 def test_the_sentences_of_the_host() -> None:

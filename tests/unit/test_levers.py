@@ -13,9 +13,11 @@ import tpucc
 from tests.support.cases import one_of
 from tpucc.api import Executable
 from tpucc.isa.effects import effects
+from tpucc.isa.program import Program
 from tpucc.sim.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
 from tpucc.sim.critical import critical_path
 from tpucc.sim.levers import Work, weight_memory
+from tpucc.sim.tilerows import TileRows
 from tpucc.target import load_target
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
@@ -51,9 +53,10 @@ model pools(x: f32[batch, 32, 32, 8] in [-1.0, 1.0]):
 """
 MEASURED = "(tpucc sweep -D batch=… measures it)"
 HIDDEN = f"would use such a tile for the 1,349 rows that hide its fetch, if it stays in one piece {MEASURED}"
-MORE = f"times as large, as far as the unified buffer's peak shows, would use each tile for more rows {MEASURED}"
+MORE = f"times as large, as far as the rows of its layers show, would use each tile for more rows {MEASURED}"
 FAST_WEIGHTS = {"weight_bandwidth": 1e13}
 FAST_LINK = {"host_bandwidth": 1e12, "host_latency_seconds": 0}
+SMALL_BUFFER = {"weight_bandwidth": 136e9, "host_bandwidth": 100e9, "host_latency_seconds": 500e-9, "unified_buffer_rows": 500}
 CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
     "weights": (CHAIN, "tpu_v1", {"batch": 200}, {}, "weight memory", "batch"),
     "weights of a large batch": (CHAIN, "tiny", {"batch": 64, "width": 16}, {"weight_bandwidth": 2e5}, "weight memory", "weight_bandwidth"),
@@ -63,6 +66,16 @@ CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
         CHAIN, "tiny", {"batch": 64, "width": 16, "layers": 2},
         {"weight_bandwidth": 1e9, "host_bandwidth": 1e9, "unified_buffer_rows": 12}, "weight shift", "unified_buffer_rows",
     ),
+    "shift that a few rows more would hide": (
+        CHAIN, "tpu_v1", {"batch": 96, "width": 384}, {"mxu": 128, "weight_bandwidth": 1e13, **FAST_LINK}, "weight shift", "batch",
+    ),
+    "shift of all rows that have sums": (
+        CHAIN, "tpu_v1", {"batch": 120}, {"accumulator_rows": 128, "weight_bandwidth": 1e13, **FAST_LINK}, "weight shift", "batch",
+    ),
+    "weights of few sums": (CHAIN, "tpu_v1", {"batch": 96, "width": 512}, {"accumulator_rows": 64}, "weight memory", "accumulator_rows"),
+    "weights of nearly enough sums": (
+        CHAIN, "tpu_v1", {"batch": 96, "width": 512}, {"accumulator_rows": 256}, "weight memory", "batch",
+    ),
     "products": (CHAIN, "tpu_v1", {"batch": 2048}, FAST_LINK, "matrix unit", "cores"),
     "activation": (POOLS, "tpu_v1", {}, FAST_LINK, "activation", "cores"),
     "host steps": (STEPS, "tpu_v1", {"batch": 8}, {}, "host work", "batch"),
@@ -70,6 +83,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
     "latency": (CHAIN, "tpu_v1", {"batch": 4, "width": 64, "layers": 1}, FAST_WEIGHTS, "host link", "batch"),
     "link of a small batch": (CHAIN, "tpu_v1", {"batch": 64, "width": 64, "layers": 1}, {}, "host link", "host_bandwidth"),
     "link": (CHAIN, "tpu_v1", {"batch": 4000, "width": 64, "layers": 1}, {}, "host link", "host_bandwidth"),
+    "fill and drain of halves": (CHAIN, "tpu_v1", {"batch": 200, "width": 64}, SMALL_BUFFER, "data dependencies", "batch"),
     "fill and drain": (
         CHAIN, "tpu_v1", {"batch": 4, "width": 64, "layers": 6}, {"weight_bandwidth": 1e13, **FAST_LINK}, "data dependencies", "batch",
     ),
@@ -102,7 +116,7 @@ def test_the_lever_makes_an_item_cheaper(name: str) -> None:
     batch = params.get("batch", items(exe))
     match found.lever.option:
         case "batch":
-            after = made(source, target, {**params, "batch": int(batch * found.lever.value)}, numbers)
+            after = made(source, target, {**params, "batch": int(batch * found.lever.value)}, {**numbers, **dict(found.lever.needed)})
         case "cores":
             after = made(source, target, params, numbers, int(found.lever.value))
         case "set":
@@ -199,19 +213,23 @@ def test_the_advice_is_about_the_bottleneck() -> None:
     ],
 )
 def test_a_batch_grows_by_whole_items_and_by_what_fits(batch: int, room: float, advice: str) -> None:
-    """`room` is how many times the rows fit the unified buffer."""
+    """`room` is how many times the rows of the layer fit the unified buffer: four blocks in and four out."""
     program = made(CHAIN, "tpu_v1", {"batch": batch, "layers": 1}, {}).runtime.program
-    target = load_target("tpu_v1", {"unified_buffer_rows": int(room * program.peak_rows)})
+    target = load_target("tpu_v1", {"unified_buffer_rows": int(room * 8 * batch)})
     program = replace(program, target=target)
-    assert weight_memory(Work(program, effects(program.instructions), [], batch)).words == advice
+    assert weight_memory(work_of(program, batch)).words == advice
+
+
+def work_of(program: Program, rows: int) -> Work:
+    """The work of a program whose tiles are used for so many rows, all that there are."""
+    return Work(program, effects(program.instructions), [], TileRows(rows, only=True, whole=rows, waits=True))
 
 
 @pytest.mark.parametrize("stem", ["10_imdb_lstm", "gallery/gru"])
 def test_what_fits_is_an_estimate(stem: str) -> None:
     """An item can need more rows in a large batch than in this one, so the words claim no largest batch that fits."""
     exe = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"time": 50} if stem == "10_imdb_lstm" else {})
-    work = Work(exe.runtime.program, effects(exe.runtime.program.instructions), [], items(exe))
-    lever = weight_memory(work)
+    lever = weight_memory(work_of(exe.runtime.program, items(exe)))
     assert lever.most
     assert lever.words == exe.stats["advice"] == f"a batch up to about {lever.value:,.0f} {MORE}"
 
@@ -226,6 +244,45 @@ def test_the_advice_ends_the_explanation() -> None:
     assert stats["explanation"].endswith(f"; {stats['advice']}")
     assert compiled("link")[0].stats["advice"] == "--set host_bandwidth=21.5e9 would move the rows in half the time"
     assert tpucc.compile_source("model m(x: f32[8, 8]):\n    return softmax(x)\n").stats["advice"] == ""
+
+
+def test_advice_of_few_accumulators_names_what_the_tile_is_used_for_then() -> None:
+    """A larger batch would have more row groups of as many rows."""
+    before, found = compiled("weights of few sums")
+    assert found.explanation.endswith(
+        "and used for 48 rows; --set accumulator_rows=128 would hold the sums of more rows, and use such a tile for all 96 rows"
+    )
+    source, target, params, numbers, *_ = CASES["weights of few sums"]
+    after = made(source, target, params, {**numbers, "accumulator_rows": 128})
+    assert ", and used for 96 rows; " in after.stats["explanation"]
+    assert 2 * after.stats["tile_fetches"] == before.stats["tile_fetches"]
+
+
+def test_a_batch_grows_no_further_than_the_accumulators() -> None:
+    exe, found = compiled("weights of nearly enough sums")
+    assert found.lever is not None
+    assert (
+        found.lever.words
+        == f"a batch 2.6 times as large would use such a tile for the 256 rows whose sums the accumulators hold {MEASURED}"
+    )
+    source, target, params, numbers, *_ = CASES["weights of nearly enough sums"]
+    after = made(source, target, {**params, "batch": int(2.6 * params["batch"])}, numbers)
+    assert after.stats["tile_fetches"] == exe.stats["tile_fetches"]
+
+
+def test_a_larger_batch_has_room_for_the_rows_of_its_layers() -> None:
+    """The peak of a small batch may be lower: twice the batch has twice the peak, but isn't in one piece then."""
+    numbers = {"mxu": 128, "unified_buffer_rows": 800, "host_bandwidth": 1e12}
+    before, after = (tpucc.compile(PROGRAMS / "04_digits_mlp.tpu", params={"batch": batch}, overrides=numbers) for batch in (200, 400))
+    assert before.runtime.program.peak_rows == 400
+    assert "batch" not in before.stats["advice"]
+    assert after.runtime.program.division is not None
+
+
+def test_rows_of_16_bits_take_two_cycles_each() -> None:
+    """So half as many hide a fetch."""
+    wide = tpucc.compile_source(CHAIN, params={"batch": 200}, activation_bits=16)
+    assert "would use such a tile for the 675 rows that hide its fetch" in wide.stats["advice"]
 
 
 def test_a_batch_that_was_split_is_not_told_to_grow() -> None:

@@ -128,6 +128,13 @@ def test_inputs_of_the_next_part_are_read_ahead() -> None:
         assert names.index(f"x.0#{part}") < names.index(f"h.0#{part - 1}")
 
 
+def test_a_division_says_whether_it_is_for_room() -> None:
+    """Those that hide transfers have other orders."""
+    orders = [tiles.division.order if tiles.division else "" for tiles in lowerings(built(residual), ROOMY)]
+    assert orders == ["", *["alternating"] * (len(orders) - 2), "ahead"]
+    assert [tiles.division.order for tiles in lowerings(built(residual), ROOMY, parts=2) if tiles.division] == ["in-turn"]
+
+
 @each(
     [
         lambda device: device.fc("y", device.input("x", 1, 9), 5),

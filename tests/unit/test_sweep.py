@@ -15,9 +15,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import unescape
+from itertools import combinations
 from pathlib import Path
 from threading import Event
 from time import sleep
@@ -46,6 +47,7 @@ from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster, processes
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.sweeps.page import sweep_page
+from tpucc.viz.sweeps.summary import summary
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
 HOSTED = """
@@ -492,7 +494,7 @@ def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.Captu
     sets = [word for axis in axes for word in ("--set", axis)]
     assert run("sweep", small, *sets, "-D", "batch=4,8", "-o", "a.csv", "--jobs", "1") == 0
     told = capsys.readouterr().out
-    front = told.partition("(a Pareto front):")[2].partition("for the")[0]
+    front = told.partition("of equal ones, the first:")[2].partition("for the")[0]
     assert max(map(len, front.splitlines())) <= 80
     words = " ".join(front.split())
     assert words.startswith("mxu TOPS bottleneck other values 16 ")
@@ -506,16 +508,18 @@ def test_the_best_of_several_says_how_many_have_as_much(small: Path, capsys: pyt
 
 
 def test_a_page_of_many_axes_says_which_maps_it_leaves_out(small: Path) -> None:
-    """Of the models the last: half of these maps is empty where models have params of their own."""
+    """Each model has maps of its own."""
     Path("other.tpu").write_text(SMALL)
     numbers = ("host_bandwidth", "weight_bandwidth", "clock_hz", "host_elements_per_second", "accumulator_rows")
     base = load_target("tpu_v1")
     axes = [f"--set={name}={getattr(base, name)},{getattr(base, name) * 2}" for name in numbers]
     assert run("sweep", "small.tpu", "other.tpu", *axes, "-o", "a.csv", "--jobs", "1") == 0
     page = Path("a.html").read_text()
-    left = ", ".join(f"model and {name}" for name in numbers[:4])
-    assert f"The first 10 of 15 pairs; there is no map of {left} and model and {numbers[4]}." in page
-    assert "Across: model" not in page
+    left = [f"{first} and {second}" for first, second in combinations(numbers, 2)][5:]
+    assert f"The first 5 of 10 pairs; there is no map of {', '.join(left[:-1])} and {left[-1]}." in page
+    maps = [f"cycles of {model}; across: host_bandwidth; down: weight_bandwidth" for model in ("small", "other")]
+    assert all(page.count(f"<figcaption>{words}") == 0 for words in maps), "the clock differs"
+    assert all(page.count(f"<figcaption>{words.replace('cycles', 'time')}") == 1 for words in maps)
 
 
 def test_numbers_of_the_page_have_all_digits_of_their_whole_part(small: Path) -> None:
@@ -529,6 +533,15 @@ def test_numbers_of_the_page_have_all_digits_of_their_whole_part(small: Path) ->
     assert '"rows":[[0,10737418240,' in page, "a whole number is none with a fraction"
 
 
+def test_heads_of_the_page_have_units(small: Path) -> None:
+    """One for all times; and what one can search for is there."""
+    page = sweep_page(tpucc.sweep(small, overrides={"weight_bandwidth": [34e9], "mxu": [16, 32]}, jobs=1))
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["time"] == {"column": data["columns"].index("seconds"), "head": "time, µs", "of_a_second": 10**6}
+    assert {"useful_macs, %", "weight_bandwidth, bytes/s", "macs", "ub_peak_bytes"} < set(data["heads"])
+    assert re.search(r'placeholder="find: [a-z ]+ mxu=32"', page)
+
+
 def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     """Where only some points of a pair can't be compiled, the best of the others stands there."""
     sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}
@@ -536,7 +549,7 @@ def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     page = sweep_page(found)
     maps = [unescape(svg) for svg in re.findall(r'<svg[^>]* id="map-.*?</svg>', page, re.DOTALL)]
     assert [svg.count("stroke-dasharray") for svg in maps] == [2, 0, 2]
-    assert ["Dashed: nothing" in svg for svg in maps] == [True, False, True]
+    assert page.count("Dashed: nothing there can be compiled.") == 1
     first = found[0]
     assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, {first['reason']} (and so all 2 points here)</title>" in maps[0]
     assert maps[0].count(f">{first['error']}<") == 2
@@ -545,11 +558,11 @@ def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
 def test_a_map_has_a_scale_of_its_colours() -> None:
     """From the worst value to the best; none where there is but one."""
     cells = {(place, 0): Cell(place, 1 / value, "host link", f"{value} TOPS", "") for place, value in enumerate((3, 1, 9))}
-    drawn = heat_svg("map", "TOPS", ("mxu", "batch"), (["64", "128", "256"], ["8"]), cells)
+    drawn = heat_svg("map", "TOPS", (["64", "128", "256"], ["8"]), cells)
     order = [drawn.rindex(f">{words} TOPS<") for words in (1, 9)]
     assert order == sorted(order)
     assert drawn.count('height="12"') == 9
-    one = heat_svg("map", "TOPS", ("mxu", "batch"), (["64"], ["8"]), {(0, 0): cells[0, 0]})
+    one = heat_svg("map", "TOPS", (["64"], ["8"]), {(0, 0): cells[0, 0]})
     assert one.count('height="12"') == 0
 
 
@@ -573,7 +586,7 @@ def test_a_hole_names_a_few_of_many_errors() -> None:
 def test_sizes_are_marked_at_powers_of_two() -> None:
     marks = [Mark(point, 1000.0 * 1.7**point, 100.0 - point, "nothing", "") for point in range(14)]
     words = partial(worded, "ub_peak_bytes"), partial(worded, "cycles")
-    svg = front_svg("f", "about", ("buffer", "cycles"), marks, [0], words, binary=True)
+    svg = front_svg("f", "about", ("buffer", "cycles"), marks, {"": [0]}, words, binary=True)
     assert re.findall(r">([\d.,]+ (?:bytes|KiB|MiB))<", svg) == ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
 
 
@@ -659,9 +672,37 @@ def test_a_front_has_the_points_that_no_other_one_beats() -> None:
     """Of two equal ones the cheaper, and of two that are equal in both the first; a point that can't be compiled has no numbers."""
     costs, cycles = np.array([1.0, 1, 2, 3, 3, np.nan, 1]), np.array([5.0, 4, 4, 3, 6, np.nan, 4])
     columns = {name: np.full(7, np.nan) for name in (*MEASURES, "macs", *COSTS)} | {"mxu": costs, "cycles": cycles, "macs": np.ones(7)}
-    figures = Figures(plan_of(), columns, ("nothing",) * 7, ("",) * 5 + ("E0622", ""))
-    assert (figures.measure, figures.costs, figures.best()) == ("cycles", ("mxu",), 3)
-    assert figures.front("mxu") == [1, 3]
+    figures = Figures(plan_of("mxu=1,2,3,4,5,6,7"), columns, ("nothing",) * 7, ("",) * 5 + ("E0622", ""))
+    assert (figures.measure, figures.costs, figures.best(), figures.ties(1)) == ("cycles", ("mxu",), [3], 2)
+    assert figures.fronts("mxu") == [[1, 3]]
+
+
+def figures_with(plan: Plan, **columns: list[float]) -> Figures:
+    """Figures of points without other columns."""
+    given = {name: np.full(plan.count, np.nan) for name in (*MEASURES, "macs", *COSTS)}
+    given |= {name: np.array(values) for name, values in columns.items()}
+    return Figures(plan, given, ("nothing",) * plan.count, ("",) * plan.count)
+
+
+def test_rows_that_a_machine_computes_twice_are_no_work() -> None:
+    """With bands in a small buffer TOPS are more, and the model takes longer."""
+    twice = figures_with(plan_of("unified_buffer_rows=1,2"), cycles=[19.0, 14.0], macs=[100.0, 76.0], tops=[10.0, 9.0])
+    assert (twice.measure, twice.best()) == ("cycles", [1])
+    plan = plan_of("unified_buffer_rows=1,2", "-batch=4,8")
+    columns = {"macs": [100.0, 200.0, 80.0, 160.0], "tops": [10.0, 11.0, 9.0, 9.5], "cycles": [20.0, 36.0, 18.0, 34.0]}
+    batches = figures_with(plan, **columns)
+    assert batches.measure == "tops"
+    assert batches.values.tolist() == pytest.approx([8, 8.8, 9, 9.5])
+    assert batches.best() == [3]
+
+
+def test_models_are_compared_each_with_itself() -> None:
+    """A model of more work is no worse machine: here both have the same front."""
+    plan = replace(plan_of("mxu=1,2,3"), models=("a.tpu", "b.tpu"))
+    figures = figures_with(plan, mxu=[1.0, 2, 3] * 2, cycles=[9.0, 9, 5, 90, 80, 85], macs=[1.0] * 3 + [2.0] * 3)
+    assert (figures.measure, figures.best(), figures.fronts("mxu")) == ("cycles", [2, 4], [[0, 2], [3, 4]])
+    one_alone = figures_with(plan, mxu=[1.0, 2, 3] * 2, cycles=[np.nan] * 3 + [9.0, 8, 7], macs=[np.nan] * 3 + [1.0] * 3)
+    assert (one_alone.best(), one_alone.fronts("mxu")) == ([5], [[], [3, 4, 5]])
 
 
 @pytest.mark.parametrize(
@@ -672,8 +713,7 @@ def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], meas
     with Journal(Path("a.points.jsonl"), plan.identity, plan.count) as journal:
         figures = figures_of(compute(plan, journal, jobs=1))
     assert figures.measure == measure
-    best = figures.best()
-    assert best is not None
+    [best] = figures.best()
     assert figures.values[best] == (max if measure == "tops" else min)(figures.values)
 
 
@@ -686,6 +726,11 @@ def test_several_models_are_an_axis(small: Path) -> None:
     found = tpucc.sweep(["small.tpu", "wide.tpu"], overrides={"mxu": [16, 32]}, jobs=1)
     assert [row["model"] for row in found] == ["small.tpu", "small.tpu", "wide.tpu", "wide.tpu"]
     assert found[3]["macs"] == 10 * found[0]["macs"]
+    page, told = sweep_page(found), " ".join(summary(found).split())
+    assert told.count("best: ") == 2
+    assert "each of the 2 models has its own best point and fronts" in told
+    assert all(f"{name}</text>" in page for name in ("small", "wide"))
+    assert page.count("The best point of each model") == 2
 
 
 @each(
@@ -723,6 +768,7 @@ def test_json_has_counts_and_fronts(small: Path, capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)
     assert (told["points"], told["compiled"], told["measure"]) == (2, 2, "cycles")
     assert told["fronts"]["mxu"][0]["mxu"] == 16
+    assert told["best_of_each"] == [told["best"]]
 
 
 def test_a_cluster_needs_an_extra(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,8 +167,9 @@ class HostWork:
     elements: int
 
 
-ORDERS = ("in-turn", "alternating")
-"""One part after the other, or two parts step by step."""
+ORDERS = ("in-turn", "ahead", "alternating")
+"""One part after the other, because they have no room together; likewise, with the inputs of the next part read ahead, to hide transfers;
+or two parts step by step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def division_of(plan: Plan, split: Split) -> Division | None:
     if len(split.sizes) == 1:
         return None
     together = plan.steps[len(plan.steps) if split.parted is None else split.parted :]
-    order = "in-turn" if split.lead is None else "alternating"
+    order = "alternating" if split.lead is not None else "ahead" if split.ahead else "in-turn"
     return Division(len(split.sizes), max(split.sizes), order, together[0].name if together else "")
 
 

@@ -14,6 +14,7 @@ from tpucc.sim import levers
 from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
 from tpucc.sim.levers import Lever, Work
+from tpucc.sim.tilerows import tile_rows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.values import dataclass
 
@@ -52,28 +53,27 @@ def bottleneck(program: Program, path: list[Part]) -> Bottleneck:
         return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     found = shares(path)
     limit = max(found, key=lambda name: found[name])
-    rows = _tile_rows(program, path)
-    work = Work(program, effects(program.instructions), path, rows.rows)
+    work = Work(program, effects(program.instructions), path, tile_rows(program, path))
     lever = _LEVERS[limit](work)
-    words = f"{_SENTENCES[limit](work, rows, f'{found[limit]:.1f} % of the critical path')}; {lever.words}"
+    words = f"{_SENTENCES[limit](work, f'{found[limit]:.1f} % of the critical path')}; {lever.words}"
     return Bottleneck(limit.value, words, found[limit], lever)
 
 
-def _weight_memory(work: Work, rows: TileRows, share: str) -> str:
-    return f"weight tiles are fetched in {share}, each in {work.program.target.tile_fetch_cycles:,} cycles, and {rows.words}"
+def _weight_memory(work: Work, share: str) -> str:
+    return f"weight tiles are fetched in {share}, each in {work.program.target.tile_fetch_cycles:,} cycles, and {work.tiles.words}"
 
 
-def _weight_shift(work: Work, rows: TileRows, share: str) -> str:
-    return f"weight tiles are shifted in during {share}, each in {work.program.target.tile_shift_cycles:,} cycles, and {rows.words}"
+def _weight_shift(work: Work, share: str) -> str:
+    return f"weight tiles are shifted in during {share}, each in {work.program.target.tile_shift_cycles:,} cycles, and {work.tiles.words}"
 
 
-def _matrix_unit(work: Work, rows: TileRows, share: str) -> str:
+def _matrix_unit(work: Work, share: str) -> str:
     macs, touched = sum(layer.macs for layer in work.program.layers), work.touched
     cells = int(touched.rows[touched.multiplies].sum()) * work.program.target.tile_bytes
     return f"the matrix unit multiplies in {share}, with {percent(macs, cells)} of its cells in use"
 
 
-def _activation(work: Work, rows: TileRows, share: str) -> str:
+def _activation(work: Work, share: str) -> str:
     return f"the activation unit works in {share}{_rate(work)}"
 
 
@@ -90,14 +90,14 @@ def _rate(work: Work) -> str:
     return ", at one row a cycle" if rates[0] == 1 else f", at {rates[0]:,} cycles a row"
 
 
-def _host_work(work: Work, rows: TileRows, share: str) -> str:
+def _host_work(work: Work, share: str) -> str:
     program = work.program
     steps, each = counted(len(program.host_steps), "step"), duration(program.target.host_step_seconds)
     turns = f", for {program.cores:,} cores in turn," if program.cores > 1 else ""
     return f"the host computes {steps}{turns} in {share}, each in at least {each}"
 
 
-def _host_link(work: Work, rows: TileRows, share: str) -> str:
+def _host_link(work: Work, share: str) -> str:
     program = work.program
     link, latency = f"{program.target.host_bandwidth / 1e9:.3g} GB/s", program.target.host_latency_seconds
     link += f" for all {program.cores:,} cores" if program.cores > 1 else ""
@@ -121,12 +121,12 @@ def _padding(work: Work) -> str:
     return f"; each {kind} has {counted(used, 'byte')} of data in {target.mxu:,}"
 
 
-def _data_dependencies(work: Work, rows: TileRows, share: str) -> str:
+def _data_dependencies(work: Work, share: str) -> str:
     pipeline = work.program.target.pipeline_cycles
     return f"sums are on their way in {share}: the array fills and drains for {pipeline:,} cycles before others can use them"
 
 
-_SENTENCES: Mapping[Limit, Callable[[Work, TileRows, str], str]] = MappingProxyType(
+_SENTENCES: Mapping[Limit, Callable[[Work, str], str]] = MappingProxyType(
     {
         Limit.WEIGHT_MEMORY: _weight_memory,
         Limit.WEIGHT_SHIFT: _weight_shift,
@@ -150,6 +150,7 @@ _LEVERS: Mapping[Limit, Callable[[Work], Lever]] = MappingProxyType(
         Limit.DEPENDENCIES: levers.data_dependencies,
     }
 )
+<<<<<<< HEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +176,5 @@ def _tile_rows(program: Program, path: list[Part]) -> TileRows:
     tiles = np.cumsum(touched.pushes)[[part.instruction for part in parts]] - 1
     rows, kinds = np.unique(used[tiles], return_inverse=True)
     return TileRows(int(rows[np.bincount(kinds, [part.cycles for part in parts]).argmax()]), only=len(rows) == 1)
+=======
+>>>>>>> numbers

@@ -5,7 +5,7 @@
 | `model`, `target`, `tpucc` | names; tpucc's version |
 | `cores` | how many cores share the batch |
 | `cycles`, `seconds` | the program's makespan, the same on every core |
-| `macs` | multiply-accumulates of the model itself on the whole batch, no padding |
+| `macs` | multiply-accumulates of the model itself on the whole batch, no padding; rows that two bands of a map compute count in both |
 | `tops` | 2 · macs ÷ seconds ÷ 10¹² |
 | `utilization` | tops ÷ peak, 0…1 |
 | `peak_tops` | the peak of all cores: two operations a cell and cycle, half of that with 16-bit activations |
@@ -30,10 +30,11 @@ the weights.
 
 The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
 arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
-`array_active` into cells with and without weights of the model. `non_matrix` is the sum of seven parts: `raw_stall` (waiting for the
-activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the activation unit works),
-`host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of these). A layer's cycles are
-those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind `host`.
+`array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of seven parts: `raw_stall`
+(waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the
+activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of
+these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind
+`host`.
 
 In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown` and `bottleneck` are those of a batch whose inputs arrive during the
 batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are what it takes

@@ -45,16 +45,29 @@ class Figures:
         return sum(not code for code in self.errors)
 
     @cached_property
-    def measure(self) -> str:
-        """What points are compared by. Cycles of different work say nothing, so that is TOPS; cycles of different clocks are seconds."""
-        if self._several("macs"):
-            return "tops"
-        return "seconds" if self._several("clock_hz") else "cycles"
+    def work(self) -> Float64:
+        """The multiply-accumulates of each point's model itself: of one model and one choice of params the fewest that a machine does.
+        Others compute rows of bands twice, which is no more work."""
+        machines = tuple(place for place, axis in enumerate(self.plan.axes, 1) if axis.kind == "set")
+        done = self.columns["macs"].reshape(self.plan.sizes)
+        return np.broadcast_to(np.fmin.reduce(done, axis=machines, keepdims=True), done.shape).ravel()
 
-    @property
+    @cached_property
+    def measure(self) -> str:
+        """What the points of a model are compared by. Cycles of different work say nothing, so that is TOPS; cycles of different clocks are
+        seconds."""
+        if self._several(self.work):
+            return "tops"
+        return "seconds" if self._several(self.columns["clock_hz"]) else "cycles"
+
+    @cached_property
     def values(self) -> Float64:
-        """The measure of each point."""
-        return self.columns[self.measure]
+        """The measure of each point; TOPS are those of the model's own work."""
+        found = self.columns[self.measure]
+        if self.measure != "tops":
+            return found
+        done = self.columns["macs"]
+        return found * np.divide(self.work, done, out=np.ones_like(done), where=done > 0)
 
     @property
     def ranks(self) -> Float64:
@@ -63,8 +76,8 @@ class Figures:
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """The costs that differ between points."""
-        return tuple(name for name in COSTS if self._several(name))
+        """The costs that differ between points of a model."""
+        return tuple(name for name in COSTS if self._several(self.columns[name]))
 
     @property
     def swept(self) -> tuple[str, ...]:
@@ -72,14 +85,31 @@ class Figures:
         own = [[name for name in axis.names if name in self.costs] for axis in self.plan.axes if axis.kind == "set"]
         return tuple(names[0] for names in own if names)
 
-    def best(self) -> int | None:
-        """The best point, the first of several; None where nothing was compiled."""
-        return None if np.isnan(self.ranks).all() else int(np.nanargmin(self.ranks))
+    @cached_property
+    def models(self) -> tuple[range, ...]:
+        """The points of each model. Those of different models aren't compared: what is better of them says nothing about machines."""
+        each = len(self.errors) // len(self.plan.models)
+        return tuple(range(start, start + each) for start in range(0, len(self.errors), each))
 
-    def front(self, cost: str) -> list[int]:
-        """The points than which no other is better at the same cost or less: the cheapest first."""
+    def best(self) -> list[int]:
+        """The best point of each model, the first of several; none of a model of which nothing was compiled."""
+        ranks = [(points, self.ranks[points.start : points.stop]) for points in self.models]
+        return [points[int(np.nanargmin(own))] for points, own in ranks if not np.isnan(own).all()]
+
+    def ties(self, point: int) -> int:
+        """How many other points of its model have its measure."""
+        points = next(points for points in self.models if point in points)
+        return int((self.values[points.start : points.stop] == self.values[point]).sum()) - 1
+
+    def fronts(self, cost: str) -> list[list[int]]:
+        """Of each model the points than which no other is better at the same cost or less, the cheapest first. Of several with the same
+        measure at the same cost it is the first."""
+        return [self._front(cost, points) for points in self.models]
+
+    def _front(self, cost: str, points: range) -> list[int]:
         found, least = list[int](), np.inf
-        for point in np.lexsort((self.ranks, self.columns[cost])).tolist():
+        own = slice(points.start, points.stop)
+        for point in (points.start + np.lexsort((self.ranks[own], self.columns[cost][own]))).tolist():
             if self.ranks[point] < least:
                 found.append(point)
                 least = self.ranks[point]
@@ -93,9 +123,10 @@ class Figures:
         """How many points each error has."""
         return Counter(code for code in self.errors if code)
 
-    def _several(self, name: str) -> bool:
-        values = self.columns[name]
-        return len(np.unique(values[~np.isnan(values)])) > 1
+    def _several(self, values: Float64) -> bool:
+        """Whether the values [points] differ between points of a model."""
+        own = (values[points.start : points.stop] for points in self.models)
+        return any(len(np.unique(each[~np.isnan(each)])) > 1 for each in own)
 
 
 def figures_of(found: Points) -> Figures:
@@ -131,6 +162,8 @@ def heads(figures: Figures) -> Iterator[str]:
     yield f"{count}, {figures.compiled:,} compiled" + (f"; not compiled: {failures}" if failures else "")
     if limits := figures.limits():
         yield "bottleneck: " + ", ".join(f"{name} {number:,}" for name, number in sorted(limits.items(), key=lambda each: -each[1]))
+    if len(figures.models) > 1:
+        yield f"each of the {len(figures.models):,} models has its own best point and fronts: models aren't compared with each other"
 
 
 def _size(count: float) -> str:

@@ -196,4 +196,5 @@ def _in_parts(division: Division | None) -> str:
         return "in one piece"
     alternate = division.order == "alternating"
     parts = f"in {'two halves' if alternate else f'{division.parts:,} parts'} of at most {division.items:,}"
-    return f"{parts}{' that take turns' if alternate else ''}{f' until {printable(division.until)}' if division.until else ''}"
+    how = {"alternating": " that take turns", "ahead": ", whose inputs are read ahead"}.get(division.order, "")
+    return f"{parts}{how}{f' until {printable(division.until)}' if division.until else ''}"

@@ -6,19 +6,21 @@ A point's colour says what limits it, and so do words wherever there is room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tpucc.values import dataclass
 from tpucc.viz.charts.chart import Scale
-from tpucc.viz.heading import EDGE
+from tpucc.viz.heading import EDGE, INK_HALO
 from tpucc.viz.palette import Kind, ink_line, solid_paint
-from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, fitted, shown, text_width
+from tpucc.viz.svg import NOTHING, Markup, escaped, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.text import SMALL, fitted, shown, text_width
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
-TOP, PLOT, BELOW = 82.0, 240.0, 44.0
-HEAD = 62.0
+TOP, PLOT, BELOW = 62.0, 240.0, 44.0
+HEAD = 4.0
 """Pixels above a heat map."""
+APART = 15.0
+"""Pixels between the names of two lines."""
 GRAIN = 4.0
 """Pixels: points that are closer, and have one bottleneck, are drawn once."""
 CELL = 22.0
@@ -114,35 +116,52 @@ def front_svg(
     about: str,
     names: tuple[str, str],
     marks: Sequence[Mark],
-    front: Sequence[int],
+    fronts: Mapping[str, Sequence[int]],
     worded: tuple[Worded, Worded],
     *,
     binary: bool = False,
 ) -> str:
-    """All points over a cost, both axes logarithmic, and a line through those on the front. `names` are those of the axes; costs that are
-    `binary` are marked at powers of two."""
+    """All points over a cost, both axes logarithmic, and lines through those on the `fronts`, which have names if there are several.
+    `names` are those of the axes; costs that are `binary` are marked at powers of two. `about` is the picture's
+    title for who doesn't see it."""
     across, up = (
         _log_scale([mark.x for mark in marks], LEFT, WIDTH - RIGHT),
         _log_scale([mark.y for mark in marks], TOP + PLOT, TOP),
     )
-    on_front = set(front)
+    on_front = {point for front in fronts.values() for point in front}
     first = {(round(across(_log(m.x)) / GRAIN), round(up(_log(m.y)) / GRAIN), m.limit): m for m in reversed(marks)}
-    behind = [_dot(mark, across, up, 2.5, faint=True) for mark in first.values() if mark.point not in on_front]
-    best = sorted((mark for mark in marks if mark.point in on_front), key=lambda mark: mark.x)
-    steps = " ".join(f"{number_text(across(_log(m.x)))},{number_text(up(_log(m.y)))}" for m in best)
-    path = tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(best) > 1 else NOTHING
-    dots = [_dot(mark, across, up, 5.0, faint=False) for mark in best]
+    behind = [_dot(mark, across, up, 3.0, faint=True) for mark in first.values() if mark.point not in on_front]
+    places = {mark.point: (across(_log(mark.x)), up(_log(mark.y))) for mark in marks}
+    lines = {name: [places[point] for point in front if point in places] for name, front in fronts.items()}
+    dots = [_dot(mark, across, up, 5.0, faint=False) for mark in marks if mark.point in on_front]
     legend = _legend([mark.limit for mark in marks])
     foot = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
     axes = [foot, _side(up, names[1], worded[1])]
-    parts = [label(about, EDGE, 18, NORMAL, font_weight="bold"), legend, *axes, *behind, path, *dots]
+    parts = [legend, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines)]
     return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
 
-def heat_svg(
-    key: str, about: str, names: tuple[str, str], heads: tuple[Sequence[str], Sequence[str]], cells: Mapping[tuple[int, int], Cell | Hole]
-) -> str:
-    """The best point of each pair of values: `names` and `heads` are those of the columns and of the rows; cells are by column and row.
+def _line(points: Sequence[tuple[float, float]]) -> Markup:
+    steps = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
+    return tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(points) > 1 else NOTHING
+
+
+def _line_names(lines: Mapping[str, Sequence[tuple[float, float]]]) -> Iterator[Markup]:
+    """The names of lines, each above the end of its own, or as far above the one below as it needs."""
+    ends = sorted(((points[-1], name) for name, points in lines.items() if name and points), key=lambda end: -end[0][1])
+    free = math.inf
+    for (x, y), name in ends:
+        free = min(y - 9, free - APART)
+        anchor = "end" if x > WIDTH / 2 else "start"
+        attributes = {**INK_HALO, "pointer-events": "none"}
+        yield tag(
+            "text", escaped(fitted(name, SMALL, WIDTH / 2) or "…"), attributes=attributes, x=x, y=free, font_size=SMALL, text_anchor=anchor
+        )
+
+
+def heat_svg(key: str, about: str, heads: tuple[Sequence[str], Sequence[str]], cells: Mapping[tuple[int, int], Cell | Hole]) -> str:
+    """The best point of each pair of values: `heads` are those of the columns and of the rows; cells are by column and row. `about` is the
+    picture's title for who doesn't see it.
 
     The stronger a cell's colour, the better; the scale is logarithmic. A hole is a dashed box with the code of an error.
     """
@@ -153,8 +172,7 @@ def heat_svg(
     height = 2 * CELL if roomy else max(4.0, min(CELL, 360.0 / rows))
     values = [_log(cell.value) for cell in cells.values() if isinstance(cell, Cell)]
     low, high = min(values, default=0.0), max(values, default=0.0)
-    parts = [label(about, EDGE, 18, NORMAL, font_weight="bold")]
-    parts += [label(text, EDGE, 36 + 15 * place, SMALL, "soft") for place, text in enumerate(_reading(names, len(values) < len(cells)))]
+    parts = list[Markup]()
     for (column, row), cell in cells.items():
         box = Box(side + column * width, HEAD + row * height, width, height)
         if isinstance(cell, Hole):
@@ -203,12 +221,6 @@ def _strength(share: float) -> dict[str, str]:
     return {**solid_paint(Kind.MATRIX), "fill-opacity": f"{0.04 + (STRONGEST - 0.04) * share:.3f}"}
 
 
-def _reading(names: tuple[str, str], holes: bool) -> list[str]:
-    words = f"Across: {shown(names[0])}; down: {shown(names[1])}. The stronger the colour, the better; the scale is below, and logarithmic."
-    dashed = " Dashed: nothing there can be compiled." if holes else ""
-    return broken(words + dashed, SMALL, WIDTH - 2 * EDGE)[:2]
-
-
 def _cell(cell: Cell, box: Box, share: float, roomy: bool) -> Markup:
     paint = {**_strength(share), "data-point": str(cell.point)}
     if not roomy:
@@ -229,7 +241,7 @@ def _hole(hole: Hole, box: Box, roomy: bool) -> Markup:
 def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) -> Markup:
     paint = {**solid_paint(LIMITS[mark.limit]), "data-point": str(mark.point)}
     if faint:
-        paint["fill-opacity"] = "0.45"
+        paint["fill-opacity"] = "0.7"
     x, y = across(_log(mark.x)), up(_log(mark.y))
     drawn = tag("circle", NOTHING if faint else title(mark.words), attributes=paint, cx=x, cy=y, r=radius)
     return drawn if faint else _linked(mark.point, drawn)
@@ -245,7 +257,7 @@ def _legend(limits: Sequence[str]) -> Markup:
     for limit in LIMITS:
         if limit in limits:
             names.setdefault(LIMITS[limit], []).append(limit)
-    parts, x, y = [], EDGE, 38.0
+    parts, x, y = [], EDGE, 16.0
     for kind, words in names.items():
         text = ", ".join(words)
         if x + 20 + text_width(text, SMALL) > WIDTH - EDGE:

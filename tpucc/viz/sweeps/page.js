@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const PAGE = 100;
-  const { columns, shared, texts, shown, rows } = JSON.parse(document.getElementById("data").textContent);
+  const { columns, heads, time, shared, texts, shown, rows } = JSON.parse(document.getElementById("data").textContent);
   const chosen = document.getElementById("chosen");
   const body = document.querySelector("#rows table");
   const find = document.getElementById("find");
@@ -17,9 +17,11 @@
     const value = rows[point][column];
     return shared.includes(column) && value !== null ? texts[value] : value;
   };
+  const headOf = (column) => (column === time.column ? time.head : heads[column]);
   const textOf = (point, column) => {
     const value = valueOf(point, column);
     if (value === null) return "";
+    if (column === time.column) return (value * time.of_a_second).toLocaleString("en", { maximumSignificantDigits: 6 });
     if (typeof value !== "number") return value;
     if (Number.isInteger(value)) return value.toLocaleString("en");
     if (Math.abs(value) >= 1e6) return value.toLocaleString("en", { maximumFractionDigits: 3 });
@@ -67,7 +69,7 @@
       if (column === command || textOf(point, column) === "") return;
       const wide = name === "explanation" || name === "reason";
       const fact = element("div", "", wide ? { class: "wide" } : {});
-      fact.append(element("dt", name), element("dd", textOf(point, column)));
+      fact.append(element("dt", headOf(column)), element("dd", textOf(point, column)));
       facts.append(fact);
     });
     chosen.replaceChildren(element("strong", `point ${point.toLocaleString("en")}`), facts, line);
@@ -133,7 +135,7 @@
   function head(column) {
     const cell = element("th", "", { ...looks(column), ...(sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {}) });
     const sign = sorted.column === column ? (sorted.down ? " ▾" : " ▴") : "";
-    const button = element("button", columns[column] + sign, { type: "button" });
+    const button = element("button", headOf(column) + sign, { type: "button", title: `${columns[column]} in the table's file` });
     button.addEventListener("click", () => {
       sorted = { column, down: sorted.column === column && !sorted.down };
       arrange();

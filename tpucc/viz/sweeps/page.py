@@ -6,8 +6,9 @@ It is a document with `page.css` and `page.js` of its own. The script shows the 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from itertools import combinations
@@ -22,7 +23,7 @@ from tpucc.sweeps.points import Points
 from tpucc.sweeps.rows import columns, settings_columns
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
-from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.sweeps.summary import as_good, reached, varied
 
 LARGEST = 20_000
@@ -39,9 +40,23 @@ DIGITS = 6
 """Of fractions in the page; the table's file has all. Whole numbers, and larger ones, have all of their whole part."""
 
 FRONT = (
-    "Each chart has all points. Its line joins the points that no other one beats with as much of the cost or less (a Pareto front). "
-    "Both scales are logarithmic."
+    "Each chart has all points. Its line joins the points that no other one beats with as much of the cost or less (a Pareto front); of "
+    "equal ones the first is on it. Both scales are logarithmic."
 )
+EACH = " Each model has a line of its own, with its name."
+MAPS = "A cell has the best of all points with its two values. The stronger its colour, the better; the scale is below, and logarithmic."
+DASHED = " Dashed: nothing there can be compiled."
+UNITS: Mapping[str, str] = {
+    "utilization": "0 to 1",
+    "array_active": "%",
+    "useful_macs": "%",
+    "weight_bandwidth": "bytes/s",
+    "host_bandwidth": "bytes/s",
+    "clock_hz": "Hz",
+}
+"""Of columns whose names don't say them."""
+TIMES: Sequence[tuple[float, str]] = ((1e-3, "µs"), (1.0, "ms"), (math.inf, "s"))
+"""The unit of the times of a sweep of which the longest is shorter than so many seconds."""
 
 
 def sweep_page(found: Points) -> str:
@@ -64,17 +79,19 @@ def _title(found: Points) -> str:
 
 
 def _sections(found: Points, figures: Figures) -> Iterator[Section]:
-    best = figures.best()
-    if best is not None:
-        yield "best", "The best point", _best(found, figures, best)
+    if best := figures.best():
+        name = "The best point" if len(figures.models) == 1 else "The best point of each model"
+        yield "best", name, joined(_best(found, figures, point) for point in best)
     if fronts := list(_fronts(found, figures)):
-        yield "fronts", "At which cost", joined([tag("p", escaped(FRONT)), tag("div", joined(fronts), class_="charts")])
-    pairs = _pairs(found)
-    if maps := [_map(found, figures, pair) for pair in pairs[:PAIRS]]:
-        left = [f"{first.name} and {second.name}" for first, second in pairs[PAIRS:]]
-        rest = f"The first {PAIRS} of {len(pairs):,} pairs; there is no map of {listed(left)}." if left else ""
-        yield "maps", "Pairs of axes", joined([tag("p", escaped(rest)) if rest else NOTHING, tag("div", joined(maps), class_="charts")])
-    yield "points", "Points", _table()
+        words = FRONT + (EACH if len(figures.models) > 1 else "")
+        yield "fronts", "At which cost", joined([tag("p", escaped(words)), tag("div", joined(fronts), class_="charts")])
+    pairs, most = _pairs(found), max(1, PAIRS // len(figures.models))
+    if maps := [_map(found, figures, pair, model) for pair in pairs[:most] for model in range(len(figures.models))]:
+        left = [f"{first.name} and {second.name}" for first, second in pairs[most:]]
+        rest = f" The first {most:,} of {len(pairs):,} pairs; there is no map of {listed(left)}." if left else ""
+        words = MAPS + (DASHED if figures.failures() else "") + rest
+        yield "maps", "Pairs of axes", joined([tag("p", escaped(words)), tag("div", joined(maps), class_="charts")])
+    yield "points", "Points", _table(found, figures)
 
 
 def _best(found: Points, figures: Figures, best: int) -> Markup:
@@ -89,17 +106,19 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
     """A chart for each cost that differs."""
     measure, values = figures.measure, figures.values
     for cost in figures.costs:
-        costs, front = figures.columns[cost], figures.front(cost)
+        costs, fronts = figures.columns[cost], figures.fronts(cost)
         marks = [
             Mark(point, costs[point], values[point], figures.bottlenecks[point], _words(found, figures, point))
             for point in np.flatnonzero(~np.isnan(values) & ~np.isnan(costs) & (values > 0) & (costs > 0)).tolist()
         ]
         if not marks:
             continue
-        about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(len(front), 'point')} on the front"
+        lines = dict(zip(_models(found), fronts, strict=True)) if len(fronts) > 1 else {"": fronts[0]}
+        which = "the front" if len(fronts) == 1 else "the fronts"
+        about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(sum(map(len, fronts)), 'point')} on {which}"
         names = COSTS[cost], MEASURES[measure]
         worders = partial(worded, cost), partial(worded, measure)
-        yield _chart(front_svg(f"front-{cost}", about, names, marks, front, worders, binary=cost.endswith("_bytes")))
+        yield _chart(about, front_svg(f"front-{cost}", about, names, marks, lines, worders, binary=cost.endswith("_bytes")))
 
 
 class _Heads(NamedTuple):
@@ -111,20 +130,26 @@ class _Heads(NamedTuple):
 
 
 def _pairs(found: Points) -> list[tuple[_Heads, _Heads]]:
-    """The pairs of axes that have a map; those with the models, which rarely share all values, come last."""
-    axes = [axis for axis in _axes(found) if 1 < len(axis.values) <= WIDEST]
-    return sorted(combinations(axes, 2), key=lambda pair: pair[0].place == 0)
+    """The pairs of axes that have a map."""
+    return list(combinations((axis for axis in _axes(found) if 1 < len(axis.values) <= WIDEST), 2))
 
 
-def _map(found: Points, figures: Figures, pair: tuple[_Heads, _Heads]) -> Markup:
+def _map(found: Points, figures: Figures, pair: tuple[_Heads, _Heads], model: int) -> Markup:
     (first, name, across), (second, other, down) = pair
-    about = f"{MEASURES[figures.measure]}: the best of all points with these values"
-    cells = _cells(found, figures, first, second)
-    return _chart(heat_svg(f"map-{first}-{second}", about, (name, other), (across, down), cells))
+    several = len(figures.models) > 1
+    of_model = f" of {_models(found)[model]}" if several else ""
+    about = f"{MEASURES[figures.measure]}{of_model}; across: {printable(name)}; down: {printable(other)}"
+    cells = _cells(found, figures, figures.models[model], first, second)
+    return _chart(about, heat_svg(f"map-{f'{model}-' if several else ''}{first}-{second}", about, (across, down), cells))
+
+
+def _models(found: Points) -> list[str]:
+    """The names of the models without their folders; with them, where two would have one name."""
+    short = [printable(model.replace("\\", "/").rpartition("/")[2].removesuffix(".tpu")) for model in found.plan.models]
+    return short if len(set(short)) == len(short) else [printable(model) for model in found.plan.models]
 
 
 def _axes(found: Points) -> Iterator[_Heads]:
-    yield _Heads(0, "model", [model.replace("\\", "/").rpartition("/")[2].removesuffix(".tpu") for model in found.plan.models])
     for place, axis in enumerate(found.plan.axes, 1):
         yield _Heads(place, axis.name, list(_values(axis)))
 
@@ -134,11 +159,11 @@ def _values(axis: Axis) -> Iterator[str]:
         yield ":".join(row)
 
 
-def _cells(found: Points, figures: Figures, first: int, second: int) -> dict[tuple[int, int], Cell | Hole]:
-    """By the places on two axes: the best point there, or why none compiles."""
+def _cells(found: Points, figures: Figures, points: range, first: int, second: int) -> dict[tuple[int, int], Cell | Hole]:
+    """By the places on two axes: the best there of these points, or why none compiles."""
     best, failed = dict[tuple[int, int], int](), dict[tuple[int, int], list[int]]()
     ranks = figures.ranks
-    for point in range(len(found)):
+    for point in points:
         places = found.plan.places(point)
         key = places[first], places[second]
         if np.isnan(ranks[point]):
@@ -189,18 +214,26 @@ def _words(found: Points, figures: Figures, point: int) -> str:
     return f"{varied(found, point)}: {reached(figures, point)}, {figures.bottlenecks[point]}"
 
 
-def _chart(svg: str) -> Markup:
-    return tag("div", inlined(svg), class_="chart", tabindex=0)
+def _chart(about: str, svg: str) -> Markup:
+    """A picture below its caption, which breaks where the picture scrolls."""
+    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", inlined(svg), class_="chart", tabindex=0)]))
 
 
-def _table() -> Markup:
+def _table(found: Points, figures: Figures) -> Markup:
     empty = Markup("\u00a0")
     chosen = tag("div", tag("p", escaped("Choose a point: in a picture, or in a row.")), id="chosen", tabindex=-1)
-    words = "find: weight memory, mxu=256"
+    words = f"find: {_example(found, figures)}"
     find = tag("input", attributes={"aria-label": "find points"}, id="find", type="search", placeholder=words)
     pages = joined(tag("button", escaped(text), id=key, type="button") for key, text in (("earlier", "‹ earlier"), ("later", "later ›")))
     tools = tag("div", Markup(find.replace("/>", ">")), tag("span", empty, id="count"), pages, class_="tools")
     return joined([chosen, tools, tag("div", tag("table", tag("tbody", empty)), id="rows", class_="scroll", tabindex=0)])
+
+
+def _example(found: Points, figures: Figures) -> str:
+    """What one can search this sweep for: the commonest bottleneck, and a value of an axis."""
+    limits = [name for name, _ in figures.limits().most_common(1)]
+    axes = sorted(found.plan.axes, key=lambda axis: len(axis.values) == 1)
+    return " ".join([*limits, *(f"{axis.names[0]}={axis.values[-1][0]}" for axis in axes[:1])])
 
 
 def _data(found: Points, figures: Figures) -> Markup:
@@ -218,9 +251,24 @@ def _data(found: Points, figures: Figures) -> Markup:
     rows = [short(row) for row in found]
     several = [name for name in settings_columns(found.plan) if len({row[names.index(name)] for row in rows}) > 1]
     shown = _shown(several, figures)
-    data = {"columns": names, "shared": shared, "texts": list(texts), "shown": [names.index(name) for name in shown], "rows": rows}
+    data = {
+        "columns": names,
+        "heads": [f"{name}, {UNITS[name]}" if name in UNITS else name for name in names],
+        "time": _time(names.index("seconds"), figures),
+        "shared": shared,
+        "texts": list(texts),
+        "shown": [names.index(name) for name in shown],
+        "rows": rows,
+    }
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return Markup(f'<script type="application/json" id="data">{text}</script>\n')
+
+
+def _time(column: int, figures: Figures) -> dict[str, Any]:
+    """The column of the times, its head with one unit for all of them, and how many of it a second has."""
+    longest = max((value for value in figures.columns["seconds"].tolist() if value == value), default=0.0)
+    unit = next(unit for below, unit in TIMES if longest < below)
+    return {"column": column, "head": f"time, {unit}", "of_a_second": {"µs": 10**6, "ms": 1000, "s": 1}[unit]}
 
 
 def _brief(value: float) -> float:

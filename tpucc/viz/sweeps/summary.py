@@ -11,18 +11,17 @@ from tpucc.sweeps.points import Points
 from tpucc.viz.tables import wrapped
 
 SHOWN = 12
-"""Points of a front that the summary has."""
+"""Points of a cost's fronts that the summary has, of all models; at least three of each."""
 BEST = {"cycles": "fewest cycles", "seconds": "least time", "tops": "most TOPS"}
 FRONTS = 3
 """Fronts that the summary has."""
 
 
 def summary(found: Points) -> str:
-    """What was compiled, the best point, and the fronts of the costs that were swept, or else of the first one that differs."""
+    """What was compiled, the best point of each model, and the fronts of the costs that were swept, or else of the first that differs."""
     figures = figures_of(found)
     parts = ["\n".join(wrapped(sentence, "  ") for sentence in heads(figures))]
-    best = figures.best()
-    if best is not None:
+    for best in figures.best():
         row = found[best]
         parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}{as_good(figures, best)}: {row['explanation']}", "  "))
         parts.append(row["command"])
@@ -34,17 +33,18 @@ def summary(found: Points) -> str:
 
 
 def summary_json(found: Points) -> dict[str, Any]:
-    """Counts, the best point, and the front of each cost, by point."""
+    """Counts, the best point of each model, and the fronts of each cost, model by model. `best` is that of the only model."""
     figures = figures_of(found)
-    best = figures.best()
+    best = [found[point] for point in figures.best()]
     return {
         "points": len(found),
         "compiled": figures.compiled,
         "errors": dict(sorted(figures.failures().items())),
         "bottlenecks": dict(sorted(figures.limits().items())),
         "measure": figures.measure,
-        "best": None if best is None else found[best],
-        "fronts": {cost: [found[point] for point in figures.front(cost)] for cost in figures.costs},
+        "best": best[0] if best and len(figures.models) == 1 else None,
+        "best_of_each": best,
+        "fronts": {cost: [found[point] for front in figures.fronts(cost) for point in front] for cost in figures.costs},
     }
 
 
@@ -55,8 +55,8 @@ def reached(figures: Figures, point: int) -> str:
 
 
 def as_good(figures: Figures, best: int) -> str:
-    """How many other points have the measure of the best one: `; 5 other points have as much`. Empty where none has."""
-    others = int((figures.values == figures.values[best]).sum()) - 1
+    """How many other points of its model have the measure of the best one: `; 5 other points have as much`. Empty where none has."""
+    others = figures.ties(best)
     return f"; {counted(others, 'other point')} {'has' if others == 1 else 'have'} as much" if others else ""
 
 
@@ -72,18 +72,20 @@ def varied(found: Points, point: int, apart: str = "") -> str:
 
 
 def _front(found: Points, figures: Figures, cost: str, again: bool) -> str:
-    points = figures.front(cost)
-    which = "likewise" if again else "without points that one with less or as much of it beats (a Pareto front)"
+    fronts = figures.fronts(cost)
+    most = max(SHOWN // len(fronts), 3)
+    points, left = [point for front in fronts for point in front[:most]], sum(len(front[most:]) for front in fronts)
+    which = "likewise" if again else "without points that one with less or as much of it beats (a Pareto front); of equal ones, the first"
     head = f"the {BEST[figures.measure]} for the {COSTS[cost]}, {which}:"
     rows = [
         (worded(cost, figures.columns[cost][point]), worded(figures.measure, figures.values[point]), figures.bottlenecks[point])
-        for point in points[:SHOWN]
+        for point in points
     ]
     names = (cost, MEASURES[figures.measure], "bottleneck")
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    settings = [varied(found, point, cost) for point in points[:SHOWN]]
+    settings = [varied(found, point, cost) for point in points]
     lines = [_line(cells, widths, text) for cells, text in zip((names, *rows), ("other values", *settings), strict=True)]
-    more = f"\n({counted(len(points) - SHOWN, 'more point')})" if len(points) > SHOWN else ""
+    more = f"\n({counted(left, 'more point')})" if left else ""
     return f"{wrapped(head)}\n\n" + "\n".join(lines) + more
 
 
