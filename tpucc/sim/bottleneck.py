@@ -150,31 +150,3 @@ _LEVERS: Mapping[Limit, Callable[[Work], Lever]] = MappingProxyType(
         Limit.DEPENDENCIES: levers.data_dependencies,
     }
 )
-<<<<<<< HEAD
-
-
-@dataclass(frozen=True, slots=True)
-class TileRows:
-    """The rows that a fetched tile is used for, of the tiles on the critical path."""
-
-    rows: int
-    """Of the tiles that take most of its cycles."""
-    only: bool
-    """Whether there are no others."""
-
-    @property
-    def words(self) -> str:
-        return f"{'' if self.only else 'most are '}used for {counted(self.rows, 'row')}"
-
-
-def _tile_rows(program: Program, path: list[Part]) -> TileRows:
-    touched = effects(program.instructions)
-    used = np.bincount(np.maximum(np.cumsum(touched.pops) - 1, 0), touched.rows * touched.multiplies).astype(np.int64)
-    parts = [part for part in path if part.limit in (Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT)]
-    if not parts:
-        return TileRows(0, only=True)
-    tiles = np.cumsum(touched.pushes)[[part.instruction for part in parts]] - 1
-    rows, kinds = np.unique(used[tiles], return_inverse=True)
-    return TileRows(int(rows[np.bincount(kinds, [part.cycles for part in parts]).argmax()]), only=len(rows) == 1)
-=======
->>>>>>> numbers

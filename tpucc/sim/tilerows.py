@@ -27,7 +27,7 @@ class TileRows:
 
     @property
     def words(self) -> str:
-        return f"{'' if self.only else 'most '}used for {counted(self.rows, 'row')}"
+        return f"{'' if self.only else 'most are '}used for {counted(self.rows, 'row')}"
 
 
 def tile_rows(program: Program, path: list[Part]) -> TileRows:
