@@ -9,6 +9,7 @@ The cheapest ways depend on how fast the machine is, and on the rows that it has
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
@@ -33,22 +34,31 @@ LONGEST_SPARING = 6
 THINNEST = (1, 2, 3)
 """Lines of the bands that are tried there. A window on two lines reads them where they are, or a copy that is made line by line."""
 
+BREADTH = 2
+"""Ways up to a node that are kept there."""
+
 Weight = tuple[int, int]
 """What a way costs: the smaller, the better. The first numbers of two stretches count as the larger of both, the second as their sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A run, the place before its first node and behind its last in the order of the graph's nodes, and what it takes."""
+    """A run, the place before its first node and behind its last in the order of the graph's nodes, and what it takes; and the run before
+    it on the same way."""
 
     start: int
     stop: int
     estimate: Estimate
     weight: Weight
+    before: Choice | None
 
     @property
     def run(self) -> Run:
         return self.estimate.context.run
+
+
+Way = tuple[Weight, Choice | None]
+"""What a way up to a node weighs, and its last run."""
 
 
 @dataclass(frozen=True)
@@ -63,38 +73,50 @@ class Chooser:
         """The runs that are best, in the order of the graph; empty when all that can be computed by line fits as it is."""
         if not (self.sizes.maps.by_line if self.sparing else self._large):
             return ()
-        weight, found = self._best(self._large)
-        if self.sparing or weight < (0, LEFT_WHOLE):
-            return found
-        return min((weight, found), self._best(dict.fromkeys(self._large, LEFT_WHOLE)), key=lambda way: way[0])[1]
-
-    def _best(self, large: Mapping[str, int]) -> tuple[Weight, tuple[Choice, ...]]:
-        """The best runs, and what they weigh; `large` nodes cost so much when they are left whole.
-
-        What is best up to a node may leave no room for what comes after it: whole values, above all, that are read band by band.
-        """
-        weights: list[Weight] = [(0, 0)]
-        last: list[Choice | None] = [None]
+        ways: list[tuple[Way, ...]] = [(((0, 0), None),)]
         for stop in range(1, len(self._nodes) + 1):
-            weights.append(_sum(weights[-1], self._left_whole(self._nodes[stop - 1], last, large)))
-            last.append(last[-1])
-            for choice in self._ending(stop, last, large):
-                if (weight := _sum(weights[choice.start], choice.weight)) < weights[stop]:
-                    weights[stop], last[stop] = weight, choice
-        return weights[-1], tuple(reversed(list(_path(last, len(self._nodes)))))
+            whole = ((_sum(weight, self._left_whole(self._nodes[stop - 1], last)), last) for weight, last in ways[-1])
+            runs = ((_sum(weight, choice.weight), choice) for weight, choice in self._ending(stop, ways))
+            ways.append(self._kept((*whole, *runs), stop))
+        return tuple(reversed(list(_path(ways[-1][0][1]))))
 
-    def _left_whole(self, node: Node, last: Sequence[Choice | None], large: Mapping[str, int]) -> Weight:
-        """What a node weighs that is in no run, after the best way up to it."""
+    def _kept(self, ways: Sequence[Way], stop: int) -> tuple[Way, ...]:
+        """The best way up to a place, and others that leave smaller pieces for what comes after it."""
+        alive, kept, smallest = tuple(self._read_after(stop)), list[Way](), sys.maxsize
+        for way in sorted(ways, key=lambda way: way[0]):
+            size = self._left(way[1], alive)
+            if size < smallest and len(kept) < BREADTH:
+                kept.append(way)
+                smallest = size
+        return tuple(kept)
+
+    def _left(self, last: Choice | None, alive: Sequence[str]) -> int:
+        """Rows of a column block of values that a way leaves: of the largest piece of each, or of the whole."""
+        pieces = {name: found for choice in _path(last) for name, found in choice.estimate.pieces.items()}
+        return sum(
+            max((self.sizes.rows(name, piece.has, piece.border) for piece in pieces.get(name, ())), default=self.sizes.image(name))
+            for name in alive
+        )
+
+    def _read_after(self, stop: int) -> Iterator[str]:
+        """The device's values before a place that it reads after it."""
+        users = self.sizes.maps.graph.users
+        for node in self._nodes[:stop]:
+            if node.on_device and any(user.on_device and self._place[user.name] >= stop for user in users[node.name]):
+                yield node.name
+
+    def _left_whole(self, node: Node, last: Choice | None) -> Weight:
+        """What a node weighs that is in no run, after the way up to it whose last run is given."""
         if node.name not in self.sizes.maps.by_line:
             return 0, 0
         at_once = max(self.sizes.whole(node)[0], *self._joins(node, last), 0)
         if self.sparing:
             return at_once, at_once
-        return 0, large.get(node.name, 0) if at_once <= self._room else LEFT_WHOLE
+        return 0, self._large.get(node.name, 0) if at_once <= self._room else LEFT_WHOLE
 
-    def _joins(self, node: Node, last: Sequence[Choice | None]) -> Iterator[int]:
-        """The rows at once of the copies that put the operands of a node together that runs on the best way up to it compute."""
-        for choice in _path(last, len(last) - 1):
+    def _joins(self, node: Node, last: Choice | None) -> Iterator[int]:
+        """The rows at once of the copies that put the operands of a node together that runs on the way up to it compute."""
+        for choice in _path(last):
             for name in choice.estimate.pieces.keys() & set(node.operands):
                 readers = choice.estimate.context.joined.get(name, ())
                 yield choice.estimate.join(name, (*readers, node)).at_once
@@ -139,8 +161,9 @@ class Chooser:
                 changes[max(readers) + 1] -= self.sizes.item(node.name)
         return tuple(accumulate(changes))
 
-    def _ending(self, stop: int, last: Sequence[Choice | None], costs: Mapping[str, int]) -> Iterator[Choice]:
-        """The best run from each node on that the node before `stop` is the last of; `last` has the best ways up to each."""
+    def _ending(self, stop: int, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Weight, Choice]]:
+        """The best run from each node on that the node before `stop` is the last of, and what the way before it weighs; `ways` has those
+        up to each node."""
         by_line = self.sizes.maps.by_line
         if self._nodes[stop - 1].name not in by_line:
             return
@@ -150,13 +173,12 @@ class Chooser:
             name = self._nodes[start].name
             large |= {name} & (by_line if self.sparing else self._large.keys())
             if large and name in by_line and misses < PATIENCE:
-                choice = self._between(start, stop, {name: costs.get(name, 0) for name in large}, last)
-                misses = misses + 1 if choice is None else 0
-                yield from () if choice is None else (choice,)
+                found = [(weight, self._between(start, stop, large, last)) for weight, last in ways[start]]
+                misses = misses + 1 if all(choice is None for _, choice in found) else 0
+                yield from ((weight, choice) for weight, choice in found if choice is not None)
 
-    def _between(self, start: int, stop: int, large: Mapping[str, int], last: Sequence[Choice | None]) -> Choice | None:
-        """The run of all nodes from one place to another, in the number of bands that is best; None when there is none. It has some of the
-        `large` ones, and the others cost so much."""
+    def _between(self, start: int, stop: int, large: set[str], last: Choice | None) -> Choice | None:
+        """The run of all nodes from one place to another, in the number of bands that is best; None when there is none."""
         run = run_of(self.sizes.maps, self._nodes[start:stop], large)
         if run is None or not {self._nodes[start].name, self._nodes[stop - 1].name} <= run.names:
             return None
@@ -173,33 +195,33 @@ class Chooser:
         best = min(self._tried(context), key=self._cost, default=None)
         if best is None:
             return None
-        return Choice(start, stop, best, (0, sum(large[name] for name in large.keys() - run.names) + self._cost(best)))
+        return Choice(start, stop, best, (0, sum(self._large[name] for name in large - run.names) + self._cost(best)), last)
 
-    def _thinnest(self, context: RunContext, start: int, stop: int, last: Sequence[Choice | None]) -> Choice | None:
+    def _thinnest(self, context: RunContext, start: int, stop: int, last: Choice | None) -> Choice | None:
         """The run in bands of few lines: those that work on fewest rows at once, the nodes beside the run included."""
         beside = [node for node in self._nodes[start:stop] if node.name not in context.run.names]
-        others = [self._left_whole(node, last[: start + 1], {}) for node in beside]
+        others = [self._left_whole(node, last) for node in beside]
         counts = dict.fromkeys(min(self.most, -(-context.run.most // lines)) for lines in THINNEST)
         found = [Estimate(context, bands) for count in counts if count > 1 and (bands := context.run.bands(count)) is not None]
         rows = [(estimate, (estimate.at_once, estimate.at_once * len(context.run.nodes))) for estimate in found]
-        choices = (Choice(start, stop, estimate, reduce(_sum, others, weight)) for estimate, weight in rows)
+        choices = (Choice(start, stop, estimate, reduce(_sum, others, weight), last) for estimate, weight in rows)
         return min(choices, key=lambda choice: choice.weight, default=None)
 
-    def _entry(self, name: str, run: Run, start: int, last: Sequence[Choice | None]) -> int:
+    def _entry(self, name: str, run: Run, start: int, last: Choice | None) -> int:
         """Rows of a column block of a value that the device has whole, with a border for those convolutions that read it whole."""
         graph = self.sizes.maps.graph
-        banded = {node.name for choice in _path(last, start) for node in choice.run.nodes} | run.names
+        banded = {node.name for choice in _path(last) for node in choice.run.nodes} | run.names
         later = {user.name for user in self._read_whole_by(name, run)}
         readers = [user for user in graph.users[name] if user.on_device and user.name not in banded]
         whole = (user for user in readers if self._place[user.name] < start or user.name in later)
         return self.sizes.resident(name, self.sizes.maps.stored(name, whole))
 
-    def _supply(self, run: Run, start: int, last: Sequence[Choice | None]) -> Supply:
-        """The pieces of the run's entries that runs on the best way up to it compute."""
+    def _supply(self, run: Run, start: int, last: Choice | None) -> Supply:
+        """The pieces of the run's entries that runs on the way up to it compute."""
         sought = set(run.device_entries)
         first = min((self._place[name] for name in sought), default=start)
         found: dict[str, tuple[Piece, ...]] = {}
-        for choice in _path(last, start):
+        for choice in _path(last):
             if choice.stop <= first:
                 break
             found |= {name: pieces for name, pieces in choice.estimate.pieces.items() if name in sought}
@@ -266,8 +288,8 @@ def _sum(first: Weight, second: Weight) -> Weight:
     return max(first[0], second[0]), first[1] + second[1]
 
 
-def _path(last: Sequence[Choice | None], at: int) -> Iterator[Choice]:
-    """The runs of the best way up to a place, the last first; `last` has the last one of the best way up to each."""
-    while (choice := last[at]) is not None:
-        yield choice
-        at = choice.start
+def _path(last: Choice | None) -> Iterator[Choice]:
+    """The runs of a way, the last first."""
+    while last is not None:
+        yield last
+        last = last.before

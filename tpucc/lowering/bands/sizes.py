@@ -56,7 +56,11 @@ class Sizes:
 
     def item(self, name: str) -> int:
         """Rows of a value of any rank, all column blocks, for one item of the batch."""
-        return prod(self.maps.graph[name].type.shape[1:-1]) * self.blocks(name) * self.bytes_per_value
+        return self.image(name) * self.blocks(name)
+
+    def image(self, name: str) -> int:
+        """Rows of one column block of a value of any rank, for one item of the batch."""
+        return prod(self.maps.graph[name].type.shape[1:-1]) * self.bytes_per_value
 
     def at_once(self, node: Node, rows: Mapping[str, int], *, bordered: bool) -> int:
         """Rows that one instruction of an operator works on: a column block of each operand and of the result.
