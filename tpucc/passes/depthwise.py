@@ -48,7 +48,7 @@ class Depthwise(Pass):
         for node in rewriter:
             if (layer := _suitable(graph, node)) is not None:
                 matrix, vector = _costs(graph, node, context)
-                cheaper = self.unit == "cheaper" and not context.sparing and vector < matrix
+                cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
                 if self.unit == "vector" or (cheaper and _has_room(graph, node, layer, context)):
                     node = replace(node, attributes=replace(layer, unit="vector"))
                     gains.append((node.name, matrix, vector))
