@@ -56,9 +56,8 @@ class Estimate:
     def works(self) -> tuple[StepCost, ...]:
         run = self.context.run
         found = [self._entries(run.device_entries)]
-        found += [
-            work for number in range(len(self.bands)) for work in _Steps(self.context, self.bands[number], number, self._supplied).works()
-        ]
+        for number, band in enumerate(self.bands):
+            found += _Steps(self.context, band, number, self._supplied, self._shared).works()
         found += [self.join(name, readers) for name, readers in self.context.joined.items()]
         found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
@@ -108,6 +107,17 @@ class Estimate:
             (name, at): self.context.sizes.rows(name, self.context.supply[name][at].has, sides) for (name, at), sides in borders.items()
         }
 
+    @cached_property
+    def _shared(self) -> Mapping[tuple[str, Lines], Sides]:
+        """The widest border of those who read the same lines of a value that is in pieces: they share a copy."""
+        found: dict[tuple[str, Lines], Sides] = {}
+        for band in self.bands if self.context.supply else ():
+            for node in band.nodes:
+                name, reading = node.operands[0], band.readings[node.name]
+                if name in self.context.supply and (lines := reading.lines[0]) is not None:
+                    found[name, lines] = widest((found.get((name, lines), NO_SIDES), reading.border))
+        return found
+
     def _entries(self, names: Iterable[str]) -> StepCost:
         """Values of the device from outside are there from the first band to the last, or longer."""
         touched: dict[Hashable, int] = {}
@@ -138,7 +148,14 @@ class _Value:
 class _Steps:
     """The steps of one band."""
 
-    def __init__(self, context: RunContext, band: Band, number: int, supplied: Mapping[tuple[str, int], int]) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        band: Band,
+        number: int,
+        supplied: Mapping[tuple[str, int], int],
+        shared: Mapping[tuple[str, Lines], Sides],
+    ) -> None:
         self._sizes = context.sizes
         self._run = context.run
         self._supply = context.supply
@@ -146,6 +163,7 @@ class _Steps:
         self._band = band
         self._number = number
         self._supplied_rows = supplied
+        self._shared = shared
 
     def works(self) -> Iterator[StepCost]:
         for node in self._run.nodes:
@@ -183,6 +201,7 @@ class _Steps:
             source = _Value((name, one), self._supplied_rows[name, one])
             return (yield from self._bordered(name, source, lines, around, at_hand=pieces[one].has))
         sources = [_Value((name, at), self._supplied_rows[name, at]) for at in shares(pieces, lines)]
+        around = widest((around, self._shared.get((name, lines), NO_SIDES)))
         yield self._copy(name, sources, lines, around)
         return self._copied(name, lines, around)
 
