@@ -23,6 +23,7 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.program import HOST_ROWS, Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
+from tpucc.lowering.room import lacks_room
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
@@ -37,6 +38,7 @@ from tpucc.target import require_compilable
 
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
+SPARING = "what takes fewest cycles doesn't fit the unified buffer, so passes chose what takes fewest rows of it"
 
 
 def front_end(source: Source, options: Options) -> Model:
@@ -84,8 +86,7 @@ def without_passes(made: Compilation) -> Program:
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
     recorder = Recorder(None, None)
-    run_passes(state, made.meant, recorder)
-    back_end(state, recorder)
+    run_to_fit(state, made.meant, recorder, back_end)
     assert state.program is not None
     return state.program
 
@@ -99,8 +100,9 @@ def _driven(
     recorder = Recorder(observer, options.stop_after)
 
     def stages(state: State) -> None:
-        _front(state, folder, recorder)
-        last(state, recorder)
+        read_model(state, folder, recorder)
+        assert state.graph is not None
+        run_to_fit(state, state.graph, recorder, last)
 
     return recorded(State(source, options), recorder, stages)
 
@@ -154,13 +156,6 @@ def require_stage(name: str, options: Options) -> None:
         raise unknown_name("stage", name, stage_names(options))
 
 
-def _front(state: State, folder: Path, recorder: Recorder) -> None:
-    """Runs every stage up to the last pass; each leaves its result in `state` before the recorder may stop."""
-    read_model(state, folder, recorder)
-    assert state.graph is not None
-    run_passes(state, state.graph, recorder)
-
-
 def read_model(state: State, folder: Path, recorder: Recorder) -> None:
     """Parses, elaborates and binds the weights, and reads the calibration inputs. The machine has no part in it."""
     options = state.options
@@ -182,9 +177,29 @@ def read_model(state: State, folder: Path, recorder: Recorder) -> None:
     state.calibration = read_calibration(model, folder, options.calibration)
 
 
-def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> None:
+def run_to_fit(state: State, graph: Graph, recorder: Recorder, last: Callable[[State, Recorder], None], done: int = 0) -> None:
+    """Runs the passes on `graph`, which the first `done` of them have made, and what follows them, `last`.
+
+    Where that finds operands that don't fit the unified buffer, the passes run once more, and choose what takes fewest rows in place of
+    what takes fewest cycles. So what fits a machine depends on its sizes, not on how fast it is.
+    """
+    before = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
+    run_passes(state, graph, recorder, done)
+    try:
+        last(state, recorder)
+    except LimitError as error:
+        if not lacks_room(error):
+            raise
+        state.warnings, state.rewritten = before[:2]
+        del recorder.snapshots[before[2] :]
+        run_passes(state, graph, recorder, done, sparing=True)
+        state.warnings.append(SPARING)
+        last(state, recorder)
+
+
+def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0, *, sparing: bool = False) -> None:
     """Runs the passes on `graph`, which the first `done` of them have made."""
-    options, context = state.options, context_of(state)
+    options, context = state.options, context_of(state, sparing=sparing)
     state.layers = graph
     steps, places = passes_of(options), pass_places(options)
     state.warnings.extend(replacements(steps))
@@ -200,11 +215,11 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) ->
         graph = state.layers
 
 
-def context_of(state: State) -> Context:
+def context_of(state: State, *, sparing: bool = False) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
-    return Context(options.target, state.calibration, options.cores, format, options.on_host)
+    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing)
 
 
 def pass_places(options: Options) -> list[str]:

@@ -24,7 +24,7 @@ from tpucc.lowering.order import live_rows
 from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan, make_plan
 from tpucc.lowering.products import Lowerer
-from tpucc.lowering.room import require_room
+from tpucc.lowering.room import require_room, rows_at_once
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.steps import emit_step
 from tpucc.lowering.tileprogram import TileProgram
@@ -54,6 +54,11 @@ class Draft:
         """Rows of the unified buffer that no placement can do without."""
         buffers = self.layout.buffers
         return largest_live_sum(*live_ranges(self.instructions, len(buffers)), buffer_rows(buffers))
+
+    def has_room(self) -> bool:
+        """Whether the operands of each instruction fit the unified buffer by themselves."""
+        rows = rows_at_once(self.instructions, self.layout.buffers)
+        return int(rows.max(initial=0)) <= self.layout.plan.target.unified_buffer_rows
 
 
 def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
@@ -183,10 +188,9 @@ def _require_splittable(plan: Plan, parts: int) -> None:
 def _fewest_parts(plan: Plan, parted: int) -> int:
     """The fewest parts of the first `parted` steps that fit; when not even single items do, as few as leave room for spilling. The whole
     batch doesn't fit."""
-    room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
+    batch = plan.sharding.batch
     if not _fits(plan, batch, parted):
-        item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.format.bytes_per_value
-        return min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
+        return _parts_to_spill(plan, parted)
     low = high = 2
     while not _fits(plan, high, parted):
         low, high = high + 1, min(2 * high, batch)
@@ -196,14 +200,28 @@ def _fewest_parts(plan: Plan, parted: int) -> int:
     return low
 
 
-def _fits(plan: Plan, parts: int, parted: int) -> bool:
-    """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one.
+def _parts_to_spill(plan: Plan, parted: int) -> int:
+    """As few parts as leave room for spilling, or as give each instruction room for its operands; single items when none do."""
+    room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
+    item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.format.bytes_per_value
+    first = min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
+    if first == batch or _sample(plan, first, parted).has_room():
+        return first
+    return bisect_left(range(batch), True, first + 1, key=lambda parts: _sample(plan, parts, parted).has_room())
 
-    It is tried with the built-in lowering, even if that is replaced: the number of parts doesn't depend on a layer's instructions.
+
+def _fits(plan: Plan, parts: int, parted: int) -> bool:
+    """Whether that many parts fit the unified buffer."""
+    return _sample(plan, parts, parted).live_sum() <= plan.target.unified_buffer_rows
+
+
+def _sample(plan: Plan, parts: int, parted: int) -> Draft:
+    """Three parts of the largest size of that many, which tell what all do: a first one, a middle one and a last one.
+
+    It is made by the built-in lowering, even if that is replaced: the number of parts doesn't depend on a layer's instructions.
     """
     largest = -(-plan.sharding.batch // parts)
-    draft = _draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
-    return draft.live_sum() <= plan.target.unified_buffer_rows
+    return _draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
 
 
 def _note(plan: Plan, rows: int, split: Split) -> str:

@@ -9,10 +9,13 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Label, LimitError, counted
+from tpucc.isa.instructions import Records
 from tpucc.isa.program import LayerInfo
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
-from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer
+from tpucc.numerics import Int64
 
+CODE = "E0621"
 _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
 """Endings that passes add to a name, in words."""
 _ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
@@ -23,13 +26,25 @@ _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequ
 def require_room(tiles: TileProgram) -> None:
     """Raises `LimitError` E0621 at the first instruction whose operands don't fit by themselves. It needs no constants, which may take much
     memory."""
-    operands = np.sort(np.stack([tiles.instructions[field] for field in BUFFER_FIELDS], axis=1), axis=1)
-    repeated = np.pad(operands[:, 1:] == operands[:, :-1], ((0, 0), (1, 0)))
-    rows = np.append(buffer_rows(tiles.buffers), 0)[operands]
-    over = np.where(repeated, 0, rows).sum(axis=1) > tiles.target.unified_buffer_rows
+    over = rows_at_once(tiles.instructions, tiles.buffers) > tiles.target.unified_buffer_rows
     if over.any():
         index = int(np.argmax(over))
-        raise too_large(tiles, sorted({buffer for buffer in operands[index].tolist() if buffer >= 0}), index)
+        operands = {int(tiles.instructions[field][index]) for field in BUFFER_FIELDS}
+        raise too_large(tiles, sorted(buffer for buffer in operands if buffer >= 0), index)
+
+
+def rows_at_once(instructions: Records, buffers: Sequence[VirtualBuffer]) -> Int64:
+    """The rows of all operands of each instruction."""
+    operands = np.sort(np.stack([instructions[field] for field in BUFFER_FIELDS], axis=1), axis=1)
+    repeated = np.pad(operands[:, 1:] == operands[:, :-1], ((0, 0), (1, 0)))
+    rows = np.append(buffer_rows(buffers), 0)[operands]
+    found: Int64 = np.where(repeated, 0, rows).sum(axis=1)
+    return found
+
+
+def lacks_room(error: LimitError) -> bool:
+    """Whether an error says that operands don't fit."""
+    return any(found.code == CODE for found in error.diagnostics)
 
 
 def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitError:
@@ -41,7 +56,7 @@ def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitErr
     purpose = f" for {_known(reader.name)}" if reader else ""
     work = f"copying {_known(layer.name)}{purpose} takes" if copies else f"{_known(layer.name)} works on"
     message = f"{work} {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
-    return LimitError(Diagnostic("E0621", message, tuple(_labels(layer, reader)), _HELP))
+    return LimitError(Diagnostic(CODE, message, tuple(_labels(layer, reader)), _HELP))
 
 
 def _labels(layer: LayerInfo, reader: LayerInfo | None) -> Iterator[Label]:

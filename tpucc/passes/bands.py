@@ -25,7 +25,7 @@ from tpucc.values import dataclass
 def in_bands(graph: Graph, context: Context, most: int, by: str) -> Graph:
     """The graph with its runs in at most `most` bands each, and a note about each; `by` is the pass. The graph itself where all fits."""
     sizes = Sizes(Maps(graph), context.target, context.format.bytes_per_value)
-    choices = Chooser(sizes, most).choices()
+    choices = Chooser(sizes, most, context.sparing).choices()
     return _Splitter(sizes.maps, choices, by).split().noting(*map(_note, choices)) if choices else graph
 
 

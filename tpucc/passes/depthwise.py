@@ -33,7 +33,8 @@ WAYS = ("cheaper", "matrix", "vector")
 
 @dataclass(frozen=True)
 class Depthwise(Pass):
-    """Sets the unit of depthwise convolutions: that which takes fewer cycles, by an estimate, or the one that `unit` says."""
+    """Sets the unit of depthwise convolutions: that which takes fewer cycles, by an estimate, or the one that `unit` says. The matrix unit
+    takes fewer rows of the unified buffer."""
 
     name = "depthwise"
     summary = "gives depthwise convolutions to the vector unit, where an estimate says fewer cycles"
@@ -47,7 +48,8 @@ class Depthwise(Pass):
         for node in rewriter:
             if (layer := _suitable(graph, node)) is not None:
                 matrix, vector = _costs(graph, node, context)
-                if self.unit == "vector" or (self.unit == "cheaper" and vector < matrix and _has_room(graph, node, layer, context)):
+                cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
+                if self.unit == "vector" or (cheaper and _has_room(graph, node, layer, context)):
                     node = replace(node, attributes=replace(layer, unit="vector"))
                     gains.append((node.name, matrix, vector))
             rewriter.put(node)

@@ -30,7 +30,8 @@ from tpucc.values import dataclass
 class PackPatches(Pass):
     """Rewrites conv2d of a value of the host as one of its `patches`: whole windows, lines of windows, or just padded pixels.
 
-    The cheapest by an estimate wins: cycles of the host link and of the matrix unit, which do not overlap before the first layer.
+    The cheapest by an estimate wins: cycles of the host link and of the matrix unit, which do not overlap before the first layer. Where the
+    context is sparing, the one of fewest rows does.
     """
 
     name = "pack-patches"
@@ -61,17 +62,22 @@ class _Packing:
     stride: tuple[int, int]
     dilation: tuple[int, int] = (1, 1)
 
+    @property
+    def rows(self) -> int:
+        """Rows of a column block of the image."""
+        return prod(self.image[:3])
+
     def cycles(self, outputs: TensorType, target: Target, bytes_per_value: int) -> int:
         """Estimated cycles: the transfer of the image, then a row, at a cycle a byte of a value, for each position, column block of x and
         column block of y."""
         blocks = -(-self.image[3] // target.mxu)
         tiles = prod(self.taps) * blocks * -(-outputs.columns // target.mxu)
-        transfer = target.host_cycles(prod(self.image[:3]) * blocks * bytes_per_value)
+        transfer = target.host_cycles(self.rows * blocks * bytes_per_value)
         return transfer + tiles * max(outputs.rows * bytes_per_value, target.tile_shift_cycles)
 
 
 def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
-    """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper, and notes what it gains."""
+    """Puts a convolution of patches in the place of one of a value of the host, if that is better, and notes what it gains."""
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
     if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):
@@ -79,12 +85,12 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
 
-    def cycles(packing: _Packing) -> int:
-        return packing.cycles(node.type, context.target, context.format.bytes_per_value)
+    def cost(packing: _Packing) -> int:
+        return packing.rows if context.sparing else packing.cycles(node.type, context.target, context.format.bytes_per_value)
 
     groups = node.attributes.groups
-    best = min(_packings(image.type.shape, height, width, groups), key=cycles)
-    if not any(sides(height, width)) and cycles(best) >= cycles(as_it_is):
+    best = min(_packings(image.type.shape, height, width, groups), key=cost)
+    if not any(sides(height, width)) and cost(best) >= cost(as_it_is):
         return False
     prepared = f32(*best.image)
     if image.type.range is not None:

@@ -39,7 +39,8 @@ NAMED = 3
 class WriteWeights(Pass):
     """Rewrites products `a @ b` of two computed values to `a @ as_weights(b)`, where that takes half the cycles or less, by an estimate.
 
-    `computed_products` may say one way for all: "host" or "device".
+    `computed_products` may say one way for all: "host" or "device". The host's takes fewer rows of the unified buffer: a batch of matrices
+    of weights can't be split.
     """
 
     name = "write-weights"
@@ -111,7 +112,8 @@ class _Choice:
         if not self._can(node, a, b) or (self.way != "device" and node.name not in self._middle):
             return False
         host, device = self._costs(node, a, b)
-        chosen = WORTHWHILE * device <= host if self.way == "cheaper" else self.way == "device"
+        cheaper = WORTHWHILE * device <= host and not self.context.sparing
+        chosen = cheaper if self.way == "cheaper" else self.way == "device"
         self._chosen[chosen].append((node, host, device))
         return chosen
 

@@ -16,7 +16,7 @@ from typing import Literal, assert_never
 
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_passes
+from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_to_fit
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.sources import read_source
 from tpucc.interop.weights import bind_like, require_source
@@ -187,8 +187,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         recorder.done(stage, graph, place=places[done - 1] if done else "")
         if done == 0:
             require_source(graph)
-        run_passes(state, graph, recorder, done)
-        back_end(state, recorder)
+        run_to_fit(state, graph, recorder, back_end, done)
 
     return recorded(state, recorder, stages)
 

@@ -17,9 +17,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from tpucc.compilation import Recorder, State
+from tpucc.diagnostics import LimitError
 from tpucc.driver import back_end, read_model, recorded, run_passes
 from tpucc.interop.sources import read_source
 from tpucc.isa.program import Program
+from tpucc.lowering.room import lacks_room
 from tpucc.options import Options
 from tpucc.target import Target, require_compilable
 from tpucc.values import dataclass
@@ -116,7 +118,12 @@ class Compiler:
         state, graphs = self._model(path, options)
         own = bool(options.extra) or options.stages.replaced
         passed = (Known[_Passed](1) if own else graphs).get(options.target, partial(self._passed, state, options))
-        made = (Known[Program](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))
+        try:
+            made = (Known[Program](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))
+        except LimitError as error:
+            if not lacks_room(error):
+                raise
+            made = self._program(self._passed(state, options, options.target, sparing=True).state, options.target)
         return replace(made, target=options.target)
 
     def _model(self, path: Path, options: Options) -> tuple[State, Known[_Passed]]:
@@ -130,13 +137,13 @@ class Compiler:
                 self._read.popitem(last=False)
         return self._read[key]
 
-    def _passed(self, read: State, options: Options, target: Target) -> _Passed:
+    def _passed(self, read: State, options: Options, target: Target, *, sparing: bool = False) -> _Passed:
         self.made["graphs"] += 1
         state = _with_target(read, target)
 
         def passes(state: State) -> None:
             assert state.graph is not None
-            run_passes(state, state.graph, Recorder(None, None))
+            run_passes(state, state.graph, Recorder(None, None), sparing=sparing)
 
         recorded(state, Recorder(None, None), passes)
         return _Passed(state, Known[Program](PROGRAMS))

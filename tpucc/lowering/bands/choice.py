@@ -1,15 +1,18 @@
-"""Which operators of a graph are computed in bands, and in how many: the cheapest by the estimate.
+"""Which operators of a graph are computed in bands, and in how many: the cheapest by the estimate, or those that take fewest rows.
 
 A run ends well where little is alive: behind a pool or a stride, and at the edges of the device's work, where the host cuts images and
 puts them together for nothing. So cuts are sought along the graph's order, by dynamic programming: the best way up to a node is the best
 way up to an earlier one, and a run, or nothing, between.
+
+The cheapest ways depend on how fast the machine is, and on the rows that it has. What takes fewest rows depends on neither.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
 
 from tpucc.ir.graph import Node
@@ -26,42 +29,101 @@ PATIENCE = 3
 """So many times more bands may cost more, or longer runs not fit, before no more are tried."""
 LEFT_WHOLE = 10**15
 """Cycles that an operator costs which is too large and left so."""
+LONGEST_SPARING = 6
+"""The same, where runs are to take few rows: what is computed again takes rows, too."""
+THINNEST = (1, 2, 3)
+"""Lines of the bands that are tried there. A window on two lines reads them where they are, or a copy that is made line by line."""
+
+BREADTH = 2
+"""Ways up to a node that are kept there."""
+
+Weight = tuple[int, int]
+"""What a way costs: the smaller, the better. The first numbers of two stretches count as the larger of both, the second as their sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A run, the place before its first node and behind its last in the order of the graph's nodes, and what it takes."""
+    """A run, the place before its first node and behind its last in the order of the graph's nodes, and what it takes; and the run before
+    it on the same way."""
 
     start: int
     stop: int
     estimate: Estimate
-    cost: int
+    weight: Weight
+    before: Choice | None
 
     @property
     def run(self) -> Run:
         return self.estimate.context.run
 
 
+Way = tuple[Weight, Choice | None]
+"""What a way up to a node weighs, and its last run."""
+
+
 @dataclass(frozen=True)
 class Chooser:
-    """Chooses runs of a graph, of at most `most` bands each."""
+    """Chooses runs of a graph, of at most `most` bands each: the cheapest, or when `sparing` those that take fewest rows."""
 
     sizes: Sizes
     most: int
+    sparing: bool = False
 
     def choices(self) -> tuple[Choice, ...]:
         """The runs that are best, in the order of the graph; empty when all that can be computed by line fits as it is."""
-        if not self._large:
+        if not (self.sizes.maps.by_line if self.sparing else self._large):
             return ()
-        costs: list[int] = [0]
-        last: list[Choice | None] = [None]
+        ways: list[tuple[Way, ...]] = [(((0, 0), None),)]
         for stop in range(1, len(self._nodes) + 1):
-            costs.append(costs[-1] + self._large.get(self._nodes[stop - 1].name, 0))
-            last.append(last[-1])
-            for choice in self._ending(stop, last):
-                if (cost := costs[choice.start] + choice.cost) < costs[stop]:
-                    costs[stop], last[stop] = cost, choice
-        return tuple(reversed(list(_path(last, len(self._nodes)))))
+            whole = ((_sum(weight, self._left_whole(self._nodes[stop - 1], last)), last) for weight, last in ways[-1])
+            runs = ((_sum(weight, choice.weight), choice) for weight, choice in self._ending(stop, ways))
+            ways.append(self._kept((*whole, *runs), stop))
+        return tuple(reversed(list(_path(ways[-1][0][1]))))
+
+    def _kept(self, ways: Sequence[Way], stop: int) -> tuple[Way, ...]:
+        """The best way up to a place, and others that leave smaller pieces for what comes after it."""
+        alive, kept, smallest = tuple(self._read_after(stop)), list[Way](), sys.maxsize
+        for way in sorted(ways, key=lambda way: way[0]):
+            size = self._left(way[1], alive)
+            if size < smallest and len(kept) < BREADTH:
+                kept.append(way)
+                smallest = size
+        return tuple(kept)
+
+    def _left(self, last: Choice | None, alive: Sequence[str]) -> int:
+        """Rows of a column block of values that a way leaves: of the largest piece of each, or of the whole."""
+        pieces = {name: found for choice in _path(last) for name, found in choice.estimate.pieces.items()}
+        return sum(
+            max((self.sizes.rows(name, piece.has, piece.border) for piece in pieces.get(name, ())), default=self.sizes.image(name))
+            for name in alive
+        )
+
+    def _read_after(self, stop: int) -> Iterator[str]:
+        """The device's values before a place that it reads after it."""
+        users = self.sizes.maps.graph.users
+        for node in self._nodes[:stop]:
+            if node.on_device and any(user.on_device and self._place[user.name] >= stop for user in users[node.name]):
+                yield node.name
+
+    def _left_whole(self, node: Node, last: Choice | None) -> Weight:
+        """What a node weighs that is in no run, after the way up to it whose last run is given."""
+        if node.name not in self.sizes.maps.by_line:
+            return 0, 0
+        at_once = max(self.sizes.whole(node)[0], *self._joins(node, last), 0)
+        if self.sparing:
+            return at_once, at_once
+        return 0, self._large.get(node.name, 0) if at_once <= self._room else LEFT_WHOLE
+
+    def _joins(self, node: Node, last: Choice | None) -> Iterator[int]:
+        """The rows at once of the copies that put the operands of a node together that runs on the way up to it compute."""
+        for choice in _path(last):
+            for name in choice.estimate.pieces.keys() & set(node.operands):
+                readers = choice.estimate.context.joined.get(name, ())
+                yield choice.estimate.join(name, (*readers, node)).at_once
+
+    @property
+    def _room(self) -> int:
+        return self.sizes.target.unified_buffer_rows
 
     @cached_property
     def _nodes(self) -> tuple[Node, ...]:
@@ -99,22 +161,23 @@ class Chooser:
                 changes[max(readers) + 1] -= self.sizes.item(node.name)
         return tuple(accumulate(changes))
 
-    def _ending(self, stop: int, last: Sequence[Choice | None]) -> Iterator[Choice]:
-        """The best run from each node on that the node before `stop` is the last of; `last` has the best ways up to each."""
+    def _ending(self, stop: int, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Weight, Choice]]:
+        """The best run from each node on that the node before `stop` is the last of, and what the way before it weighs; `ways` has those
+        up to each node."""
         by_line = self.sizes.maps.by_line
         if self._nodes[stop - 1].name not in by_line:
             return
         large: set[str] = set()
         misses = 0
-        for start in range(stop - 1, max(-1, stop - 1 - LONGEST), -1):
+        for start in range(stop - 1, max(-1, stop - 1 - (LONGEST_SPARING if self.sparing else LONGEST)), -1):
             name = self._nodes[start].name
-            large |= {name} & self._large.keys()
+            large |= {name} & (by_line if self.sparing else self._large.keys())
             if large and name in by_line and misses < PATIENCE:
-                choice = self._between(start, stop, large, last)
-                misses = misses + 1 if choice is None else 0
-                yield from () if choice is None else (choice,)
+                found = [(weight, self._between(start, stop, large, last)) for weight, last in ways[start]]
+                misses = misses + 1 if all(choice is None for _, choice in found) else 0
+                yield from ((weight, choice) for weight, choice in found if choice is not None)
 
-    def _between(self, start: int, stop: int, large: set[str], last: Sequence[Choice | None]) -> Choice | None:
+    def _between(self, start: int, stop: int, large: set[str], last: Choice | None) -> Choice | None:
         """The run of all nodes from one place to another, in the number of bands that is best; None when there is none."""
         run = run_of(self.sizes.maps, self._nodes[start:stop], large)
         if run is None or not {self._nodes[start].name, self._nodes[stop - 1].name} <= run.names:
@@ -122,20 +185,43 @@ class Chooser:
         supply = self._supply(run, start, last)
         readers = {node.name: self._read_whole_by(node.name, run) for node in run.exits}
         joined = {name: nodes for name, nodes in readers.items() if nodes}
-        if not all(self._leaves_room(name) for name in (*run.device_entries, *joined) if name not in supply):
+        whole = [name for name in (*run.device_entries, *joined) if name not in supply]
+        if not self.sparing and not all(map(self._leaves_room, whole)):
             return None
-        context = RunContext(self.sizes, run, supply, joined, self._passing(run, start))
+        entries = {name: self._entry(name, run, start, last) for name in run.device_entries if name not in supply}
+        context = RunContext(self.sizes, run, supply, entries, joined, self._passing(run, start))
+        if self.sparing:
+            return self._thinnest(context, start, stop, last)
         best = min(self._tried(context), key=self._cost, default=None)
         if best is None:
             return None
-        return Choice(start, stop, best, sum(self._large[name] for name in large - run.names) + self._cost(best))
+        return Choice(start, stop, best, (0, sum(self._large[name] for name in large - run.names) + self._cost(best)), last)
 
-    def _supply(self, run: Run, start: int, last: Sequence[Choice | None]) -> Supply:
-        """The pieces of the run's entries that runs on the best way up to it compute."""
+    def _thinnest(self, context: RunContext, start: int, stop: int, last: Choice | None) -> Choice | None:
+        """The run in bands of few lines: those that work on fewest rows at once, the nodes beside the run included."""
+        beside = [node for node in self._nodes[start:stop] if node.name not in context.run.names]
+        others = [self._left_whole(node, last) for node in beside]
+        counts = dict.fromkeys(min(self.most, -(-context.run.most // lines)) for lines in THINNEST)
+        found = [Estimate(context, bands) for count in counts if count > 1 and (bands := context.run.bands(count)) is not None]
+        rows = [(estimate, (estimate.at_once, estimate.at_once * len(context.run.nodes))) for estimate in found]
+        choices = (Choice(start, stop, estimate, reduce(_sum, others, weight), last) for estimate, weight in rows)
+        return min(choices, key=lambda choice: choice.weight, default=None)
+
+    def _entry(self, name: str, run: Run, start: int, last: Choice | None) -> int:
+        """Rows of a column block of a value that the device has whole, with a border for those convolutions that read it whole."""
+        graph = self.sizes.maps.graph
+        banded = {node.name for choice in _path(last) for node in choice.run.nodes} | run.names
+        later = {user.name for user in self._read_whole_by(name, run)}
+        readers = [user for user in graph.users[name] if user.on_device and user.name not in banded]
+        whole = (user for user in readers if self._place[user.name] < start or user.name in later)
+        return self.sizes.resident(name, self.sizes.maps.stored(name, whole))
+
+    def _supply(self, run: Run, start: int, last: Choice | None) -> Supply:
+        """The pieces of the run's entries that runs on the way up to it compute."""
         sought = set(run.device_entries)
         first = min((self._place[name] for name in sought), default=start)
         found: dict[str, tuple[Piece, ...]] = {}
-        for choice in _path(last, start):
+        for choice in _path(last):
             if choice.stop <= first:
                 break
             found |= {name: pieces for name, pieces in choice.estimate.pieces.items() if name in sought}
@@ -145,11 +231,12 @@ class Chooser:
         """The readers of a value on the device that aren't in a run, without those that are too large: these should be in one."""
         maps = self.sizes.maps
         readers = (user for user in maps.graph.users[name] if user.name not in run.names)
-        return tuple(user for user in readers if user.on_device and user.name not in self._large)
+        sought = maps.by_line if self.sparing else self._large
+        return tuple(user for user in readers if user.on_device and user.name not in sought)
 
     def _leaves_room(self, name: str) -> bool:
         """Whether a value that is whole on the device can have others beside it."""
-        return self.sizes.all_rows(name) < self.sizes.target.unified_buffer_rows
+        return self.sizes.all_rows(name) < self._room
 
     def _passing(self, run: Run, start: int) -> int:
         """Rows of the device's values that pass the run by."""
@@ -157,7 +244,7 @@ class Chooser:
 
     def _tried(self, context: RunContext) -> Iterator[Estimate]:
         """The run in more and more bands, each of whose steps fits the unified buffer, until all that is alive does or more don't help."""
-        room, most = self.sizes.target.unified_buffer_rows, min(self.most, context.run.most)
+        room, most = self._room, min(self.most, context.run.most)
         best, worse = None, 0
         for count in _counts(most) if self._can_fit(context, most) else ():
             if not self._can_fit(context, count) or (bands := context.run.bands(count)) is None:
@@ -173,7 +260,7 @@ class Chooser:
     def _can_fit(self, context: RunContext, count: int) -> bool:
         """Whether the band in the middle fits, without what joins the bands."""
         band = context.run.band(count // 2, count) if count > 1 else None
-        return band is not None and Estimate(replace(context, joined={}), (band,)).at_once <= self.sizes.target.unified_buffer_rows
+        return band is not None and Estimate(replace(context, joined={}), (band,)).at_once <= self._room
 
     def _cost(self, estimate: Estimate) -> int:
         """The cycles that the bands take more than the whole, and those of spilling what doesn't fit."""
@@ -197,8 +284,12 @@ def _step(count: int) -> int:
     return 1 if count < FINE else count // 5 + 1
 
 
-def _path(last: Sequence[Choice | None], at: int) -> Iterator[Choice]:
-    """The runs of the best way up to a place, the last first; `last` has the last one of the best way up to each."""
-    while (choice := last[at]) is not None:
-        yield choice
-        at = choice.start
+def _sum(first: Weight, second: Weight) -> Weight:
+    return max(first[0], second[0]), first[1] + second[1]
+
+
+def _path(last: Choice | None) -> Iterator[Choice]:
+    """The runs of a way, the last first."""
+    while last is not None:
+        yield last
+        last = last.before

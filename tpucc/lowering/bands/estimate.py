@@ -32,13 +32,15 @@ class StepCost:
 class RunContext:
     """A run among others.
 
-    `supply` has the pieces of entries that earlier runs compute; `joined` are the exits that must be whole on the device, each with those
-    who read it so. `passing` are the rows of values that only pass by: made before the run, read after it.
+    `supply` has the pieces of entries that earlier runs compute, `whole` the rows of a column block of those that the device has whole.
+    `joined` are the exits that must be whole on the device, each with those who read it so. `passing` are the rows of values that only
+    pass by: made before the run, read after it.
     """
 
     sizes: Sizes
     run: Run
     supply: Supply
+    whole: Mapping[str, int]
     joined: Mapping[str, tuple[Node, ...]]
     passing: int
 
@@ -54,10 +56,9 @@ class Estimate:
     def works(self) -> tuple[StepCost, ...]:
         run = self.context.run
         found = [self._entries(run.device_entries)]
-        found += [
-            work for number in range(len(self.bands)) for work in _Steps(self.context, self.bands[number], number, self._supplied).works()
-        ]
-        found += [self._join(name) for name in self.context.joined]
+        for number, band in enumerate(self.bands):
+            found += _Steps(self.context, band, number, self._supplied, self._shared).works()
+        found += [self.join(name, readers) for name, readers in self.context.joined.items()]
         found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
 
@@ -106,6 +107,17 @@ class Estimate:
             (name, at): self.context.sizes.rows(name, self.context.supply[name][at].has, sides) for (name, at), sides in borders.items()
         }
 
+    @cached_property
+    def _shared(self) -> Mapping[tuple[str, Lines], Sides]:
+        """The widest border of those who read the same lines of a value that is in pieces: they share a copy."""
+        found: dict[tuple[str, Lines], Sides] = {}
+        for band in self.bands if self.context.supply else ():
+            for node in band.nodes:
+                name, reading = node.operands[0], band.readings[node.name]
+                if name in self.context.supply and (lines := reading.lines[0]) is not None:
+                    found[name, lines] = widest((found.get((name, lines), NO_SIDES), reading.border))
+        return found
+
     def _entries(self, names: Iterable[str]) -> StepCost:
         """Values of the device from outside are there from the first band to the last, or longer."""
         touched: dict[Hashable, int] = {}
@@ -113,14 +125,14 @@ class Estimate:
             for at in range(len(self.context.supply.get(name, ()))):
                 touched[name, at] = self._supplied[name, at] * self.context.sizes.blocks(name)
             if name not in self.context.supply:
-                touched[name] = self.context.sizes.item(name)
+                touched[name] = self.context.whole[name] * self.context.sizes.blocks(name)
         return StepCost(touched)
 
-    def _join(self, name: str) -> StepCost:
-        """The copies that put the pieces of an exit together."""
+    def join(self, name: str, readers: Sequence[Node]) -> StepCost:
+        """The copies that put the pieces of an exit together, for those who read it whole."""
         sizes, maps = self.context.sizes, self.context.run.maps
-        whole, blocks = sizes.all_rows(name, maps.stored(name, self.context.joined[name])), sizes.blocks(name)
-        pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
+        whole, blocks = sizes.all_rows(name, maps.stored(name, readers)), sizes.blocks(name)
+        pieces = [sizes.rows(name, band.lines[name], band.borders.get(name, NO_SIDES)) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
         return StepCost({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
 
@@ -136,13 +148,22 @@ class _Value:
 class _Steps:
     """The steps of one band."""
 
-    def __init__(self, context: RunContext, band: Band, number: int, supplied: Mapping[tuple[str, int], int]) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        band: Band,
+        number: int,
+        supplied: Mapping[tuple[str, int], int],
+        shared: Mapping[tuple[str, Lines], Sides],
+    ) -> None:
         self._sizes = context.sizes
         self._run = context.run
         self._supply = context.supply
+        self._whole = context.whole
         self._band = band
         self._number = number
         self._supplied_rows = supplied
+        self._shared = shared
 
     def works(self) -> Iterator[StepCost]:
         for node in self._run.nodes:
@@ -151,7 +172,8 @@ class _Steps:
                 if lines is not None:
                     read[name] = yield from self._read(name, lines, self._band.readings[node.name].border)
             result = self._result(node.name)
-            at_once = self._sizes.at_once(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
+            rows = {node.name: result.rows, **{name: value.rows for name, value in read.items()}}
+            at_once = self._sizes.at_once(node, rows, bordered=self._band.borders.get(node.name, NO_SIDES) != NO_SIDES)
             values = (*read.items(), (node.name, result))
             touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
             lines = self._band.lines[node.name]
@@ -165,7 +187,7 @@ class _Steps:
         if name in self._supply:
             return (yield from self._supplied(name, lines, around))
         if name in self._run.device_entries:
-            return (yield from self._bordered(name, _Value(name, self._sizes.all_rows(name)), lines, around))
+            return (yield from self._bordered(name, _Value(name, self._whole[name]), lines, around))
         sent = _Value((self._number, name, lines), self._sizes.rows(name, lines))
         rows = sent.rows * self._sizes.blocks(name)
         yield StepCost({sent.key: rows}, sent.rows, self._sizes.target.host_cycles(rows))
@@ -179,6 +201,7 @@ class _Steps:
             source = _Value((name, one), self._supplied_rows[name, one])
             return (yield from self._bordered(name, source, lines, around, at_hand=pieces[one].has))
         sources = [_Value((name, at), self._supplied_rows[name, at]) for at in shares(pieces, lines)]
+        around = widest((around, self._shared.get((name, lines), NO_SIDES)))
         yield self._copy(name, sources, lines, around)
         return self._copied(name, lines, around)
 

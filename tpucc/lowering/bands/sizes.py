@@ -12,7 +12,7 @@ from tpucc.lowering.tensors import NO_SIDES, stored, widest
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.facts import COPIED
-from tpucc.ops.opdef import Matrix
+from tpucc.ops.opdef import Matrix, View
 from tpucc.target import Target
 from tpucc.values import dataclass
 
@@ -41,28 +41,53 @@ class Sizes:
         """Rows of one column block of an image with a border."""
         return self.rows(name, (0, self.maps.graph[name].type.shape[1]), sides)
 
+    def resident(self, name: str, sides: Sides) -> int:
+        """Rows of one column block of the tensor that a whole value is read from; it has a border of `sides` if it is made for this value.
+        A view shows rows of another."""
+        maps = self.maps
+        value = base = maps.graph[name]
+        while base.on_device and isinstance(OPS[base.op].legalisation, View):
+            base = maps.graph[base.operands[0]]
+        if base is value:
+            return self.all_rows(name, sides)
+        if base.type.rank == 4:
+            return self.all_rows(base.name, maps.stored(base.name))
+        return base.type.rows // value.type.shape[0] * self.bytes_per_value
+
     def item(self, name: str) -> int:
         """Rows of a value of any rank, all column blocks, for one item of the batch."""
-        return prod(self.maps.graph[name].type.shape[1:-1]) * self.blocks(name) * self.bytes_per_value
+        return self.image(name) * self.blocks(name)
 
-    def at_once(self, node: Node, rows: Mapping[str, int]) -> int:
+    def image(self, name: str) -> int:
+        """Rows of one column block of a value of any rank, for one item of the batch."""
+        return prod(self.maps.graph[name].type.shape[1:-1]) * self.bytes_per_value
+
+    def at_once(self, node: Node, rows: Mapping[str, int], *, bordered: bool) -> int:
         """Rows that one instruction of an operator works on: a column block of each operand and of the result.
 
-        A product reads its operands and writes its result by different instructions, copies have one source. `rows` has those of a column
-        block of each operand that isn't constant, and of the node itself.
+        A product reads its operands and writes its result by different instructions, copies have one source. The border of a result that
+        is `bordered` is copied from a row of zero points. `rows` has those of a column block of each operand that isn't constant, and of
+        the node itself.
         """
         read = [rows[name] for name in dict.fromkeys(node.operands) if name in rows]
         if _is_product(node):
-            return max(rows[node.name], *read)
+            return max(rows[node.name] + bordered * self.bytes_per_value, *read)
         return rows[node.name] + (max(read) if facts_of(node.op).values in COPIED else sum(read))
 
     def whole(self, node: Node) -> tuple[int, int]:
         """The rows that one instruction works on when the whole of an image is computed, and those that the operator does: a product all
         that it sums over, so that no chunk of it waits for rows to come back."""
-        rows = {name: self.all_rows(name, self._held(node, name)) for name in (*self._images(node), node.name)}
-        reads = sum(rows[name] * (self.blocks(name) if _is_product(node) else 1) for name in self._images(node))
-        copies = (self.all_rows(name) + rows[name] for name in self._images(node)[:1] if self._held(node, name) != self.maps.stored(name))
-        return max((self.at_once(node, rows), *copies)), rows[node.name] + reads
+        images = self._images(node)
+        rows = {name: self._rows_read(node, name) for name in (*images, node.name)}
+        reads = sum(rows[name] * (self.blocks(name) if _is_product(node) else 1) for name in images)
+        copies = (self.resident(name, NO_SIDES) + rows[name] for name in images[:1] if self._held(node, name) != self.maps.stored(name))
+        bordered = self._held(node, node.name) != NO_SIDES
+        return max((self.at_once(node, rows, bordered=bordered), *copies)), rows[node.name] + reads
+
+    def _rows_read(self, node: Node, name: str) -> int:
+        """Rows of a column block of an operand where the node reads it, a copy with a border if there is one; or of its result."""
+        held = self._held(node, name)
+        return self.resident(name, held) if held == self.maps.stored(name) else self.all_rows(name, held)
 
     def _images(self, node: Node) -> tuple[str, ...]:
         """The operands that are images, each once."""
