@@ -32,6 +32,7 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
+from tpucc.cli import sweep_command
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
@@ -479,6 +480,21 @@ def test_integers_of_a_param_stay_integers(small: Path) -> None:
     rows = list(csv.DictReader(Path("a.csv").read_text("utf-8").splitlines()))
     assert [row["scale"] for row in rows] == ["0", "1", "1.5"]
     assert [row["command"].rpartition(" ")[2] for row in rows] == ["scale=0", "scale=1", "scale=1.5"]
+
+
+def test_the_progress_is_away_before_the_summary(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the summary's first line stands behind it."""
+    events: list[str] = []
+
+    class Told(sweep_command.Progress):
+        def close(self) -> None:
+            events.append("away")
+            super().close()
+
+    monkeypatch.setattr(sweep_command, "Progress", Told)
+    monkeypatch.setattr(sweep_command, "_print", lambda *_: events.append("summary"))
+    assert run("sweep", small, "-D", "batch=4", "--jobs", "1") == 0
+    assert events[:2] == ["away", "summary"]
 
 
 def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

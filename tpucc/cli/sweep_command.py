@@ -104,6 +104,7 @@ def command(
         write_table(found, table)
         if plan.count <= LARGEST:
             write_file(page, sweep_page(found).encode())
+        progress.close()
         _print(found, (table, page), before, as_json, quiet)
         return _ended(found)
 
