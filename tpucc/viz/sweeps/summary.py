@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 from tpucc.diagnostics import counted, listed
@@ -60,33 +61,48 @@ def as_good(figures: Figures, best: int) -> str:
     return f"; {counted(others, 'other point')} {'has' if others == 1 else 'have'} as much" if others else ""
 
 
-def varied(found: Points, point: int, apart: str = "") -> str:
+def varied(found: Points, point: int, apart: str = "", *, model: bool = True) -> str:
     """The settings of a point that differ between points: `mxu 256, batch 8`. Of numbers that change together, the first stands for all;
-    the one named `apart` is left out."""
+    the one named `apart` is left out, and without `model` so is the model."""
     varying = [axis for axis in found.plan.axes if len(axis.values) > 1 and axis.names[0] != apart]
     first = {(axis.kind, axis.names[0]) for axis in varying}
     words = [f"{name} {value}" for axis, name, value in found.plan.pairs(point) if (axis.kind, name) in first]
-    if len(found.plan.models) > 1:
-        words.insert(0, found.plan.model(point))
+    if model and len(found.plan.models) > 1:
+        words.insert(0, named(found, point))
     return ", ".join(words) or ("none" if apart else "the only point")
+
+
+def named(found: Points, point: int) -> str:
+    """The model of a point by the name of its file, or by its path where two files have one name."""
+    names = [PurePath(model).name for model in found.plan.models]
+    name = PurePath(found.plan.model(point)).name
+    return name if names.count(name) == 1 else found.plan.model(point)
 
 
 def _front(found: Points, figures: Figures, cost: str, again: bool) -> str:
     fronts = figures.fronts(cost)
     most = max(SHOWN // len(fronts), 3)
-    points, left = [point for front in fronts for point in front[:most]], sum(len(front[most:]) for front in fronts)
     which = "likewise" if again else "without points that one with less or as much of it beats (a Pareto front); of equal ones, the first"
-    head = f"the {BEST[figures.measure]} for the {COSTS[cost]}, {which}:"
+    head = wrapped(f"the {BEST[figures.measure]} for the {COSTS[cost]}, {which}:")
+    apart = len(found.plan.models) > 1
+    tables = [(f"{named(found, front[0])}:\n" if apart else "") + _table(found, figures, cost, front, most) for front in fronts]
+    return "\n\n".join([head, *tables])
+
+
+def _table(found: Points, figures: Figures, cost: str, front: Sequence[int], most: int) -> str:
+    """A front of one model: the first points of it, and always the last one, which is the best."""
+    points = front if len(front) <= most else [*front[: most - 1], front[-1]]
     rows = [
         (worded(cost, figures.columns[cost][point]), worded(figures.measure, figures.values[point]), figures.bottlenecks[point])
         for point in points
     ]
     names = (cost, MEASURES[figures.measure], "bottleneck")
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    settings = [varied(found, point, cost) for point in points]
+    settings = [varied(found, point, cost, model=False) for point in points]
     lines = [_line(cells, widths, text) for cells, text in zip((names, *rows), ("other values", *settings), strict=True)]
-    more = f"\n({counted(left, 'more point')})" if left else ""
-    return f"{wrapped(head)}\n\n" + "\n".join(lines) + more
+    if left := len(front) - len(points):
+        lines.insert(-1, f"({counted(left, 'more point')})")
+    return "\n".join(lines)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], text: str) -> str:
