@@ -1,4 +1,5 @@
 /** Who answers: Python in a worker of this browser, or the local server that this page comes from. Requests and answers are JSON. */
+import { modelIn } from "./answers.js";
 
 /**
  * @typedef {{ask: (begin: () => object) => Promise<object>, stop: () => unknown, start: () => Promise<void>, startup: () => number}} Engine
@@ -6,15 +7,6 @@
  * when Python breaks down. `startup` is how many milliseconds Python has taken to be there.
  */
 export class Stopped extends Error {}
-
-/**
- * @param {{engine: string}} config what the build, or the local server, says of itself
- * @param {(words: string) => void} told hears what is being loaded
- * @returns {Engine}
- */
-export function engine(config, told) {
-  return config.engine === "local" ? local() : inWorker(config, told);
-}
 
 /** Python itself has broken down at a request; another begins. */
 export class Broken extends Error {}
@@ -69,52 +61,86 @@ function following() {
   };
 }
 
-/** One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. So is what follows a break-down. */
-function inWorker(config, told) {
-  let [worker, port, ready] = [null, null, null];
-  let [waiting, startup] = [null, 0];
-  const next = following();
+/** The visitor's Python that a request has, as text; null for none. */
+function pythonOf(request) {
+  const { passes, stages } = modelIn(request);
+  return passes || stages ? JSON.stringify([passes, stages]) : null;
+}
 
-  const heard = {
-    told,
-    current: () => worker,
-    answer: (text) => waiting?.resolve(JSON.parse(text)),
-    broken() {
-      worker.terminate();
-      waiting?.reject(new Broken());
-      begin();
-    },
-  };
+/**
+ * One worker at a time; to stop is to end it, and begin another, which loads from the browser's caches. So is what follows a break-down. A
+ * worker that has run the visitor's Python answers no request but those with the same: it could have changed what answers them.
+ */
+class Python {
+  #config;
+  #told;
+  #current = null;
+  #ready = null;
+  #waiting = null;
+  #startup = 0;
+  #ran = null; // the visitor's Python that this worker has run
+  #next = following();
 
-  /** Begins a worker; where it can't be loaded, the next request tries again. */
-  function begin() {
-    const own = started();
-    ({ worker, port } = own);
-    const loaded = loading(own, config, heard).then((taken) => (startup = taken), (error) => {
-      own.worker.terminate();
-      ready = null;
-      throw error;
-    });
-    return (ready = next(loaded));
+  constructor(config, told) {
+    [this.#config, this.#told] = [config, told];
   }
 
-  const start = () => ready ?? begin();
+  start = () => this.#ready ?? this.#begin();
+  startup = () => this.#startup;
 
-  function ask(given) {
+  ask = (given) => {
     const own = {};
     const answer = new Promise((resolve, reject) => Object.assign(own, { resolve, reject }));
-    waiting = own;
-    start().then(() => waiting === own && port.postMessage({ request: JSON.stringify(given()) })).catch(own.reject);
-    return answer.finally(() => waiting === own && (waiting = null));
+    this.#waiting = own;
+    this.start().then(() => this.#waiting === own && this.#send(given())).catch(own.reject);
+    return answer.finally(() => {
+      if (this.#waiting === own) this.#waiting = null;
+      setTimeout(() => this.#waiting === null && this.#ran !== null && this.#renew());
+    });
+  };
+
+  stop = () => {
+    this.#current?.worker.terminate();
+    this.#waiting?.reject(new Stopped());
+    this.#begin();
+  };
+
+  /** Gives a request to a worker that may answer it. */
+  async #send(request) {
+    const python = pythonOf(request);
+    if (this.#ran !== null && this.#ran !== python) await this.#renew();
+    this.#ran = python;
+    this.#current.port.postMessage({ request: JSON.stringify(request) });
   }
 
-  function stop() {
-    worker?.terminate();
-    waiting?.reject(new Stopped());
-    begin();
+  /** Begins a worker; where it can't be loaded, the next request tries again. */
+  #begin() {
+    const own = started();
+    [this.#current, this.#ran] = [own, null];
+    const heard = {
+      told: this.#told,
+      current: () => this.#current.worker,
+      answer: (text) => this.#waiting?.resolve(JSON.parse(text)),
+      broken: () => this.#broken(),
+    };
+    const loaded = loading(own, this.#config, heard).then((taken) => (this.#startup = taken), (error) => {
+      own.worker.terminate();
+      this.#ready = null;
+      throw error;
+    });
+    return (this.#ready = this.#next(loaded));
   }
 
-  return { start, ask, stop, startup: () => startup };
+  #renew() {
+    this.#current.worker.terminate();
+    return this.#begin();
+  }
+
+  #broken() {
+    this.#current.worker.terminate();
+    this.#waiting?.reject(new Broken());
+    this.#begin();
+  }
 }
 
 /** The server of `python -m tpucc.playground`. */
@@ -143,4 +169,13 @@ function local() {
   }
 
   return { start: async () => {}, ask, stop, startup: () => 0 };
+}
+
+/**
+ * @param {{engine: string}} config what the build, or the local server, says of itself
+ * @param {(words: string) => void} told hears what is being loaded
+ * @returns {Engine}
+ */
+export function engine(config, told) {
+  return config.engine === "local" ? local() : new Python(config, told);
 }

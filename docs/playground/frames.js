@@ -1,4 +1,5 @@
-/** Pages in frames: each runs its own script there, and can reach neither this page nor anything else. */
+/** Pages in frames: each runs its own script there, and can reach neither this page nor anything else. The page of a comparison that the
+ * visitor's Python has made runs none. */
 import { $ } from "./boxes.js";
 
 /** The addresses of pages that are no files, by their frames. */
@@ -13,9 +14,10 @@ export function show(frame, address) {
   $(frame).hidden = address === "";
 }
 
-/** @param {string} frame @param {string} html */
+/** @param {string} frame @param {string} html without scripts where the frame runs none: the browser would complain of each */
 export function showPage(frame, html) {
-  const address = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  const text = $(frame).sandbox.contains("allow-scripts") ? html : html.replaceAll(/<script\b.*?<\/script>/gs, "");
+  const address = URL.createObjectURL(new Blob([text], { type: "text/html" }));
   show(frame, address);
   drawn.set(frame, address);
 }

@@ -8,7 +8,7 @@ import { Broken, engine, Stopped } from "./engine.js";
 import { read } from "./files.js";
 import { show, showPage } from "./frames.js";
 import { BadLink, choosable, ofLink, packed, texts, unknown, unpacked } from "./link.js";
-import { kept } from "./offline.js";
+import { forgetFiles, kept } from "./offline.js";
 import { handout, task } from "./prose.js";
 import { Queue } from "./queue.js";
 import { notice, rest, reviewStatus, running, status } from "./saying.js";
@@ -270,7 +270,7 @@ function failed(asked, error) {
 /** Says in these words how Python is, until it is there. */
 function loaded(words) {
   rest(words);
-  return answering.start().then(() => rest(READY), (error) => rest(error.message));
+  return answering.start().then(() => rest(READY), (error) => forgetFiles().then(() => rest(error.message)));
 }
 
 /** Says what is stopped, and how it is asked for again. */

@@ -10,3 +10,9 @@ export async function kept(config) {
     // Without one the page works, and loads everything anew at each visit.
   }
 }
+
+/** Throws away what the service worker has kept: something of it can't be used, and is fetched anew with the next load. */
+export async function forgetFiles() {
+  const names = (await globalThis.caches?.keys().catch(() => [])) ?? [];
+  await Promise.all(names.filter((name) => name.startsWith("tpucc-")).map((name) => caches.delete(name)));
+}

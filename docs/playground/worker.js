@@ -9,8 +9,10 @@
 const PLACE = "/lib/python3.13/site-packages";
 const WAYS_OUT = [
   "fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "EventSource", "WebTransport", "BroadcastChannel", "Worker", "SharedWorker",
-  "caches", "indexedDB", "navigator", "importScripts", "postMessage", "close",
+  "caches", "CacheStorage", "indexedDB", "cookieStore", "StorageManager", "navigator", "importScripts", "postMessage", "close",
+  "webkitRequestFileSystem", "webkitRequestFileSystemSync", "webkitResolveLocalFileSystemURL", "webkitResolveLocalFileSystemSyncURL",
 ];
+const MODULES = ["js", "pyodide_js", "_pyodide_core"]; // what leads from Python to objects of JavaScript
 let answered = null;
 let tell = null;
 
@@ -19,29 +21,35 @@ const HERE = new URL(".", import.meta.url).href;
 const lacking = (address, { status, statusText = "" }) => `${address.replace(HERE, "")} (${`${status} ${statusText}`.trim()})`;
 const whole = (address) => new URL(address, import.meta.url).href;
 
+const load = fetch; // before anything is put in its place
+
 /** The octets of a file. Fails in words that name it. @param {string} address */
 async function bytes(address) {
-  const answer = await fetch(whole(address)).catch((error) => ({ status: error.message }));
+  const answer = await load(whole(address)).catch((error) => ({ status: error.message }));
   if (!answer.ok) throw new Error(lacking(address, answer));
   return answer.arrayBuffer();
 }
 
 /** What fails as soon as a file can't be had: Pyodide waits for some of them without an end. */
 function missing() {
-  const real = fetch;
   return new Promise((_, reject) => {
     globalThis.fetch = async (...asked) => {
       const address = String(asked[0]?.url ?? asked[0]);
-      const answer = await real(...asked).catch((error) => ({ ok: false, status: error.message }));
+      const answer = await load(...asked).catch((error) => ({ ok: false, status: error.message }));
       if (!answer.ok) reject(new Error(lacking(address, answer)));
       return answer;
     };
   });
 }
 
-/** Takes away what leads out of the worker. */
-function shut() {
-  for (let at = globalThis; at; at = Object.getPrototypeOf(at)) for (const name of WAYS_OUT) delete at[name];
+/** Takes away what leads out of the worker, and keeps code that is there from finding anything else by its names. */
+function shut(python) {
+  python.runPython(`import sys\nfor name in ${JSON.stringify(MODULES)}: sys.modules[name] = None`);
+  for (let at = globalThis; at; at = Object.getPrototypeOf(at)) {
+    for (const name of WAYS_OUT) delete at[name];
+    if (at !== globalThis) Object.preventExtensions(at);
+  }
+  for (const each of [MessageEvent, MessagePort, Event, EventTarget, Function]) Object.freeze(each.prototype);
 }
 
 /** Graphviz in WebAssembly; null where the page has none. Once it is there, it answers at once, as Python's calls of it must be. */
@@ -81,10 +89,11 @@ async function pyodide(config, base) {
 }
 
 /** @param {{pyodide: string, packages: string[], archive: string, snapshot: string, wasm: string, graphviz: string}} config */
-async function load(config) {
+async function begin(config) {
   const after = () => `${(performance.now() / 1000).toFixed(1)} s`;
   const base = whole(config.pyodide);
   const lost = missing();
+  lost.catch(() => {}); // heard below
   const archive = bytes(config.archive); // while Pyodide is fetched and compiled
   archive.catch(() => {}); // heard below
   const drawing = layouter(config.graphviz);
@@ -100,7 +109,7 @@ async function load(config) {
     use(`Graphviz ${graphviz.graphvizVersion} in WebAssembly`, (dot) => graphviz.renderString(dot, { format: "json0" }));
   }
   say(`${there}, from ${base}; tpucc after ${after()}, from ${config.archive}`);
-  shut();
+  shut(python);
   tell({ ready: true });
 }
 
@@ -122,19 +131,21 @@ function saidBy(error) {
   }
 }
 
-/** @param {{config?: object, request?: string}} asked A request that isn't answered has broken Python: its engine catches all errors. */
-async function handle({ config, request }) {
+/** Answers a request, or has Python begin. What isn't answered has broken Python: its engine catches all errors. @param {() => unknown} work */
+async function handle(work) {
   try {
-    if (config) await load(config);
-    else tell({ answer: answered(request) });
+    await work();
   } catch (error) {
     tell({ failed: saidBy(error) });
   }
 }
 
-/** The first message brings the port that all others go through. */
+/** The first message brings the port that all others go through: the first of these has the page's configuration, the others are requests. */
 addEventListener("message", ({ ports: [port] }) => {
   tell = port.postMessage.bind(port);
-  port.addEventListener("message", ({ data }) => handle(data));
+  port.addEventListener("message", ({ data: { config } }) => {
+    handle(() => begin(config));
+    port.addEventListener("message", ({ data: { request } }) => handle(() => tell({ answer: answered(request) })));
+  }, { once: true });
   port.start();
 }, { once: true });

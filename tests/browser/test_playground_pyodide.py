@@ -63,12 +63,30 @@ ASK = """async ([requests, other]) => {
   return [loading.join("; "), answers.map(({ program, ...rest }) => rest)];
 }"""
 
-LEAKS = {
-    "import js\njs.fetch": "AttributeError: fetch",
-    "from pyodide.code import run_js\nrun_js('1')": "ImportError",
-    "import pyodide_js\npyodide_js._module.ExitStatus.constructor('return globalThis')": "Content Security Policy",
-}
-"""What Python could send with, or answer in tpucc's place, and what is said instead."""
+LEAK = """
+from pyodide.ffi import create_proxy, to_js
+from pyodide.code import run_js
+
+def js():
+    import js
+def pyodide_js():
+    import pyodide_js
+def code():
+    run_js("1")
+def function():
+    to_js([1]).constructor.constructor("return globalThis")
+def names():
+    base = to_js([1]).constructor.getPrototypeOf if False else to_js([1]).constructor
+    base.__proto__.__proto__.fetch = create_proxy(print)
+
+for way in js, pyodide_js, code, function, names:
+    try:
+        way()
+        print(way.__name__, "leads out")
+    except BaseException as error:
+        print(way.__name__, type(error).__name__)
+"""
+"""What Python could send with, or answer in tpucc's place."""
 WAYS_OUT = """async (address) => {
   const worker = new Worker(URL.createObjectURL(new Blob([`
     try { await fetch(${JSON.stringify(address)}, { mode: "no-cors" }); postMessage("sent"); } catch (error) { postMessage(error.name); }
@@ -176,12 +194,12 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.keyboard.insert_text("eval('(' * 300 + '1' + ')' * 300)")
         page.locator("#run").click()
         page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
-        for text, told in LEAKS.items():
-            page.locator("#python .cm-content").click()
-            page.keyboard.press("Control+a")
-            page.keyboard.insert_text(text)
-            page.locator("#run").click()
-            page.locator("#python-messages .error").get_by_text(told).wait_for()
+        page.locator("#python .cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(LEAK)
+        page.locator("#run").click()
+        page.locator("#python-messages").get_by_text("names ").wait_for()
+        assert "leads out" not in page.locator("#python-messages").inner_text()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
         page.keyboard.insert_text("while True: pass")

@@ -91,7 +91,7 @@ def begin() -> None:
             if plugins.last_resort is not None:
                 _before.extend(_definitions())
         if not _callers:
-            limits = tuple(map(resource.getrlimit, _LIMITS))
+            limits = tuple(resource.getrlimit(kind) for kind in _LIMITS)
             stack = _deepened()
             mode = os.umask(0o22)
             os.umask(mode)

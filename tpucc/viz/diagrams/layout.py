@@ -68,7 +68,7 @@ class Layout:
 def _along(curves: Sequence[Sequence[Point]]) -> Float64:
     """Points [n, 2] of cubic Bézier curves, about `PIECE` apart, their ends among them."""
     corners = np.array(curves, np.float64).reshape(-1, 4, 2)
-    pieces = 1 + (np.hypot(*(corners[:, 3] - corners[:, 0]).T) / PIECE).astype(np.int64)
+    pieces = 1 + (np.hypot(*(corners[:, 3] - corners[:, 0]).T) / PIECE).astype(np.intp)
     first = np.cumsum(pieces + 1) - pieces - 1
     curve = np.repeat(np.arange(len(corners)), pieces + 1)
     t = (np.arange(len(curve)) - first[curve]) / pieces[curve]
