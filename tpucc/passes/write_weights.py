@@ -105,6 +105,8 @@ class _Choice:
 
     def notes(self) -> Iterator[str]:
         """One note for each way: its products, and the estimates for all of them."""
+        if not self._products:
+            return
         asked = "" if self.way == "cheaper" else ", as --write-weights-computed-products asks"
         stops = sum(self._stops(self.by_device))
         further = sum(self._stops(self._possible)) - stops if len(self.by_device) < len(self._possible) else 0
