@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 from tpucc.viz.diagrams.dataflow import program_diagram
 
+GALLERY = Path(__file__).resolve().parents[2] / "programs" / "gallery"
 V1 = Context(load_target("tpu_v1"))
 DEVICE = {"write-weights": {"computed_products": "device"}}
 HEADS = """
@@ -65,12 +67,60 @@ def test_large_products_are_the_matrix_units_and_small_ones_the_hosts() -> None:
     assert notes[0].startswith("the host computes q_product @ turned: about ")
 
 
+def test_a_slow_host_stops_only_for_what_is_worth_it() -> None:
+    """With a second for each stop, a product is the matrix unit's only if the host's way has as many."""
+    slow = Context(load_target("tpu_v1", {"host_step_seconds": 1.0}))
+    assert chosen(attention(200, 64), slow)[0]
+    model = Model()
+    x, square = model.input("x", 2, 200, 64), np.ones((64, 64), np.float32)
+    q = model.dense(x, square, key="q")
+    scores = model.op("softmax", model.op("matmul", q, model.op("transpose", q, name="turned", perm=(0, 2, 1))))
+    mixed = model.build(model.dense(model.op("matmul", scores, q), square, key="o"))
+    assert sum(node.op == "as_weights" for node in WriteWeights().run(mixed, V1)) == 2
+    assert not chosen(mixed, slow)[0]
+
+
 def test_one_way_can_be_chosen_for_all() -> None:
     assert chosen(attention(6, 4), computed_products="device")[0]
     assert not chosen(attention(200, 64), computed_products="host")[0]
     with pytest.raises(tpucc.UsageError) as caught:
         chosen(attention(6, 4), computed_products="fast")
     assert caught.value.diagnostics[0].code == "E0517"
+
+
+@each(
+    [
+        ("relu(h @ transpose(k, (0, 2, 1))) @ k", 8),
+        ("softmax(softmax(h @ transpose(k, (0, 2, 1))) @ k) @ reshape(h, (2, 8, 6))", 6),
+    ]
+)
+def test_the_estimates_have_the_stops_that_the_program_has(product: str, last: int) -> None:
+    """Stops that the host's way has as well, and those that several products share, aren't counted again."""
+    text = HEADS.format(product=product, last=last)
+    overrides = ({"host_step_seconds": 1e-5}, {"host_step_seconds": 1e-4})
+    made = [tpucc.compile_source(text, settings=DEVICE, overrides=numbers) for numbers in overrides]
+    by_host = tpucc.compile_source(text, settings={"write-weights": {"computed_products": "host"}})
+    stops = len(made[0].program.value.host_steps) - len(by_host.program.value.host_steps)
+    assert cycles_of_device(made[1]) - cycles_of_device(made[0]) == stops * 63_000
+
+
+def cycles_of_device(exe: Executable) -> int:
+    """What the note says of the matrix unit's way."""
+    (said,) = (note for note in exe.notes if "to weight memory" in note)
+    return int(said.partition(": about ")[2].split()[0].replace(",", ""))
+
+
+def test_products_that_share_their_stop_are_chosen_together() -> None:
+    """Eight small products in one step: a stop for each would make the host's way look cheaper."""
+    slow = {"host_step_seconds": 1e-4, "host_elements_per_second": 6e7}
+    cheaper, host, device = (
+        tpucc.compile(GALLERY / "dlrm.tpu", settings={"write-weights": {"computed_products": way}}, overrides=slow)
+        for way in ("cheaper", "host", "device")
+    )
+    assert cheaper.stats["cycles"] <= device.stats["cycles"] < host.stats["cycles"]
+    (note,) = (note for note in host.notes if note.startswith("the host computes"))
+    assert note.startswith("the host computes 8 products (like all @ transpose.8), as --write-weights-computed-products asks: about ")
+    assert " cycles in all, and " in note
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from tpucc.ir.graph import Graph
 
@@ -23,6 +23,15 @@ def needed_values(graph: Graph) -> frozenset[str]:
         if node.name in found:
             found.update(node.operands)
     return frozenset(found)
+
+
+def stages(graph: Graph, device: Container[str]) -> dict[str, int]:
+    """The segment of each value of the device, the stage of each value of the host. Stage k stands between the segments k - 1 and k."""
+    found: dict[str, int] = {}
+    for node in graph:
+        late = 0 if node.name in device else 1
+        found[node.name] = max((found[name] + late * (name in device) for name in node.operands), default=0)
+    return found
 
 
 class Relations:

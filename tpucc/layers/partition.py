@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
+from tpucc.ir.dataflow import stages
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
@@ -81,7 +82,7 @@ class _Cut:
         self._place = {node.name: place for place, node in enumerate(graph)}
         self._device = _device(graph)
         self._copied = {node.name for node in graph if node.op == "constant"}
-        times = _times(graph, self._device)
+        times = stages(graph, self._device)
         self._last = 1 + max((times[name] for name in self._device), default=0)
         self._part = self._host_parts(times)
         self._members: list[list[str]] = [[] for _ in range(self._last + 1)]
@@ -186,15 +187,6 @@ def _is_walk(graph: Graph, node: Node) -> bool:
         *rows, lanes = node.attributes.ranges
         return lanes == range(shown.columns) and all(places.step > 0 for places in rows)
     return node.type.columns == shown.columns
-
-
-def _times(graph: Graph, device: frozenset[str]) -> dict[str, int]:
-    """The segment of each value of the device, the stage of each value of the host."""
-    times: dict[str, int] = {}
-    for node in graph:
-        late = 0 if node.name in device else 1
-        times[node.name] = max((times[name] + late * (name in device) for name in node.operands), default=0)
-    return times
 
 
 def _leading(graph: Graph, device: frozenset[str]) -> frozenset[str]:

@@ -3,18 +3,21 @@
 TPU v1 multiplies by tiles of weight memory only, and the host fills that memory. So where both sides of a product are computed, as in
 attention, there are two ways. The host computes the product in float32. Or it writes the right side to weight memory as 8-bit tiles, and
 the matrix unit multiplies the left side by them. The first costs the host a time for each multiplication, the second the crossings of the
-link and one more stop of the device. Only products in the middle of the device's work have the choice: what the host computes before the
-device starts, or after it has finished, takes none of the program's time.
+link, and further stops of the device where the host reads such a product before the device goes on. Products that the host would compute in
+one step share these stops, so they are decided together. Only products in the middle of the device's work have the choice: what the host
+computes before the device starts, or after it has finished, takes none of the program's time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import field, replace
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate, pairwise
 from math import prod
 
-from tpucc.diagnostics import listed
-from tpucc.ir.dataflow import Relations
+from tpucc.diagnostics import counted, listed
+from tpucc.ir.dataflow import Relations, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType, f32
@@ -23,7 +26,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
-from tpucc.passes.place import is_devices
+from tpucc.passes.place import device_values, is_devices
 from tpucc.passes.rewriter import Rewriter, has_weights, is_product
 from tpucc.target import Target
 from tpucc.values import dataclass
@@ -52,10 +55,15 @@ class WriteWeights(Pass):
     def run(self, graph: Graph, context: Context) -> Graph:
         require_choice("way to compute products", self.computed_products, WAYS)
         choice = _Choice(graph, context, self.computed_products)
-        rewriter = Rewriter(graph, self.name)
-        for node in rewriter:
-            rewriter.put(_with_weights(rewriter, node) if choice.by_device(node) else node)
-        return rewriter.build().noting(*choice.notes())
+        return _written(graph, choice.by_device).noting(*choice.notes())
+
+
+def _written(graph: Graph, products: Collection[str]) -> Graph:
+    """The graph in which the right sides of these products are written to weight memory."""
+    rewriter = Rewriter(graph, WriteWeights.name)
+    for node in rewriter:
+        rewriter.put(_with_weights(rewriter, node) if node.name in products else node)
+    return rewriter.build()
 
 
 def _with_weights(rewriter: Rewriter, node: Node) -> Node:
@@ -68,54 +76,123 @@ def _with_weights(rewriter: Rewriter, node: Node) -> Node:
     return replace(node, operands=(node.operands[0], rewriter.once(b.name, make)))
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product that has the choice, with estimated cycles of both ways."""
+
+    node: Node
+    stage: int
+    """The host's, if it computes all such products: those of one stage are computed in one stop."""
+    host: int
+    device: int
+    """Without further stops, which the products of a stage share."""
+    by_device: bool
+
+
 class _Choice:
-    """The way of each product, asked in the order of the graph."""
+    """The way of each product of a graph."""
 
-    graph: Graph
-    context: Context
-    way: str
-    _on_device: set[str] = field(default_factory=set)
-    _chosen: dict[bool, list[tuple[Node, int, int]]] = field(default_factory=lambda: {True: [], False: []})
-
-    def __post_init__(self) -> None:
-        relations = Relations(self.graph)
+    def __init__(self, graph: Graph, context: Context, way: str) -> None:
+        self.graph, self.context, self.way = graph, context, way
+        relations = Relations(graph)
         self._constants = relations.constants
-        weighted = [node.name for node in relations.computed if has_weights(node, self.graph.operands(node), self._constants)]
+        weighted = [node.name for node in relations.computed if has_weights(node, graph.operands(node), self._constants)]
         self._middle = relations.before(weighted).keys() & relations.after(weighted).keys()
-
-    def by_device(self, node: Node) -> bool:
-        """Whether the matrix unit computes the node as a product of two computed values."""
-        operands = self.graph.operands(node)
-        chosen = node.op == "matmul" and not self._constants.intersection(node.operands) and self._decided(node, *operands)
-        if chosen or is_devices(node, operands, self._on_device, self._constants):
-            self._on_device.add(node.name)
-        return chosen
+        self._possible = {node.name for node in graph if self._has_choice(node)}
+        self._products = self._decided()
+        self.by_device = {product.node.name for product in self._products if product.by_device}
+        """The products of two computed values that the matrix unit computes."""
 
     def notes(self) -> Iterator[str]:
-        """One note for each way: its products, and the estimates for the first of them."""
-        for by_device, found in self._chosen.items():
+        """One note for each way: its products, and the estimates for all of them."""
+        if not self._products:
+            return
+        asked = "" if self.way == "cheaper" else ", as --write-weights-computed-products asks"
+        stops = sum(self._stops(self.by_device))
+        further = sum(self._stops(self._possible)) - stops if len(self.by_device) < len(self._possible) else 0
+        for by_device in (True, False):
+            found = [product for product in self._products if product.by_device is by_device]
             if not found:
                 continue
-            named = {node.origin.spans[:1] or node.name: " @ ".join(node.operands) for node, _, _ in reversed(found)}
-            names = [*reversed(named.values())]
-            shown = listed([*names[:NAMED], *([f"{len(names) - NAMED} others"] if len(names) > NAMED else [])])
-            _, host, device = found[0]
-            asked = "" if self.way == "cheaper" else ", as --write-weights-computed-products asks"
+            shown = _shown([product.node for product in found])
+            host = sum(product.host for product in found)
+            device = sum(product.device for product in found) + self._stopping(stops if by_device else further)
             if by_device:
-                what, costs = f"the host writes the right side of {shown} to weight memory", (device, host, "on the host")
+                sides = "side" if len(found) == 1 else "sides"
+                what, costs = f"the host writes the right {sides} of {shown} to weight memory", (device, host, "on the host")
             else:
                 what, costs = f"the host computes {shown}", (host, device, "by way of weight memory")
-            yield f"{what}{asked}: about {costs[0]:,} cycles a product, and {costs[1]:,} {costs[2]}"
+            total = "" if len(found) == 1 else " in all"
+            yield f"{what}{asked}: about {costs[0]:,} cycles{total}, and {costs[1]:,} {costs[2]}"
 
-    def _decided(self, node: Node, a: Node, b: Node) -> bool:
-        if not self._can(node, a, b) or (self.way != "device" and node.name not in self._middle):
+    def _has_choice(self, node: Node) -> bool:
+        if node.op != "matmul" or self._constants.intersection(node.operands):
             return False
-        host, device = self._costs(node, a, b)
-        cheaper = WORTHWHILE * device <= host and not self.context.sparing
-        chosen = cheaper if self.way == "cheaper" else self.way == "device"
-        self._chosen[chosen].append((node, host, device))
-        return chosen
+        return (self.way == "device" or node.name in self._middle) and self._can(node, *self.graph.operands(node))
+
+    def _decided(self) -> list[_Product]:
+        """All products, with estimates for what is chosen at last. Of a stage that isn't worth its stops, the matrix unit computes the
+        products that are worth a stop each."""
+        alone: set[int] = set()
+        while True:
+            found = self._chosen(alone)
+            dear = self._not_worthwhile(found) - alone if self.way == "cheaper" else set()
+            if not dear:
+                return found
+            alone |= dear
+
+    def _not_worthwhile(self, products: Sequence[_Product]) -> set[int]:
+        """The stages of which the matrix unit would compute products that together aren't worth their stops."""
+        chosen = [product for product in products if product.by_device]
+        if not chosen:
+            return set()
+        saved = [-WORTHWHILE * self._stopping(count) for count in self._stops({product.node.name for product in chosen})]
+        for product in chosen:
+            saved[product.stage] += product.host - WORTHWHILE * product.device
+        return {product.stage for product in chosen if saved[product.stage] < 0}
+
+    def _chosen(self, alone: Collection[int]) -> list[_Product]:
+        """The products in the order of the graph, each chosen without stops, but in the stages `alone` with one of its own."""
+        on_device: set[str] = set()
+        found: list[_Product] = []
+        for node in self.graph:
+            operands = self.graph.operands(node)
+            chosen = False
+            if node.name in self._possible:
+                host, device = self._costs(node, operands[0], operands[1], on_device)
+                stage = self._stages[node.name]
+                stop = self._stopping(1) if stage in alone else 0
+                cheaper = WORTHWHILE * (device + stop) <= host and not self.context.sparing
+                chosen = cheaper if self.way == "cheaper" else self.way == "device"
+                found.append(_Product(node, stage, host, device, chosen))
+            if chosen or is_devices(node, operands, on_device, self._constants):
+                on_device.add(node.name)
+        return found
+
+    def _stopping(self, stops: int) -> int:
+        """Cycles of so many stops, without what the host computes in them."""
+        return stops * self.context.target.host_step_cycles(0)
+
+    @cached_property
+    def _alone(self) -> frozenset[str]:
+        """The values that the device has if the host computes all products of computed values."""
+        return device_values(self.graph)
+
+    @cached_property
+    def _stages(self) -> Mapping[str, int]:
+        """The stages and segments of all nodes, if the host computes these products."""
+        return stages(self.graph, self._alone)
+
+    def _stops(self, products: Collection[str]) -> Sequence[int]:
+        """The further stops of each stage, if the matrix unit computes `products`: by how many segments what follows is later."""
+        graph = _written(self.graph, products)
+        on_device = device_values(graph)
+        before, after = self._stages, stages(graph, on_device)
+        last = max((before[name] for name in self._alone), default=0)
+        later = [0] * (1 + max(before.values(), default=0))
+        for name in on_device & before.keys():
+            later[before[name]] = max(later[before[name]], after[name] - min(before[name], last))
+        return [now - then for then, now in pairwise([0, *accumulate(later, max)])]
 
     def _can(self, node: Node, a: Node, b: Node) -> bool:
         """Whether the matrix unit can: 8-bit values, sums that fit the accumulators, rows of both sides that fit the unified buffer."""
@@ -124,23 +201,27 @@ class _Choice:
         room = self.context.target.unified_buffer_rows * self.context.cores
         return narrow and sums <= INT32_MAX and a.type.rows + node.type.rows <= room
 
-    def _costs(self, node: Node, a: Node, b: Node) -> tuple[int, int]:
-        """Estimated cycles of both ways: what the host computes and quantises, what crosses the link, stops and fetches of tiles."""
+    def _costs(self, node: Node, a: Node, b: Node, on_device: Container[str]) -> tuple[int, int]:
+        """Estimated cycles of both ways: what the host computes and quantises, what crosses the link, and fetches of tiles."""
         target = self.context.target
         terms = facts_of(node.op).terms([a.type.shape, b.type.shape])
         wanted = any(isinstance(OPS[user.op].legalisation, OnHost) or is_product(user) for user in self.graph.users[node.name])
         host = target.host_step_cycles(node.type.size * terms) - target.host_step_cycles(0)
-        host += sum(_crossing(operand.type, target) for operand in (a, b) if operand.name in self._on_device)
+        host += sum(_crossing(operand.type, target) for operand in (a, b) if operand.name in on_device)
         host += 0 if wanted else _crossing(node.type, target)
-        device = target.host_step_cycles(0) + _tiles(b.type, target)
-        device += sum(_crossing(type_, target) for type_, crosses in self._crossings(node, a, b, wanted) if crosses)
+        crossings = ((a.type, a.name not in on_device), (b.type, b.name in on_device), (node.type, wanted))
+        device = _tiles(b.type, target) + sum(_crossing(type_, target) for type_, crosses in crossings if crosses)
         return host, device
 
-    def _crossings(self, node: Node, a: Node, b: Node, wanted: bool) -> Iterator[tuple[TensorType, bool]]:
-        """The values, and whether they cross the link when the matrix unit multiplies."""
-        yield a.type, a.name not in self._on_device
-        yield b.type, b.name in self._on_device
-        yield node.type, wanted
+
+def _shown(products: Sequence[Node]) -> str:
+    """The products as in a source, `a @ b`: the first few of many, those of an unrolled loop once."""
+    named = {node.origin.spans[:1] or node.name: " @ ".join(node.operands) for node in reversed(products)}
+    names = [*reversed(named.values())]
+    shown = listed([*names[:NAMED], *([counted(len(names) - NAMED, "other")] if len(names) > NAMED else [])])
+    if len(products) == 1:
+        return shown
+    return f"{len(products):,} products ({'' if len(names) == len(products) else 'like '}{shown})"
 
 
 def _crossing(type_: TensorType, target: Target) -> int:

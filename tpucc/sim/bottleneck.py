@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
 
 from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import effects
-from tpucc.isa.program import Program
+from tpucc.isa.program import Port, Program
 from tpucc.sim import levers
 from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
@@ -106,7 +106,8 @@ def _host_link(work: Work, share: str) -> str:
 
 
 def _padding(work: Work) -> str:
-    """What is data in the rows of the largest port, if that is less than half and these rows cost more than beginning the transfers."""
+    """What is data in the input rows, or in the output rows if the largest port has these, if that is less than half and these rows cost
+    more than beginning the transfers."""
     program, touched = work.program, work.touched
     target = program.target
     port = max((*program.inputs, *program.outputs), key=lambda port: sum(port.splits), default=None)
@@ -114,11 +115,20 @@ def _padding(work: Work) -> str:
     crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
     if port is None or int(moving.sum()) * target.host_latency_seconds > crossing:
         return ""
-    used = port.shape[-1] if port.shape else 1
-    if 2 * used > target.mxu:
+    kind, ports = ("input row", program.inputs) if port in program.inputs else ("output row", program.outputs)
+    used = [(rows, size) for port in ports for rows, size in _rows_of(port, target.mxu)]
+    if 2 * sum(rows * size for rows, size in used) > target.mxu * sum(rows for rows, _ in used):
         return ""
-    kind = "input row" if port in program.inputs else "output row"
-    return f"; each {kind} has {counted(used, 'byte')} of data in {target.mxu:,}"
+    least, most = min(size for _, size in used), max(size for _, size in used)
+    if least == most:
+        return f"; each {kind} has {counted(least, 'byte')} of data in {target.mxu:,}"
+    return f"; {kind}s have {least:,} to {counted(most, 'byte')} of data in {target.mxu:,}"
+
+
+def _rows_of(port: Port, mxu: int) -> Iterator[tuple[int, int]]:
+    """For each column block of a port its rows, and the bytes of data in each."""
+    columns, rows = port.shape[-1] if port.shape else 1, sum(port.splits) * port.format.bytes_per_value
+    yield from ((rows, min(mxu, columns - start)) for start in range(0, columns, mxu))
 
 
 def _data_dependencies(work: Work, share: str) -> str:
