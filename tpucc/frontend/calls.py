@@ -146,6 +146,7 @@ def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Ca
     formals = tuple((each.name.text, isinstance(each, ast.Input) or each.default is None) for each in parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
+    inner.caller, inner.arguments = frame, bound
     for each in parameters:
         argument = bound.get(each.name.text)
         if isinstance(each, ast.Input):

@@ -122,6 +122,9 @@ class Frame:
     functions: tuple[str, ...] = ()
     """The names of the `def`s in progress, and of the model that `train` calls, the innermost first."""
     hint: Hint = ()
+    caller: Frame | None = None
+    arguments: Mapping[str, ast.Argument] = field(default_factory=dict)
+    """What the caller gave, by the parameter's name."""
     result: Value = POISON
     returned: tuple[ast.Expression, ...] | None = None
     """The expressions of the `return` that ended this call."""
