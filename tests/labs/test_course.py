@@ -464,6 +464,8 @@ def test_only_takes_names_and_their_first_words() -> None:
     for name in ("puzz", "puzzle 1x", ""):
         with pytest.raises(UsageError, match="no test is named"):
             chosen(tests, [name])
+    with pytest.raises(UsageError, match=r"did you mean puzzle 1\?"):
+        chosen(tests, ["puzzle1"])
     with pytest.raises(UsageError, match=r"did you mean memory\?"):
         chosen(find("allocation").public(AS_WRITTEN), ["memry"])
 

@@ -51,6 +51,17 @@ def test_defaults_alone_earn_nothing() -> None:
     assert result.outcome.message.startswith("the attributes are right, but not")
 
 
+def test_a_wrong_program_is_shown_with_the_error_that_it_must_have() -> None:
+    """Also where right programs aren't accepted either; where only these fail, one of them is shown, which the message says."""
+    unwritten = 'RuleError("E0399", "nothing is accepted")\n    by, axis'
+    nothing = found("a program that is wrong", **{"by, axis": f"raise {unwritten}"}).outcome
+    assert "axis=2)" in nothing.given
+    assert (nothing.expected, nothing.share) == ("error E0304 at `2`", 0)
+    only = found("a program that is wrong", **{"rank = ": "rank = 3 if attributes.by == 2 else "}).outcome
+    assert "by=2" in only.given
+    assert (only.message.partition(":")[0], only.share) == ("the program that is wrong is refused as it must be, but this one is right", 0)
+
+
 @pytest.mark.parametrize("name", ["spring", "fall", "a", "b"])
 def test_the_table_of_errors_has_the_rule_of_the_axis_where_it_refuses(name: str) -> None:
     text = LAB.material("handout.md", Term(name))

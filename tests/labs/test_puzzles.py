@@ -161,7 +161,7 @@ def test_a_puzzle_shows_itself() -> None:
         assert "the goal, output y" in text
         assert "<pre " in puzzle._repr_html_()
         assert max(map(len, puzzle.begun.splitlines())) <= 140
-    with pytest.raises(tpucc.UsageError, match="no puzzle 99"):
+    with pytest.raises(tpucc.UsageError, match="E0550: there is no puzzle 99"):
         tpucc.lab.puzzle(99)
 
 
@@ -230,6 +230,16 @@ def test_a_puzzle_is_shown_of_the_folders_term_and_where_there_is_none_this_is_s
     ends = ("lab0/puzzle03.asm", "puzzle03.asm", "puzzle03.asm --term spring")
     assert [lines[-1] for lines in told.values()] == [f"tpucc lab puzzle 3 {end}" for end in ends]
     assert [sum(line.startswith("note:") for line in lines) for lines in told.values()] == [0, 1, 0]
+
+
+def test_so_is_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "puzzle03.asm").write_text("    activate acc=0 ub=0 rows=4\n    halt\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["lab", "puzzle", "3", str(tmp_path / "puzzle03.asm")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= 80
 
 
 def test_what_a_terminal_gets_of_a_lab_is_short(

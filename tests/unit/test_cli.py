@@ -129,7 +129,7 @@ def test_passes_run_on_graphs_in_text_form(small: Path, capsys: pytest.CaptureFi
 
 def test_many_errors_are_bounded_and_a_help_is_said_once(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has all of them, each with its help."""
-    lines = "".join(f"    y{number} = x[0.5]\n" for number in range(12))
+    lines = "".join(f"    y{number} = x[1 / 2]\n" for number in range(12))
     small.write_text(SMALL.replace("    return", f"{lines}    return"))
     assert run("check", small) == 1
     said = capsys.readouterr().err
@@ -203,6 +203,17 @@ def test_a_pass_of_a_file_is_seen_also_where_it_does_nothing(small: Path, capsys
     assert replaced in err
     assert run("opt", small, "--pass", "mine.py", "-p", "place,fuse-bias") == 0
     assert capsys.readouterr().err == f"note: idle of mine.py does not run: --passes names what runs, as in --passes idle\n{replaced}"
+
+
+def test_passes_and_operators_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stands for the levels is said above the list and below one pass; an operator's ONNX form once."""
+    for words, expected in (
+        (("passes",), "--with: where --with NAME asks for it constant-folding needed"),
+        (("passes", "fuse-bias"), "asks for it Rewrites `x @ w + b`"),
+        (("ops", "relu"), "and costs nothing. In ONNX: Relu."),
+    ):
+        assert run(*words) == 0
+        assert expected in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(("bits", "held"), [("8", "i8[4, 8]"), ("16", "i16[4, 8]")])
@@ -320,6 +331,8 @@ def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFix
         (["ops", "conv3d"], 2),
         (["targets", "tpu_v1"], 0),
         (["passes"], 0),
+        (["passes", "fuse-bias"], 0),
+        (["passes", "fuse-bia"], 2),
         (["doctor"], 0),
     ],
 )

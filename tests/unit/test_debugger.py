@@ -14,6 +14,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
+from tpucc.cli.debug_session import HELP, Session
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import SPECS, Instruction, Opcode, record
@@ -144,6 +145,28 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "acc ends with row 4,095: it has 1 of the 5 rows" in printed
     assert "waits 479 cycles for tile 1, which is asked for in cycle 1,349 and arrives in 2,698" in " ".join(printed.split())
     assert "ub 0 (row 0 of x.i8.0)" in " ".join(printed.split())
+
+
+def test_tiles_that_are_asked_for_are_on_the_way_until_they_arrive() -> None:
+    found = Debugger(runtime := compiled("02_iris", "{}"), random_inputs(runtime))
+    session, both = Session(found), set[bool]()
+    while not found.at_end:
+        found.step()
+        there, *more = session.answer("p fifo").split("\n")
+        coming = [int(number.replace(",", "")) for number in re.findall(r"arrives in cycle ([\d,]+)", more[0])]
+        assert all(found.now < arrives for arrives in coming)
+        assert len(re.findall(r"\d+", there)) + len(coming) == len(found.interpreter.fifo)
+        both.add(bool(coming))
+    assert both == {True, False}
+
+
+def test_at_a_terminal_the_first_screen_says_how_to_get_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = iter(["?", "q"])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    assert run("debug", folder() / "02_iris.tpu", "--quiet") == 0
+    printed = capsys.readouterr().out
+    assert "\n`help` lists the commands\n" + HELP + "\n" in printed
 
 
 @each(

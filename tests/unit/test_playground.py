@@ -221,7 +221,7 @@ def test_a_puzzle_is_checked() -> None:
     answer = ask("puzzle", number=1, text=known.text, seed=1)
     assert answer["text"] == str(known.check(known.text, 1))
     assert answer["solved"] == known.check(known.text, 1).solved
-    assert ask("puzzle", number=99, text="")["diagnostics"][0]["code"] == "E0530"
+    assert ask("puzzle", number=99, text="")["diagnostics"][0]["code"] == "E0550"
 
 
 @each(["", "[]", "{}", '{"kind": "no"}', '{"kind": "puzzle", "number": "1"}', '{"kind": "compile", "more": 1}'])

@@ -512,6 +512,7 @@ def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.Captu
     told = capsys.readouterr().out
     front = told.partition("of equal ones, the first:")[2].partition("for the")[0]
     assert max(map(len, front.splitlines())) <= 80
+    assert re.search(r"\nbest: [\d.]+ [GM]OPS, ", told), told
     words = " ".join(front.split())
     assert words.startswith("mxu TOPS bottleneck other values 16 ")
     assert re.search(r" weight_memory_bytes 200000000, unified_buffer_rows 90000, batch \d", words)

@@ -73,6 +73,7 @@ def _lines(alone: bool) -> Iterator[str]:
         return
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 arrow keys bring former lines back
+    click.echo("`help` lists the commands")
     while True:
         try:
             yield input(PROMPT)

@@ -12,7 +12,7 @@ from tpucc.runtime.debugger import Debugger
 from tpucc.values import dataclass
 from tpucc.viz.tables import wrapped
 
-SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit"}
+SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit", "?": "help"}
 MOST_ROWS = 64
 SHOWN_STEPS = 20
 """Instructions of one `step` that are printed."""
@@ -28,10 +28,11 @@ break               list the breakpoints; `clear` takes them all away
 print ub ROW [N]    N rows of the unified buffer (1 to 64), as signed bytes
 print acc ROW [N]   the same of the accumulators
 print host ROW [N]  the same of host memory
-print fifo          the tiles in the FIFO; tile and parameter block in use
+print fifo          tiles in the FIFO and on the way; tile and block in use
 where               what comes next, when, whose it is, and what it waits for
 quit                end; so does the end of the input
-s, c, b, p, w and q stand for step, continue, break, print, where and quit."""
+s, c, b, p, w, q and ? stand for step, continue, break, print, where, quit and
+help."""
 
 
 class Wrong(Exception):
@@ -208,10 +209,13 @@ class Session:
 
     def _fifo(self) -> str:
         interpreter = self.debugger.interpreter
-        asked = ", ".join(map(str, interpreter.fifo)) or "none"
+        now, arrivals = self.debugger.now, self.debugger.arrivals()
+        there = ", ".join(str(tile) for tile, arrives in arrivals if arrives <= now) or "none"
+        coming = ", ".join(f"{tile} (arrives in cycle {arrives:,})" for tile, arrives in arrivals if arrives > now)
+        on_way = wrapped(f"on the way, in cycle {now:,}: {coming}", "  ") if coming else ""
         tile = f"tile {interpreter.tile:,}" if interpreter.tile >= 0 else "no tile yet"
         block = f"parameter block {interpreter.block:,}" if interpreter.block >= 0 else "no parameter block yet"
-        return f"in the FIFO: {asked}\nin use: {tile}, {block}"
+        return "\n".join(filter(None, (f"in the FIFO: {there}", on_way, f"in use: {tile}, {block}")))
 
     def _quit(self, words: Sequence[str]) -> str:
         raise Done

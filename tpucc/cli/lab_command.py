@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from tpucc.cli.columns import described, filled
-from tpucc.cli.messages import room_of, say
+from tpucc.cli.messages import room_of, say, tell
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
@@ -166,7 +166,7 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
         return 0
     seed = random_seed() if seed is None else seed
     verdict = asked.check(read_file(path, most=2**20).decode("utf-8", "replace"), seed)
-    click.echo("\n".join(map(printable, str(verdict).splitlines())))
+    tell("\n".join(map(printable, str(verdict).splitlines())))
     click.echo(f"{said}; --seed {seed}")
     return 0 if verdict.solved else 1
 

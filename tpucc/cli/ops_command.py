@@ -28,9 +28,11 @@ def command(name: str | None) -> None:
         near = did_you_mean(name, OPS)
         raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,)))
     op = OPS[name]
-    click.echo(f"{filled(op.signature, '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
+    form = in_words(op)
+    told = op.documentation.removesuffix(form.removeprefix("In ")).rstrip()  # once is enough
+    click.echo("\n\n".join(filter(None, (filled(op.signature, "", "    "), filled(op.summary), prose(told).rstrip()))))
     if fields(op.attributes):
         click.echo("\n" + filled("attributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)), "", "  "))
     if name in INTERNAL:
         click.echo("\nin graphs only: a source can't call it")
-    click.echo("\n" + filled(in_words(op)))
+    click.echo("\n" + filled(form))

@@ -1,27 +1,58 @@
-"""`tpucc passes`."""
+"""`tpucc passes [NAME]`."""
 
 from __future__ import annotations
 
+from inspect import cleandoc
+
 import click
 
-from tpucc.cli.columns import described, filled
-from tpucc.passes.base import ASKED, options_of
+from tpucc.cli.columns import described, filled, prose
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
+from tpucc.passes.base import ASKED, Pass, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.training.pipeline import TRAINING_PASSES
 
 LEVELS = {0: "needed", ASKED: "--with"}
 """What stands for the level of a pass that no `-O` adds."""
+LEGEND = "needed: at every level; -O1, -O2: from this level on (the default is -O2); --with: where --with NAME asks for it"
 
 
 @click.command("passes")
-def command() -> None:
-    """List the passes in their order, with the level that runs them and their options; then those of training."""
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """List the passes in their order, with the level that runs them and their options; then those of training. Or print what NAME does."""
+    if name is not None:
+        _show(name)
+        return
+    click.echo(f"{filled(LEGEND)}\n")
     for step in PASSES:
-        name = f"{step.name:<22} {LEVELS.get(step.level, f'-O{step.level}')}"
-        click.echo(described(name, 29, step.summary))
-        for option in options_of(step):
-            flag = f"--{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})"
-            click.echo(filled(flag, " " * 30, " " * 32))
+        _list(step)
     click.echo("\nof training, from the loss to the graph of one step:")
-    for step in TRAINING_PASSES:
-        click.echo(described(step.name, 29, step.summary))
+    for each in TRAINING_PASSES:
+        click.echo(described(each.name, 29, each.summary))
+
+
+def _list(step: Pass) -> None:
+    """Its level, its summary and its options."""
+    name = f"{step.name:<22} {LEVELS.get(step.level, f'-O{step.level}')}"
+    click.echo(described(name, 29, step.summary))
+    for option in options_of(step):
+        flag = f"--{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})"
+        click.echo(filled(flag, " " * 30, " " * 32))
+
+
+def _show(name: str) -> None:
+    """One pass, with what its class says of it. Raises `UsageError` E0509 for a name of none."""
+    found = next((step for step in PASSES if step.name == name), None)
+    training = next((step for step in TRAINING_PASSES if step.name == name), None)
+    if found is not None:
+        _list(found)
+        click.echo(f"\n{filled(LEGEND)}")
+    elif training is not None:
+        click.echo(described(training.name, 29, training.summary))
+    else:
+        near = did_you_mean(name, [step.name for step in (*PASSES, *TRAINING_PASSES)])
+        raise UsageError(Diagnostic("E0509", f"no pass is named {printable(name)}", help=(near,)))
+    told = cleandoc(type(found or training).__doc__ or "")
+    if told and not told.startswith(f"{type(found or training).__name__}("):
+        click.echo(f"\n{prose(told).rstrip()}")

@@ -134,7 +134,7 @@ def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Ca
     name = definition.name.text
     if isinstance(definition, ast.ModelDef) and name in frame.functions:
         raise _of_model(name, node.span)
-    values = _evaluated(frame, node.arguments)
+    values = {id(argument): _given(frame, definition, number, argument) for number, argument in enumerate(node.arguments)}
     if name in frame.functions:
         cycle = [*reversed(frame.functions[: frame.functions.index(name) + 1]), name]
         message = f"{name} calls itself" if len(cycle) == 2 else f"{name} calls itself: {' → '.join(cycle)}"
@@ -146,6 +146,7 @@ def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Ca
     formals = tuple((each.name.text, isinstance(each, ast.Input) or each.default is None) for each in parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
+    inner.caller, inner.arguments = frame, bound
     for each in parameters:
         argument = bound.get(each.name.text)
         if isinstance(each, ast.Input):
@@ -158,6 +159,24 @@ def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Ca
     except LimitReached as reached:
         reached.calls = inner.calls if reached.calls is None else reached.calls
         raise
+
+
+def _given(frame: Frame, definition: ast.Def | ast.ModelDef, number: int, argument: ast.Argument) -> Value:
+    """The value of an argument; of a name without one, where a weight's key takes it, the help is quotation marks."""
+    value = argument.value
+    if not isinstance(value, ast.Name) or value.text in frame.variables or value.text in frame.run.params:
+        return evaluate(frame, value)
+    positional = definition.parameters[number : number + 1] if isinstance(definition, ast.Def) else ()
+    formal = argument.name.text if argument.name is not None else next((each.name.text for each in positional), "")
+    mend = f'a string stands in quotation marks: "{value.text}"' if _is_in_key(definition, formal) else ""
+    frame.report(frame.unknown(value, mend))
+    return POISON
+
+
+def _is_in_key(definition: ast.Def | ast.ModelDef, formal: str) -> bool:
+    keys = (each.key for each in ast.statements(definition.body) if isinstance(each, ast.Weight))
+    parts = (part for key in keys for part in (key.parts if isinstance(key, ast.Text) else (key,)))
+    return any(isinstance(part, ast.Name) and part.text == formal for part in parts)
 
 
 def _count_call(frame: Frame, node: ast.Call) -> None:

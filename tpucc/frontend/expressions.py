@@ -12,6 +12,7 @@ from tpucc.diagnostics import Span, counted, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.apply import BINARY, COMPARISONS, Application, Operand, applied, combined, operand, reciprocal, scalar
 from tpucc.frontend.frame import Frame, Hint
+from tpucc.frontend.origins import integer_mend
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
@@ -252,20 +253,20 @@ def _static_part(frame: Frame, value: Items | str, node: ast.Subscript) -> Value
 
 def _index(frame: Frame, node: ast.Expression | ast.Slice) -> int | slice:
     if not isinstance(node, ast.Slice):
-        return _integer(evaluate(frame, node), node.span, "an index")
+        return _integer(frame, node, "an index")
     start, stop, step = (
-        None if part is None else _integer(evaluate(frame, part), part.span, "the bound of a slice")
-        for part in (node.start, node.stop, node.step)
+        None if part is None else _integer(frame, part, "the bound of a slice") for part in (node.start, node.stop, node.step)
     )
     if step == 0:
         raise Problem("E0226", "the step of a slice can't be 0", node.step.span if node.step else node.span)
     return slice(start, stop, step)
 
 
-def _integer(value: Value, span: Span, what: str) -> int:
+def _integer(frame: Frame, node: ast.Expression, what: str) -> int:
+    value = evaluate(frame, node)
     if isinstance(value, Poison):
         raise PoisonedIndex
-    return require_integer(value, what, span)
+    return require_integer(value, what, node.span, integer_mend(frame, node, value))
 
 
 def _part(index: int | slice, span: Span, axis: int, size: int, name: str) -> Part:

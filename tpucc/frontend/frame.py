@@ -122,6 +122,9 @@ class Frame:
     functions: tuple[str, ...] = ()
     """The names of the `def`s in progress, and of the model that `train` calls, the innermost first."""
     hint: Hint = ()
+    caller: Frame | None = None
+    arguments: Mapping[str, ast.Argument] = field(default_factory=dict)
+    """What the caller gave, by the parameter's name."""
     result: Value = POISON
     returned: tuple[ast.Expression, ...] | None = None
     """The expressions of the `return` that ended this call."""
@@ -137,12 +140,13 @@ class Frame:
             return self.variables[name.text]
         if name.text in self.run.params:
             return self.run.param(name.text)
-        raise self._unknown(name)
+        raise self.unknown(name)
 
     def known_names(self) -> set[str]:
         return {*self.variables, *self.run.params}
 
-    def _unknown(self, name: ast.Name) -> Problem:
+    def unknown(self, name: ast.Name, mend: str = "") -> Problem:
+        """What is wrong with a name that has no value; `mend` is help where nothing nearer is known."""
         places = [found.span for found in assigned(self.body) if found.text == name.text]
         if places:
             note = Label(places[0], "it gets a value here" if places[0] > name.span else "it gets a value only here")
@@ -152,7 +156,7 @@ class Frame:
         if (name.text in self.run.functions and not own) or is_function(name.text):
             return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", f"call it: {name.text}(…)")
         near = did_you_mean(name.text, self.known_names() | {"True", "False"})
-        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, ""))
+        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, mend))
 
     def add(self, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, span: Span, hint: Hint) -> Tensor:
         """Adds a node to the graph, named after the variable that it is for, or its operator. Raises `LimitReached`."""

@@ -10,6 +10,7 @@ from tpucc.frontend import ast
 from tpucc.frontend.apply import Application, Operand, applied, operand
 from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.frame import Frame, Hint
+from tpucc.frontend.origins import integer_mend
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_integer
 from tpucc.frontend.values import POISON, Items, Value, items, poisoned
@@ -27,20 +28,22 @@ def split(frame: Frame, node: ast.Call, values: Mapping[int, Value], hint: Hint)
     x = operand(frame, values[id(bound["x"])], bound["x"].value)
     shape, name = x.tensor.type.shape, x.variable or "the tensor"
     place = bound["axis"].value.span
-    axis = require_integer(values[id(bound["axis"])], "the axis of split", place)
+    given = values[id(bound["axis"])]
+    axis = require_integer(given, "the axis of split", place, integer_mend(frame, bound["axis"].value, given))
     if not -len(shape) <= axis < len(shape):
         raise Problem("E0304", f"axis {axis} is out of range", place, f"{name} is {x.tensor.type.brief}")
     axis %= len(shape)
-    sizes = _sizes(values[id(bound["parts"])], shape[axis], f"axis {axis} of {name}", bound["parts"].value.span)
+    sizes = _sizes(frame, values[id(bound["parts"])], shape[axis], f"axis {axis} of {name}", bound["parts"].value)
     frame.run.spend(10 * len(sizes), node.span)
     names = [(name,) for name in hint] if len(hint) == len(sizes) else [()] * len(sizes)
     ends = pairwise(accumulate(sizes, initial=0))
     return items(tuple(_part(frame, x, axis, start, stop, node.span, wanted) for (start, stop), wanted in zip(ends, names, strict=True)))
 
 
-def _sizes(parts: Value, size: int, what: str, span: Span) -> list[int]:
+def _sizes(frame: Frame, parts: Value, size: int, what: str, node: ast.Expression) -> list[int]:
+    span = node.span
     if isinstance(parts, Items):
-        sizes = [require_integer(value, "a size of split", span) for value in parts.values]
+        sizes = [require_integer(value, "a size of split", span, integer_mend(frame, node, value)) for value in parts.values]
         if not sizes or min(sizes) < 1 or sum(sizes) != size:
             message = f"the sizes of the parts must be at least 1 and add up to {size}, which {what} has"
             raise Problem("E0307", message, span, f"they add up to {sum(sizes)}", "split takes sizes, not the places between the parts")

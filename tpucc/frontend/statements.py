@@ -10,6 +10,7 @@ from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import condition, evaluate, joined
 from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, sanitised
+from tpucc.frontend.origins import integer_mend
 from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.types import tensor_type
@@ -179,7 +180,7 @@ def _range(frame: Frame, node: ast.Call) -> range | Poison:
         )
     bounds: list[int] = []
     for value, argument in zip(values, node.arguments, strict=True):
-        bounds.append(require_integer(value, "the bound of a loop", argument.span))
+        bounds.append(require_integer(value, "the bound of a loop", argument.span, integer_mend(frame, argument.value, value)))
     if len(bounds) == 3 and bounds[2] == 0:
         raise Problem("E0225", "a loop with the step 0 never ends", node.arguments[2].span)
     return range(*bounds)

@@ -122,11 +122,8 @@ def truth(value: Scalar | Items) -> bool:
 
 
 def require_integer(value: Value, what: str, span: Span, mend: str = "") -> int:
-    """The value, which must be a static integer. Raises `Problem`."""
+    """The value, which must be a static integer. `mend` is help for one that is none. Raises `Problem`."""
     require_static(value, what, span)
-    if isinstance(value, float):
-        whole = f"write {value:.0f} without a point, or " if value.is_integer() and abs(value) < 2**53 else ""
-        mend = mend or f"{whole}divide with //, which rounds down to an integer; / gives a number with a point"
     if not is_integer(value):
         raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span, "", mend)
     return value

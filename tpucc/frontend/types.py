@@ -9,6 +9,7 @@ from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, require_elements
+from tpucc.frontend.origins import integer_mend, param_of
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.values import POISON, Poison, Value, describe, is_number, poisoned
@@ -72,7 +73,7 @@ def _size(frame: Frame, node: ast.Expression) -> int | Poison:
     if poisoned(value):
         return POISON
     try:
-        return _require_size(value, node.span, frame)
+        return _require_size(value, node, frame)
     except Problem as problem:
         _require_own(node, problem, frame)
         frame.report(_of_param(node, problem, frame))
@@ -81,22 +82,25 @@ def _size(frame: Frame, node: ast.Expression) -> int | Poison:
 
 def _of_param(node: ast.Expression, problem: Problem, frame: Frame) -> Problem:
     """A size that is a param's is wrong where the param has its value, once for all of its uses; the first of them is a note."""
-    if not isinstance(node, ast.Name) or node.text in frame.variables or node.text not in frame.run.params:
+    param = param_of(frame, node)
+    if param is None:
         return problem
-    value, found = frame.run.params[node.text].value, problem.diagnostic
-    return Problem(found.code, found.message, value.span, "", *found.help, notes=(Label(node.span, f"{node.text} is a size here"),))
+    found, used = problem.diagnostic, Label(node.span, f"{param.name.text} is a size here")
+    return Problem(found.code, found.message, param.value.span, "", *found.help, notes=(used,))
 
 
 def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:
     """Raises `UsageError` when the size is a param as `-D` sets it: the source is right then, and every other use of the param as wrong."""
-    if isinstance(node, ast.Name) and node.text not in frame.variables and node.text in frame.run.given:
-        message = f"-D {node.text}={frame.run.given[node.text]} doesn't fit: {problem.diagnostic.message}"
-        mend = f"a size is a whole number from 1 up: -D {node.text}=8"
+    param = param_of(frame, node)
+    if param is not None and (name := param.name.text) in frame.run.given:
+        message = f"-D {name}={frame.run.given[name]} doesn't fit: {problem.diagnostic.message}"
+        mend = f"a size is a whole number from 1 up: -D {name}=8"
         raise UsageError(replace(problem.diagnostic, message=message, help=(mend,)), frame.run.source)
 
 
-def _require_size(value: Value, span: Span, frame: Frame) -> int:
-    size = require_integer(value, "a size", span)
+def _require_size(value: Value, node: ast.Expression, frame: Frame) -> int:
+    span = node.span
+    size = require_integer(value, "a size", span, integer_mend(frame, node, value))
     shown = frame.run.excerpt(span)
     label = f"{shown} is {size}" if shown and shown != str(size) else ""
     if not 1 <= size <= MAX_SIZE:

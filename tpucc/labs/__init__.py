@@ -49,7 +49,7 @@ def find(which: int | str) -> Lab:
 
 
 def puzzle(number: int, term: str = "") -> Puzzle:
-    """A puzzle of lab 0 by its number, of a term or as written. Raises `UsageError` E0530 when there is none."""
+    """A puzzle of lab 0 by its number, of a term or as written. Raises `UsageError` E0550 when there is none."""
     from tpucc.labs.puzzles import puzzle as find_puzzle
 
     return find_puzzle(number, Term(term.casefold()))

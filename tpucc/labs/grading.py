@@ -166,7 +166,8 @@ def _named(tests: Sequence[Test], name: str) -> Sequence[Test]:
     if found := [test for test in tests if test.name == name] or begins:
         return found
     names = [test.name for test in tests]
-    help = (did_you_mean(name, names), f"the tests are {listed(names)}")
+    begun = [test.partition(":")[0] for test in names]
+    help = (did_you_mean(name, [*names, *begun]), f"the tests are {listed(names)}")
     raise UsageError(Diagnostic("E0550", f"no test is named {printable(name)}", help=help))
 
 

@@ -97,7 +97,7 @@ def judged(model: Model) -> Judged:
 
 
 def checked(solution: Solution) -> Checked:
-    """The verdict on a solution of a puzzle. Raises `UsageError` E0530 where there is no such puzzle."""
+    """The verdict on a solution of a puzzle. Raises `UsageError` E0550 where there is no such puzzle."""
     found = puzzle(solution.number).check(solution.text, solution.seed)
     return Checked(solved=found.solved, text=str(found), line=found.line, instructions=found.instructions, cycles=found.cycles)
 

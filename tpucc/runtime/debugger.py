@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from tpucc.isa.effects import effects
 from tpucc.isa.formats import format_of
 from tpucc.isa.instructions import Instruction, Opcode, Place
 from tpucc.isa.program import LayerInfo, Resident
@@ -55,6 +56,18 @@ class Debugger:
     @property
     def at_end(self) -> bool:
         return self.position == len(self.program.instructions)
+
+    @property
+    def now(self) -> int:
+        """The cycle in which the next instruction begins, or the program has ended."""
+        times = self.runtime.timeline
+        return times.makespan if self.at_end else int(times.start[self.position])
+
+    def arrivals(self) -> list[tuple[int, int]]:
+        """The tiles that are asked for and not taken, the oldest first, each with the cycle in which it arrives in the FIFO."""
+        asked = int(effects(self.program.instructions).pushes[: self.position].sum())
+        fifo = self.interpreter.fifo
+        return list(zip(fifo, self.runtime.timeline.tiles.arrived[asked - len(fifo) : asked].tolist(), strict=True))
 
     def instruction(self, index: int) -> Instruction:
         return Instruction.of(self.program.instructions[index])

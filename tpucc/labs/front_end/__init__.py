@@ -13,7 +13,7 @@ from tpucc.ir.types import f32
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.asking import groups_right, said
 from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
-from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, refused_there, source
+from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
 from tpucc.ops.opdef import Array
 
@@ -111,11 +111,9 @@ def defaults(rules: Rules, submission: Submission) -> Outcome:
 
 
 def one_refused(rules: Rules, submission: Submission) -> Outcome:
-    """A program with one error, whose neighbour without it is right."""
-    first = accepted(rules, Random(4), MODEL, submission)
-    if not first.passed:
-        return first
-    return refused_there(rules, Program(source("lag(x, y, axis=2)"), "E0304", "2"), submission)
+    """A program with one error, and one that is right."""
+    right = accepted(rules, Random(4), MODEL, submission)
+    return beside(right, refused_there(rules, Program(source("lag(x, y, axis=2)"), "E0304", "2"), submission))
 
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")

@@ -196,11 +196,18 @@ def all_accepted(rules: Rules, seed: str, submission: Submission) -> Outcome:
 
 def all_refused(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are wrong, each of which earns its share, once a program that is right is accepted."""
-    first = accepted(rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission)
-    if not first.passed:
-        return first
+    right = accepted(rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission)
     found = [refused_there(rules, program, submission) for program in wrong_programs(rules, Random(seed))]
-    return shared(found, "programs that are wrong were refused, with the right code at the right place")
+    return beside(right, shared(found, "programs that are wrong were refused, with the right code at the right place"))
+
+
+def beside(right: Outcome, wrong: Outcome) -> Outcome:
+    """What programs that are wrong earn: nothing unless the one that is right is accepted. What they found is shown first."""
+    if right.passed:
+        return wrong
+    if wrong.passed:
+        return replace(right, message=f"the program that is wrong is refused as it must be, but this one is right: {right.message}")
+    return replace(wrong, share=0)
 
 
 def shared(found: list[Outcome], what: str) -> Outcome:

@@ -23,10 +23,10 @@ POINTS = 3
 
 
 def puzzle(number: int, term: Term) -> Puzzle:
-    """A puzzle by its number, from 1. Raises `UsageError` E0530 when there is none."""
+    """A puzzle by its number, from 1. Raises `UsageError` E0550 when there is none."""
     known = puzzles(term)
     if not 1 <= number <= len(known):
-        raise UsageError(Diagnostic("E0530", f"there is no puzzle {printable(str(number))}", help=(f"there are 1 to {len(known)}",)))
+        raise UsageError(Diagnostic("E0550", f"there is no puzzle {printable(str(number))}", help=(f"there are 1 to {len(known)}",)))
     return known[number - 1]
 
 

@@ -61,6 +61,8 @@ class Group:
     rows: tuple[Cause, ...]
     numbers: tuple[Number, ...]
     parts: tuple[Part, ...] = ()
+    apart: tuple[Cause, ...] = ()
+    """Those of the rows that aren't waits for the unit's work."""
 
 
 def rows_of(engine: Engine) -> Callable[[Runtime], int]:
@@ -139,6 +141,7 @@ GROUPS = (
                 lambda runtime: f"{runtime.program.target.tile_fetch_cycles:,} cycles each",
             ),
         ),
+        apart=(Cause.WEIGHT_SHIFT,),  # the tile is there
     ),
     Group(
         "waiting for the activation unit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -178,13 +179,14 @@ def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair, ex
     counts, hidden = Pair(*(number.count(side) for side in sides)), Pair(*(_hidden(side, group) for side in sides))
     is_enough = abs(hidden.difference) + explained >= MOST * abs(cycles.difference)
     is_cause = is_enough and _is_telling(-hidden.difference, cycles)
-    words = f", {_instead(hidden, 'cycles of that')} are hidden behind other work" if is_cause else ""
+    words = f", {_instead(hidden, 'cycles of that')} are hidden behind other work or other waits" if is_cause else ""
     return f"with {_instead(counts, number.unit)}{words}"
 
 
 def _hidden(runtime: Runtime, group: Group) -> int:
-    """The cycles in which the unit of a group works and the matrix unit waits for none of what the group has."""
-    times, (edges, waits) = runtime.timeline, stretches(runtime, group)
+    """The cycles in which the unit of a group works and the matrix unit doesn't wait for that."""
+    waited = replace(group, rows=tuple(cause for cause in group.rows if cause not in group.apart))
+    times, (edges, waits) = runtime.timeline, stretches(runtime, waited)
     own = (ENGINE_OF[runtime.program.instructions["opcode"]] == group.unit) & (times.end > times.start)
     passed = np.concatenate([[0], np.cumsum(np.diff(edges) * ~waits)])
     return int((np.interp(times.end[own], edges, passed) - np.interp(times.start[own], edges, passed)).sum())

@@ -10,6 +10,7 @@ from tpucc.diagnostics import counted, listed
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
 from tpucc.sweeps.points import Points
 from tpucc.viz.tables import wrapped
+from tpucc.viz.text import rate_text
 
 SHOWN = 12
 """Points of a cost's fronts that the summary has, of all models; at least three of each."""
@@ -50,7 +51,9 @@ def summary_json(found: Points) -> dict[str, Any]:
 
 
 def reached(figures: Figures, point: int) -> str:
-    """The measure of a point with its unit: `12,345 cycles`, `17.6 µs`."""
+    """The measure of a point with its unit: `12,345 cycles`, `17.6 µs`, `5.26 GOPS`."""
+    if figures.measure == "tops":
+        return rate_text(1e12 * figures.values[point])
     words = worded(figures.measure, figures.values[point])
     return words if figures.measure == "seconds" else f"{words} {MEASURES[figures.measure]}"
 
