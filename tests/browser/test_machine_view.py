@@ -118,7 +118,7 @@ WRITTEN = f"""() => {{
     const time = Number(document.querySelector(".cycle").textContent.match(/[\\d,]+/)[0].replaceAll(",", ""));
     const {{ buffer, accumulators, host }} = ({SHOWN})();
     const operands = Object.entries({{ buffer, accumulators, host }}).flatMap(([box, own]) => own.map((one) => ({{ box, ...one }})));
-    return operands.filter(({{ verb }}) => verb.endsWith("wrote")).flatMap(({{ box, rows }}) => rows.map((row) => [time, box, ...row]));
+    return operands.filter(({{ verb }}) => verb.includes(" wrote")).flatMap(({{ box, rows }}) => rows.map((row) => [time, box, ...row]));
   }});
 }}"""
 
@@ -375,3 +375,64 @@ def test_it_begins_where_what_is_held_does_and_the_array_with_rows_of_data(open_
     arrays = {int(runtime.program.layer_of[int(index)]): json.loads(part["data"])["input"] for index, part in parts}
     assert layer in arrays
     assert all(len(set(row)) > 1 for lanes in arrays.values() for row in list(zip(*lanes, strict=True))[:1])
+
+
+def test_while_the_last_sums_drain_the_plan_and_the_headline_say_so(open_page: OpenPage, tmp_path: Path) -> None:
+    """Then the matrix unit multiplies no rows any more, and the activation unit waits for the sums."""
+    runtime, _ = compiled("02_iris")
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=machine")
+    settle(page)
+    program, times = runtime.program, runtime.timeline
+    product = int(np.flatnonzero(effects(program.instructions).multiplies)[-1])
+    ends, complete = int(times.end[product]), int(times.end[product]) + program.target.pipeline_cycles
+    goes_to(page, ends)
+    rows = counted(int(effects(program.instructions).rows[product]), "row")
+    drains = f"sums of instruction {product} ({rows}) drain until cycle {complete:,}"
+    assert page.inner_text("[data-part=accumulators] .holds p >> nth=0") == drains
+    assert page.inner_text("[data-part=matrix] .does") == f"has multiplied all rows; {drains}"
+    assert f", its sums drain until cycle {complete:,}: instruction {product} " in page.inner_text(".now")
+    goes_to(page, complete)
+    assert page.inner_text("[data-part=matrix] .does") == "has done all its work"
+    assert "drain" not in plan_text(page)
+
+
+def goes_to(page: Page, cycle: int) -> None:
+    """By the slider to the event at a cycle."""
+    found = page.evaluate(
+        """(wanted) => {
+          const slider = document.querySelector(".steps input");
+          for (let event = 0; event <= Number(slider.max); event++) {
+            slider.value = event;
+            slider.dispatchEvent(new Event("input"));
+            if (document.querySelector(".cycle").textContent.startsWith(`cycle ${wanted} of`)) return event;
+          }
+          return -1;
+        }""",
+        f"{cycle:,}",
+    )
+    assert found >= 0
+
+
+def test_rows_that_were_freed_are_not_shown_as_in_use(open_page: OpenPage, tmp_path: Path) -> None:
+    """While the sums of the first product drain, no row has an owner: the inputs' are read, the next are not written yet."""
+    runtime, _ = compiled("02_iris")
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=machine")
+    settle(page)
+    product = int(np.flatnonzero(effects(runtime.program.instructions).multiplies)[0])
+    goes_to(page, int(runtime.timeline.end[product]))
+    said = page.locator("[data-part=buffer] .holds p").all_inner_texts()
+    assert said[0].startswith("0 of ")
+    assert said[1:] == ["host link wrote; no longer in use"]
+
+
+def test_play_lets_go_of_what_is_held_and_a_pause_holds_what_it_tells(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=machine")
+    settle(page)
+    page.keyboard.press(">")
+    assert page.evaluate("window.tpucc.selection()?.kind") == "instruction"
+    page.keyboard.press("g")
+    assert page.evaluate("window.tpucc.selection()") is None
+    assert page.locator("#source .lit").count() == 0
+    page.keyboard.press("g")
+    held = page.evaluate("window.tpucc.selection().id")
+    assert f"instruction {held} " in page.inner_text(".now")

@@ -143,17 +143,20 @@ const machinePlan = (() => {
     activation: () => ["", () => []],
   };
 
-  function rowsOf(name, { lines, owned }) {
+  /** Which sums drain, how many rows of them, and until when; empty if none do. */
+  const drained = (found) => (found ? `sums of instruction ${words.number(found.item)} (${words.counted(machineState.heights[found.item], "row")}) drain until cycle ${words.number(found.complete)}` : "");
+
+  function rowsOf(name, { lines, owned, draining }) {
     const own = lines[name] ?? [];
     const key = own.map(({ index, verb }) => `${index} ${verb}`).join();
-    const head = name === "buffer" ? [dom.make("p", { class: "soft" }, `${words.number(owned)} of ${words.counted(model.machine.buffer_rows, "row")} in use`)] : [];
-    return [`${key} ${name === "buffer" ? owned : ""}`, () => [...head, ...operands(name, own)]];
+    const said = { buffer: `${words.number(owned)} of ${words.counted(model.machine.buffer_rows, "row")} in use`, accumulators: drained(draining) }[name];
+    return [`${key} ${said}`, () => [...(said ? [dom.make("p", { class: "soft" }, said)] : []), ...operands(name, own)]];
   }
 
   /** What a unit does, in words. */
   function doing(unit, state) {
     const { does, item } = state.units[unit];
-    if (does === "done") return "has done all its work";
+    if (does === "done") return Number(unit) === machineState.MATRIX && state.draining ? `has multiplied all rows; ${drained(state.draining)}` : "has done all its work";
     if (does === "waits") return machineState.waited(state.units[unit]);
     if (data.units[unit].box === "fifo") return `shifts tile ${tile(item)} into the shadow weights`;
     return `instruction ${words.number(item)}: ${model.said(item)}`;
