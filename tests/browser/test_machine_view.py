@@ -280,11 +280,8 @@ def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenP
         cut = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.left-out'))"
         assert page.evaluate(cut) <= 0, "all of it is there, in a low window too"
         assert plan["y"] + plan["height"] <= note["y"] + 1  # type: ignore[index]
-        assert (
-            width < 900
-            or page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('view-machine'))")
-            <= 0
-        )
+        over = "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('view-machine'))"
+        assert page.evaluate(over) <= 0, "nothing scrolls but, on a phone, the page"
 
 
 COVERED = """() => {
@@ -312,6 +309,22 @@ def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, open
     assert moved > 40
 
 
+def test_on_a_telephone_parts_are_as_high_as_what_they_hold_and_operands_begin_on_the_screen(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine&instruction=300")
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    empty = """() => [...document.querySelectorAll(".part")].map((part) => {
+      const bottoms = [...part.querySelectorAll("h3, p, .holds")].map((child) => child.getBoundingClientRect().bottom);
+      return part.getBoundingClientRect().bottom - Math.max(...bottoms);
+    })"""
+    assert max(page.evaluate(empty)) < 20
+    page.evaluate("location.hash = 'view=assembly'")
+    settle(page)
+    operands = page.locator("#view-assembly .heads .operands").bounding_box()
+    assert operands is not None
+    assert operands["x"] < 330
+
+
 def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
     settle(page)
@@ -323,6 +336,8 @@ def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open
     assert window["y"] + window["height"] - units["y"] - units["height"] < 10, "no room is empty"
     assert cursor["y"] >= units["y"], "the line begins below the legend"
     assert cursor["y"] + cursor["height"] <= units["y"] + units["height"] - 32, "and ends above the numbers of the axis"
+    page.hover("[data-part=fifo] .term")
+    assert re.fullmatch(r"Fetched tiles, in \d+ places\.", page.inner_text("#tip")), "what there is no room for"
     token, said = page.locator(".token[data-way='memory fifo']").bounding_box(), page.locator("[data-part=memory] .does").bounding_box()
     assert token is not None
     assert said is not None

@@ -195,7 +195,16 @@ const machinePlan = (() => {
     });
   }
 
+  /** What each part is for, in a box beside its title too: a low window has no room for the sentence. */
+  function explained() {
+    for (const part of Object.values(parts)) {
+      const title = part.querySelector("h3");
+      title.replaceChildren(tips.word(title.textContent, part.querySelector(".about").textContent));
+    }
+  }
+
   function start(changed) {
+    explained();
     new ResizeObserver(() => {
       if (!plan.clientWidth) return;
       laidOut();
