@@ -318,6 +318,14 @@ def test_on_a_telephone_parts_are_as_high_as_what_they_hold_and_operands_begin_o
       return part.getBoundingClientRect().bottom - Math.max(...bottoms);
     })"""
     assert max(page.evaluate(empty)) < 20
+    way = "[...document.querySelectorAll('.ways line')].map(({ y1 }) => y1.baseVal.value)"
+    bottom = """(({ bottom }) => bottom - document.querySelector(".plan").getBoundingClientRect().top)(
+      document.querySelector("[data-part=buffer]").getBoundingClientRect())"""
+    height = page.evaluate("document.querySelector('.plan').clientHeight")
+    page.evaluate("document.querySelector('[data-part=buffer] .holds').append(document.createElement('hr'))")
+    settle(page)
+    assert page.evaluate("document.querySelector('.plan').clientHeight") == height
+    assert min(abs(y - page.evaluate(bottom)) for y in page.evaluate(way)) < 1, "ways end at a part that alone has another height"
     page.evaluate("location.hash = 'view=assembly'")
     settle(page)
     operands = page.locator("#view-assembly .heads .operands").bounding_box()

@@ -14,6 +14,7 @@ const machinePlan = (() => {
   const tokens = [];
   const arrows = new Map();
   const told = new Map();
+  let drawn = []; // the edges of the parts for which the ways are drawn
 
   /** Shows `children` in an element, unless they are what it shows: `key` says what that is. */
   function put(element, key, children) {
@@ -73,12 +74,25 @@ const machinePlan = (() => {
     return (isBeside(a, b) ? sideways : upright)(a, b, frame, both ? first : 0);
   }
 
+  /** The edges of all parts within the plan, in pixels. */
+  function edges() {
+    const frame = plan.getBoundingClientRect();
+    return Object.values(parts).flatMap((part) => {
+      const { left, right, top, bottom } = part.getBoundingClientRect();
+      return [left - frame.left, right - frame.left, top - frame.top, bottom - frame.top];
+    });
+  }
+
+  /** Whether parts have other places than when the ways were drawn. The border of a part that works is thicker: that is no other place. */
+  const haveMoved = () => !edges().every((edge, index) => Math.abs(edge - drawn[index]) <= 1);
+
   /** Draws all ways anew: the parts have other places. */
   function laidOut() {
+    drawn = edges();
     const pairs = new Map([["fifo matrix", ["fifo", "matrix"]], ...data.paths.flat().map((pair) => [pair.join(" "), pair])]);
+    const found = [...pairs].map(([key, [from, to]]) => [key, way(from, to)]); // all at once: a line more has all laid out again for the next
     ways.replaceChildren(dom.svg("defs", {}, dom.svg("marker", { id: "way-end", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, dom.svg("path", { d: "M0 0 8 4 0 8z" }))));
-    for (const [key, [from, to]] of pairs) {
-      const { ends, said } = way(from, to);
+    for (const [key, { ends, said }] of found) {
       const [x1, y1, x2, y2] = ends;
       const line = dom.svg("line", { x1, y1, x2, y2, "marker-end": "url(#way-end)" });
       arrows.set(key, { line, ends, said });
@@ -205,11 +219,12 @@ const machinePlan = (() => {
 
   function start(changed) {
     explained();
-    new ResizeObserver(() => {
-      if (!plan.clientWidth) return;
+    const observer = new ResizeObserver(() => {
+      if (!plan.clientWidth || !haveMoved()) return;
       laidOut();
       changed();
-    }).observe(plan);
+    });
+    for (const element of [plan, ...Object.values(parts)]) observer.observe(element);
   }
 
   return { start, show, panel };
