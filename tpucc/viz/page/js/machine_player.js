@@ -83,7 +83,7 @@ const machinePlayer = (() => {
 
   function step(time) {
     frame = 0;
-    const passed = Math.min(100, time - before);
+    const passed = Math.min(100, Math.max(0, time - before)); // a frame may be dated before the key that asked for it
     before = time;
     if (playing) playOn(passed);
     else glideOn(passed);
