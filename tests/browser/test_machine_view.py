@@ -118,7 +118,7 @@ WRITTEN = f"""() => {{
     const time = Number(document.querySelector(".cycle").textContent.match(/[\\d,]+/)[0].replaceAll(",", ""));
     const {{ buffer, accumulators, host }} = ({SHOWN})();
     const operands = Object.entries({{ buffer, accumulators, host }}).flatMap(([box, own]) => own.map((one) => ({{ box, ...one }})));
-    return operands.filter(({{ verb }}) => verb.endsWith("wrote")).flatMap(({{ box, rows }}) => rows.map((row) => [time, box, ...row]));
+    return operands.filter(({{ verb }}) => verb.includes(" wrote")).flatMap(({{ box, rows }}) => rows.map((row) => [time, box, ...row]));
   }});
 }}"""
 
@@ -280,11 +280,8 @@ def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenP
         cut = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.left-out'))"
         assert page.evaluate(cut) <= 0, "all of it is there, in a low window too"
         assert plan["y"] + plan["height"] <= note["y"] + 1  # type: ignore[index]
-        assert (
-            width < 900
-            or page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('view-machine'))")
-            <= 0
-        )
+        over = "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('view-machine'))"
+        assert page.evaluate(over) <= 0, "nothing scrolls but, on a phone, the page"
 
 
 COVERED = """() => {
@@ -312,6 +309,30 @@ def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, open
     assert moved > 40
 
 
+def test_on_a_telephone_parts_are_as_high_as_what_they_hold_and_operands_begin_on_the_screen(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine&instruction=300")
+    page.set_viewport_size({"width": 390, "height": 844})
+    settle(page)
+    empty = """() => [...document.querySelectorAll(".part")].map((part) => {
+      const bottoms = [...part.querySelectorAll("h3, p, .holds")].map((child) => child.getBoundingClientRect().bottom);
+      return part.getBoundingClientRect().bottom - Math.max(...bottoms);
+    })"""
+    assert max(page.evaluate(empty)) < 20
+    way = "[...document.querySelectorAll('.ways line')].map(({ y1 }) => y1.baseVal.value)"
+    bottom = """(({ bottom }) => bottom - document.querySelector(".plan").getBoundingClientRect().top)(
+      document.querySelector("[data-part=buffer]").getBoundingClientRect())"""
+    height = page.evaluate("document.querySelector('.plan').clientHeight")
+    page.evaluate("document.querySelector('[data-part=buffer] .holds').append(document.createElement('hr'))")
+    settle(page)
+    assert page.evaluate("document.querySelector('.plan').clientHeight") == height
+    assert min(abs(y - page.evaluate(bottom)) for y in page.evaluate(way)) < 1, "ways end at a part that alone has another height"
+    page.evaluate("location.hash = 'view=assembly'")
+    settle(page)
+    operands = page.locator("#view-assembly .heads .operands").bounding_box()
+    assert operands is not None
+    assert operands["x"] < 330
+
+
 def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "04_digits_mlp.tpu", tmp_path), "view=machine")
     settle(page)
@@ -323,6 +344,8 @@ def test_a_low_window_leaves_the_buffer_out_and_gives_its_room_to_the_parts(open
     assert window["y"] + window["height"] - units["y"] - units["height"] < 10, "no room is empty"
     assert cursor["y"] >= units["y"], "the line begins below the legend"
     assert cursor["y"] + cursor["height"] <= units["y"] + units["height"] - 32, "and ends above the numbers of the axis"
+    page.hover("[data-part=fifo] .term")
+    assert re.fullmatch(r"Fetched tiles, in \d+ places\.", page.inner_text("#tip")), "what there is no room for"
     token, said = page.locator(".token[data-way='memory fifo']").bounding_box(), page.locator("[data-part=memory] .does").bounding_box()
     assert token is not None
     assert said is not None
@@ -375,3 +398,64 @@ def test_it_begins_where_what_is_held_does_and_the_array_with_rows_of_data(open_
     arrays = {int(runtime.program.layer_of[int(index)]): json.loads(part["data"])["input"] for index, part in parts}
     assert layer in arrays
     assert all(len(set(row)) > 1 for lanes in arrays.values() for row in list(zip(*lanes, strict=True))[:1])
+
+
+def test_while_the_last_sums_drain_the_plan_and_the_headline_say_so(open_page: OpenPage, tmp_path: Path) -> None:
+    """Then the matrix unit multiplies no rows any more, and the activation unit waits for the sums."""
+    runtime, _ = compiled("02_iris")
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=machine")
+    settle(page)
+    program, times = runtime.program, runtime.timeline
+    product = int(np.flatnonzero(effects(program.instructions).multiplies)[-1])
+    ends, complete = int(times.end[product]), int(times.end[product]) + program.target.pipeline_cycles
+    goes_to(page, ends)
+    rows = counted(int(effects(program.instructions).rows[product]), "row")
+    drains = f"sums of instruction {product} ({rows}) drain until cycle {complete:,}"
+    assert page.inner_text("[data-part=accumulators] .holds p >> nth=0") == drains
+    assert page.inner_text("[data-part=matrix] .does") == f"has multiplied all rows; {drains}"
+    assert f", its sums drain until cycle {complete:,}: instruction {product} " in page.inner_text(".now")
+    goes_to(page, complete)
+    assert page.inner_text("[data-part=matrix] .does") == "has done all its work"
+    assert "drain" not in plan_text(page)
+
+
+def goes_to(page: Page, cycle: int) -> None:
+    """By the slider to the event at a cycle."""
+    found = page.evaluate(
+        """(wanted) => {
+          const slider = document.querySelector(".steps input");
+          for (let event = 0; event <= Number(slider.max); event++) {
+            slider.value = event;
+            slider.dispatchEvent(new Event("input"));
+            if (document.querySelector(".cycle").textContent.startsWith(`cycle ${wanted} of`)) return event;
+          }
+          return -1;
+        }""",
+        f"{cycle:,}",
+    )
+    assert found >= 0
+
+
+def test_rows_that_were_freed_are_not_shown_as_in_use(open_page: OpenPage, tmp_path: Path) -> None:
+    """While the sums of the first product drain, no row has an owner: the inputs' are read, the next are not written yet."""
+    runtime, _ = compiled("02_iris")
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=machine")
+    settle(page)
+    product = int(np.flatnonzero(effects(runtime.program.instructions).multiplies)[0])
+    goes_to(page, int(runtime.timeline.end[product]))
+    said = page.locator("[data-part=buffer] .holds p").all_inner_texts()
+    assert said[0].startswith("0 of ")
+    assert said[1:] == ["host link wrote; no longer in use"]
+
+
+def test_play_lets_go_of_what_is_held_and_a_pause_holds_what_it_tells(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=machine")
+    settle(page)
+    page.keyboard.press(">")
+    assert page.evaluate("window.tpucc.selection()?.kind") == "instruction"
+    page.keyboard.press("g")
+    assert page.evaluate("window.tpucc.selection()") is None
+    assert page.locator("#source .lit").count() == 0
+    page.keyboard.press("g")
+    held = page.evaluate("window.tpucc.selection().id")
+    assert f"instruction {held} " in page.inner_text(".now")

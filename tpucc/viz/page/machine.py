@@ -192,5 +192,5 @@ def _left_out(program: Program, recording: Recording | None) -> str:
         which = f"of instructions {first:,} to {last:,} of {count:,}; others: {command}"
     else:
         which = f"of the first {FIRST} instructions and {EACH} of each layer, {steps:,} of {count:,}; others: {command}"
-    parts = f"Of each operand {ROWS} rows, of each row the first lanes, of each tile a corner."
+    parts = f"Of each operand at most {ROWS} rows, of each row the first lanes, of each tile a corner."
     return f"Values on {printable(recording.origin)}, {which}. {parts}"

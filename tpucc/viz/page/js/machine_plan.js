@@ -14,6 +14,7 @@ const machinePlan = (() => {
   const tokens = [];
   const arrows = new Map();
   const told = new Map();
+  let drawn = []; // the edges of the parts for which the ways are drawn
 
   /** Shows `children` in an element, unless they are what it shows: `key` says what that is. */
   function put(element, key, children) {
@@ -73,12 +74,25 @@ const machinePlan = (() => {
     return (isBeside(a, b) ? sideways : upright)(a, b, frame, both ? first : 0);
   }
 
+  /** The edges of all parts within the plan, in pixels. */
+  function edges() {
+    const frame = plan.getBoundingClientRect();
+    return Object.values(parts).flatMap((part) => {
+      const { left, right, top, bottom } = part.getBoundingClientRect();
+      return [left - frame.left, right - frame.left, top - frame.top, bottom - frame.top];
+    });
+  }
+
+  /** Whether parts have other places than when the ways were drawn. The border of a part that works is thicker: that is no other place. */
+  const haveMoved = () => !edges().every((edge, index) => Math.abs(edge - drawn[index]) <= 1);
+
   /** Draws all ways anew: the parts have other places. */
   function laidOut() {
+    drawn = edges();
     const pairs = new Map([["fifo matrix", ["fifo", "matrix"]], ...data.paths.flat().map((pair) => [pair.join(" "), pair])]);
+    const found = [...pairs].map(([key, [from, to]]) => [key, way(from, to)]); // all at once: a line more has all laid out again for the next
     ways.replaceChildren(dom.svg("defs", {}, dom.svg("marker", { id: "way-end", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, dom.svg("path", { d: "M0 0 8 4 0 8z" }))));
-    for (const [key, [from, to]] of pairs) {
-      const { ends, said } = way(from, to);
+    for (const [key, { ends, said }] of found) {
       const [x1, y1, x2, y2] = ends;
       const line = dom.svg("line", { x1, y1, x2, y2, "marker-end": "url(#way-end)" });
       arrows.set(key, { line, ends, said });
@@ -143,17 +157,20 @@ const machinePlan = (() => {
     activation: () => ["", () => []],
   };
 
-  function rowsOf(name, { lines, owned }) {
+  /** Which sums drain, how many rows of them, and until when; empty if none do. */
+  const drained = (found) => (found ? `sums of instruction ${words.number(found.item)} (${words.counted(machineState.heights[found.item], "row")}) drain until cycle ${words.number(found.complete)}` : "");
+
+  function rowsOf(name, { lines, owned, draining }) {
     const own = lines[name] ?? [];
     const key = own.map(({ index, verb }) => `${index} ${verb}`).join();
-    const head = name === "buffer" ? [dom.make("p", { class: "soft" }, `${words.number(owned)} of ${words.counted(model.machine.buffer_rows, "row")} in use`)] : [];
-    return [`${key} ${name === "buffer" ? owned : ""}`, () => [...head, ...operands(name, own)]];
+    const said = { buffer: `${words.number(owned)} of ${words.counted(model.machine.buffer_rows, "row")} in use`, accumulators: drained(draining) }[name];
+    return [`${key} ${said}`, () => [...(said ? [dom.make("p", { class: "soft" }, said)] : []), ...operands(name, own)]];
   }
 
   /** What a unit does, in words. */
   function doing(unit, state) {
     const { does, item } = state.units[unit];
-    if (does === "done") return "has done all its work";
+    if (does === "done") return Number(unit) === machineState.MATRIX && state.draining ? `has multiplied all rows; ${drained(state.draining)}` : "has done all its work";
     if (does === "waits") return machineState.waited(state.units[unit]);
     if (data.units[unit].box === "fifo") return `shifts tile ${tile(item)} into the shadow weights`;
     return `instruction ${words.number(item)}: ${model.said(item)}`;
@@ -192,12 +209,22 @@ const machinePlan = (() => {
     });
   }
 
+  /** What each part is for, in a box beside its title too: a low window has no room for the sentence. */
+  function explained() {
+    for (const part of Object.values(parts)) {
+      const title = part.querySelector("h3");
+      title.replaceChildren(tips.word(title.textContent, part.querySelector(".about").textContent));
+    }
+  }
+
   function start(changed) {
-    new ResizeObserver(() => {
-      if (!plan.clientWidth) return;
+    explained();
+    const observer = new ResizeObserver(() => {
+      if (!plan.clientWidth || !haveMoved()) return;
       laidOut();
       changed();
-    }).observe(plan);
+    });
+    for (const element of [plan, ...Object.values(parts)]) observer.observe(element);
   }
 
   return { start, show, panel };

@@ -41,6 +41,14 @@ const machinePlayer = (() => {
     }
   }
 
+  /** That an instruction has ended at the event that is told about, or that its sums drain. */
+  function ended(index) {
+    const time = events[goal];
+    const complete = machineState.complete(index);
+    if (code.end[index] > time || code.end[index] === code.start[index]) return "";
+    return complete > time ? `, its sums drain until cycle ${words.number(complete)}` : `, it ended in cycle ${words.number(complete)}`;
+  }
+
   /** Tells about the instruction that has the focus. */
   function tell() {
     const index = order[focus];
@@ -48,29 +56,37 @@ const machinePlayer = (() => {
     const line = layer ? model.origins[layer.origin].line : 0;
     const waits = starts[focus] > events[goal] ? "waits before it " : "";
     const said = [
-      `Step ${words.number(focus + 1)} of ${words.number(order.length)}: instruction ${words.number(index)} ${waits}${model.said(index)}.`,
+      `Step ${words.number(focus + 1)} of ${words.number(order.length)}${ended(index)}: instruction ${words.number(index)} ${waits}${model.said(index)}.`,
       layer ? `${words.carried(index) ? `A transfer of ${words.carried(index)}, for` : "For"} ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
     ];
     shown.now.replaceChildren(...said.filter(Boolean).map((text) => dom.make("p", {}, text)));
   }
 
+  /** Where it is after so many milliseconds of play. */
+  function playOn(passed) {
+    at = Math.min(final, at + (passed / EVENT) * Number(shown.speed.value));
+    const reached = Math.floor(at);
+    const last = Math.max(0, until(starts, events[reached]) - 1);
+    if (reached !== goal || last !== focus) {
+      [goal, focus] = [reached, last];
+      tell();
+    }
+    if (at >= final) pause();
+  }
+
+  /** Where it is after so many milliseconds of a glide. */
+  function glideOn(passed) {
+    const left = goal - at;
+    at = Math.abs(left) < 0.01 || passed >= GLIDE ? goal : at + left * Math.min(1, passed / (GLIDE / 3));
+    if (left > 0 && at === goal) tell();
+  }
+
   function step(time) {
     frame = 0;
-    const passed = Math.min(100, time - before);
+    const passed = Math.min(100, Math.max(0, time - before)); // a frame may be dated before the key that asked for it
     before = time;
-    if (playing) {
-      at = Math.min(final, at + (passed / EVENT) * Number(shown.speed.value));
-      goal = Math.floor(at);
-      const last = Math.max(0, until(starts, events[goal]) - 1);
-      if (last !== focus) {
-        focus = last;
-        tell();
-      }
-      if (at >= final) pause();
-    } else {
-      const left = goal - at;
-      at = Math.abs(left) < 0.01 || passed >= GLIDE ? goal : at + left * Math.min(1, passed / (GLIDE / 3));
-    }
+    if (playing) playOn(passed);
+    else glideOn(passed);
     draw();
     if (playing || at !== goal) next();
   }
@@ -79,13 +95,13 @@ const machinePlayer = (() => {
     if (!frame) frame = requestAnimationFrame(step);
   }
 
-  /** Goes to a place; near ones by a glide, so that one sees what moves. */
+  /** Goes to a place; near ones by a glide, so that one sees what moves. On the way forward it tells what it reaches when it is there. */
   function go(place, told, source = "machine") {
     halt();
     goal = Math.min(final, Math.max(0, place));
     focus = told ?? Math.max(0, until(starts, events[goal]) - 1);
-    tell();
     if (still.matches || Math.abs(goal - at) > 1.5 || source !== "machine") at = goal;
+    if (at >= goal) tell();
     before = performance.now();
     draw();
     if (at !== goal) next();
@@ -102,6 +118,7 @@ const machinePlayer = (() => {
     go(place, Math.max(0, until(starts, events[place]) - 1));
   }
 
+  /** Plays, or pauses. What is held is let go of: another instruction begins at each event, and all views would show each. A pause holds one again. */
   function play() {
     if (playing) {
       pause();
@@ -109,6 +126,7 @@ const machinePlayer = (() => {
     }
     if (at >= final) at = 0;
     playing = true;
+    if (selection.held()) selection.hold(null, "machine");
     shown.play.textContent = "❚❚ pause";
     before = performance.now();
     next();

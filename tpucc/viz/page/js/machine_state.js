@@ -79,7 +79,7 @@ const machineState = (() => {
   const stretchStarts = Object.fromEntries(Object.entries(stretches).map(([unit, own]) => [unit, own.map(({ start }) => start)]));
   const { steps, corners } = recorded();
   const tiles = decode.deltas(data.tiles);
-  const rows = decode.plain(data.rows);
+  const heights = decode.plain(data.rows);
   const arrived = fetches.map(({ read }) => code.end[read]);
   const shifted = shifts.map((start) => start + machine.shift);
   const takers = Array.from(code.switches.keys()).filter((index) => code.switches[index] && model.opcodes[code.opcode[index]].unit === MATRIX);
@@ -90,6 +90,12 @@ const machineState = (() => {
   const starts = Float64Array.from(order, (index) => code.start[index]);
   const sums = units[MATRIX].end.map((end) => end + data.pipeline);
   const events = ascending([[0], code.start, code.end, shifts, shifted, sums]);
+
+  /** The product whose sums drain at a time at which the matrix unit multiplies no rows, and when they are complete: {item, complete}, or null. */
+  function draining({ does, last }, time) {
+    if (does === "works" || last < 0 || complete(last) <= time) return null;
+    return { item: last, complete: complete(last) };
+  }
 
   /** The rows of the unified buffer that have an owner, as steps. */
   const [changes, owned] = (() => {
@@ -135,19 +141,19 @@ const machineState = (() => {
       shadow: moved - 1 > latest ? moved - 1 : -1,
       used: latest,
       owned: owned[until(changes, time) - 1] ?? 0,
+      draining: draining(found[MATRIX], time),
       lines: lines(found, time),
     };
   }
 
-  /** When others may use what an instruction of a unit has made. */
-  const complete = (index, unit) => code.end[index] + (unit === MATRIX ? data.pipeline : 0);
+  /** When others may use what an instruction has made. */
+  const complete = (index) => code.end[index] + (model.opcodes[code.opcode[index]].unit === MATRIX ? data.pipeline : 0);
 
   /** The instructions that write rows of a box, in the order in which others may use what they wrote, and when that is. */
   function writing(box) {
-    const items = order.filter((index) => rows[index] && data.paths[code.opcode[index]].at(-1)?.[1] === box);
-    const done = (index) => complete(index, model.opcodes[code.opcode[index]].unit);
-    items.sort((a, b) => done(a) - done(b) || a - b);
-    return { items, ends: items.map(done) };
+    const items = order.filter((index) => heights[index] && data.paths[code.opcode[index]].at(-1)?.[1] === box);
+    items.sort((a, b) => complete(a) - complete(b) || a - b);
+    return { items, ends: items.map(complete) };
   }
 
   const writers = Object.fromEntries([...new Set(data.boxes ?? [])].map((box) => [box, writing(box)]));
@@ -159,17 +165,22 @@ const machineState = (() => {
     const working = does === "works";
     const index = working ? item : last;
     const step = steps.get(index);
-    if (unit === SHIFT || !step || (!working && complete(index, unit) <= time)) return [];
+    if (unit === SHIFT || !step || (!working && complete(index) <= time)) return [];
     const { name } = data.units[unit];
     return [...(working ? operands(index, step.reads, `${name} reads`, "read") : []), ...operands(index, step.writes, `${name} writes`, "coming")];
   }
+
+  /** Whether rows of the unified buffer belong to a buffer at a time. */
+  const isOwned = (own, time) => buffers.some((one) => one.from <= time && time < one.to && own.some(({ row }) => one.row <= row && row < one.row + one.rows));
 
   /** What was written last in a box: nothing if its values are not recorded, as earlier ones may be overwritten. */
   function written(box, time) {
     const { items, ends } = writers[box];
     const index = items[until(ends, time) - 1];
     const name = data.units[model.opcodes[code.opcode[index]]?.unit]?.name;
-    return operands(index, steps.get(index)?.writes ?? [], `${name} wrote`, "written");
+    const found = operands(index, steps.get(index)?.writes ?? [], `${name} wrote`, "written");
+    if (box !== "buffer") return found;
+    return found.map((one) => (isOwned(one.rows, time) ? one : { ...one, verb: `${one.verb}; no longer in use` }));
   }
 
   /** The operands that each memory shows: of the units at work; where none touches it, what was written last. */
@@ -200,12 +211,12 @@ const machineState = (() => {
       const tile = `tile ${words.number(tiles[unit === SHIFT ? item : coming])}`;
       return { text: tile, brief: tile, short: tile.slice("tile ".length) };
     }
-    const row = Math.min(rows[item] - 1, Math.floor(share * rows[item]));
+    const row = Math.min(heights[item] - 1, Math.floor(share * heights[item]));
     const step = steps.get(item);
     const values = (step?.reads.find(({ box }) => box === from) ?? step?.writes[0])?.rows[row]?.values;
     const brief = `row ${words.number(row)}`;
-    return { short: words.number(row), brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(rows[item])}` };
+    return { short: words.number(row), brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(heights[item])}` };
   }
 
-  return { at, moving, waited, until, order, starts, events, tiles, corners, stretches, MATRIX };
+  return { at, moving, waited, complete, until, order, starts, events, heights, tiles, corners, stretches, MATRIX };
 })();
