@@ -50,7 +50,7 @@ class Journal:
         self._file, refused = _opened(path)
         try:
             self._lock()
-            self._begin(first)
+            self._begin(first, refused)
             self._require_same(identity)
             self._places = array("q", [-1]) * count
             self._read_places(cut=refused is None)
@@ -108,9 +108,11 @@ class Journal:
             except OSError:
                 raise _refused(self.path, "is being written by another command", WAIT) from None
 
-    def _begin(self, first: bytes) -> None:
+    def _begin(self, first: bytes, refused: OSError | None) -> None:
         """Writes the first line where the file is empty: its maker was killed before it had one. Raises `UsageError` E0505."""
         if self._file.seek(0, os.SEEK_END) == 0:
+            if refused is not None:
+                raise unwritable(refused, self.path)
             try:
                 self._file.write(first)
                 self._file.flush()
