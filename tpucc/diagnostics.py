@@ -278,8 +278,6 @@ class PluginError(Error):
     """Code that the user brought, a pass or a stage, failed or made something wrong. The source is its file."""
 
     exit_status = 1
-    is_placed = False
-    """Whether tpucc made it, with the file and the line; one that the user's code raises has neither."""
 
 
 class InternalError(Error):
@@ -294,7 +292,7 @@ def as_error(error: Exception) -> Error:
         return error
     if isinstance(error, MemoryError):
         return LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
-    return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}"))
+    return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}{f': {error}' if str(error) else ''}"))
 
 
 def as_plain(error: Error) -> list[dict[str, Any]]:

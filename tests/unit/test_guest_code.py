@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,9 +24,12 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.cli import failures
 from tpucc.diagnostics import Diagnostic
+from tpucc.ir.constants import Constant
+from tpucc.isa.assembler import disassemble
+from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.passes.plugins import installed_passes
-from tpucc.plugins import limits, surroundings
+from tpucc.plugins import limits, process, surroundings
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import guest
 from tpucc.schedule.allocate import Lives, allocate
@@ -240,7 +243,16 @@ def test_what_a_stage_does_to_its_input_stays_there(small: Path) -> None:
         object.__setattr__(lives, "rows", None)
         return starts
 
+    def zeroes(tiles: TileProgram) -> range:
+        for array in vars(tiles).values():
+            if isinstance(array, np.ndarray):
+                array.setflags(write=True)
+                array[...] = np.zeros((), array.dtype)
+        return range(len(tiles))
+
     assert str(tpucc.compile(small, stages=tpucc.Stages(allocate=vandal)).program) == str(plain.program)
+    unordered = tpucc.compile(small, stages=tpucc.Stages(order=lambda tiles: np.arange(len(tiles)))).program
+    assert disassemble(tpucc.compile(small, stages=tpucc.Stages(order=zeroes)).program) == disassemble(unordered)
 
 
 def test_a_stage_that_takes_pythons_modules_away(tmp_path: Path) -> None:
@@ -346,8 +358,8 @@ def test_no_way_to_end_the_process_makes_a_wrong_stage_right(small: Path) -> Non
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says how much memory is free")
 def test_code_that_takes_memory_without_end_is_refused_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    used, _ = surroundings._free() or (0, 0)
-    monkeypatch.setattr(surroundings, "_free", lambda: (used, 2**28))
+    used, _ = process._free() or (0, 0)
+    monkeypatch.setattr(process, "_free", lambda: (used, 2**28))
 
     def grows() -> None:
         held = []
@@ -383,6 +395,13 @@ def test_what_a_call_sets_of_the_process_is_put_back(tmp_path: Path) -> None:
     after = state()
     sys.setrecursionlimit(depth)
     assert after[:-1] == before[:-1]
+
+
+def test_code_runs_where_the_system_has_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Windows and WebAssembly."""
+    monkeypatch.setattr(process, "resource", None)
+    monkeypatch.setattr(process, "fcntl", None)
+    assert guest("the pass", len).call(lambda: 5) == 5
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="nested calls of C are counted, and nothing has to be put in their place")
@@ -430,13 +449,72 @@ def test_a_fault_after_code_has_set_what_others_use_is_that_codes(monkeypatch: p
     def sets() -> None:
         json.dumps = lambda *given: ""
         Path.write_text = None  # type: ignore[assignment,method-assign]
+        Path.name = property(lambda path: 1 // 0)  # type: ignore[assignment,method-assign]
 
     guest("the pass", sets).call(sets)
     error = failures._told_of_changes(tpucc.InternalError(Diagnostic("E0900", "a fault")), ["compile", "--replace", "order=mine.py"])
-    assert (json.dumps, Path.write_text) == (dumps, write)
+    assert (json.dumps, Path.write_text, Path("mine").name) == (dumps, write, "mine")
     assert (type(error), error.exit_status) == (tpucc.PluginError, 1)
     assert re.search(r"E0524: code of test_guest_code\.py has set .*(json\.dumps|Path\.write_text).*, which tpucc uses", error.render())
     assert failures._told_of_changes(kept := tpucc.InternalError(Diagnostic("E0900", "a fault")), []) is kept
+
+
+HARMS = {
+    "closes the streams": ("os.closerange(0, 100); return rows", 0, ""),
+    "sets what threads need": ("threading.get_ident = None; return rows", 0, ""),
+    "lets no file be opened": (
+        "sys.addaudithook(refuses); return rows",
+        1,
+        r"mine\.py:7:1: error E0524: the stage allocate has added an audit hook, which raises KeyError",
+    ),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="copies of descriptors are POSIX's")
+@pytest.mark.parametrize("harm", one_of(2, HARMS))
+def test_code_that_harms_its_process_is_told_or_mended(tmp_path: Path, harm: str) -> None:
+    body, status, words = HARMS[harm]
+    (tmp_path / "small.tpu").write_text(SMALL)
+    (tmp_path / "mine.py").write_text(
+        "import os, sys, threading\nfrom tpucc.schedule.allocate import allocate as ours\n"
+        "def refuses(event, given):\n    if event == 'open': raise KeyError\n\n\n"
+        f"def allocate(lives, rows):\n    rows = ours(lives, rows)\n    {body}\n"
+    )
+    command = [sys.executable, "-m", "tpucc", "judge", "small.tpu", "--replace", "allocate=mine.py"]
+    done = subprocess.run(command, cwd=tmp_path, timeout=50, capture_output=True, text=True)
+    assert (done.returncode, "small.tpu: equal" in done.stdout) == (status, not status), done
+    assert not done.stderr, done
+    assert re.search(words, done.stdout), done
+    assert not list(tmp_path.glob("tpucc-fault-*"))
+
+
+def test_a_message_has_the_line_of_a_file_that_is_gone(tmp_path: Path) -> None:
+    """As where the code has left no descriptor to open it."""
+    path = tmp_path / "gone.py"
+    path.write_text("import os\ndef goes(file):\n    os.unlink(file)\n    return 1 // 0\n")
+    goes = executed(path).goes
+    with pytest.raises(tpucc.PluginError, match=r"gone\.py:4:5: error E0521: .*\n *4 \|     return 1 // 0"):
+        guest("the pass", goes).call(goes, path)
+
+
+def test_an_error_that_only_looks_like_one_of_tpuccs_is_the_codes() -> None:
+    def forges() -> None:
+        error = tpucc.PluginError.__new__(tpucc.PluginError)
+        vars(error).update(is_placed=True)
+        raise error
+
+    def changes() -> None:
+        try:
+            guest("another", len).call(lambda: 1 // 0)
+        except tpucc.PluginError as error:
+            error.diagnostics = ()
+            raise
+
+    with pytest.raises(tpucc.PluginError, match=r"test_guest_code.py:\d+:\d+: error E0521: the pass raised PluginError"):
+        guest("the pass", forges).call(forges)
+    with pytest.raises(tpucc.PluginError) as caught:
+        guest("the pass", changes).call(changes)
+    assert caught.value.diagnostics[0].message == "another raised ZeroDivisionError: integer division or modulo by zero"
 
 
 def test_a_thread_that_never_ends_does_not_keep_tpucc(tmp_path: Path) -> None:
@@ -660,17 +738,32 @@ def test_what_a_stage_prints_is_not_among_the_results(capsys: pytest.CaptureFixt
     assert (printed.out, printed.err) == ("", "hello\n")
 
 
-def test_a_constant_that_a_pass_changes_in_place_is_found() -> None:
-    class Zeros:
-        name, summary, level = "zeros", "overwrites a constant", 0
+def replaces(constant: Constant) -> None:
+    object.__setattr__(constant, "data", np.zeros_like(constant.data))
+
+
+def overwrites(constant: Constant) -> None:
+    constant.data.setflags(write=True)
+    constant.data[...] = 0
+
+
+def reshapes(constant: Constant) -> None:
+    constant.data.shape = (*constant.data.shape, 1)
+
+
+@each([replaces, overwrites, reshapes])
+def test_a_constant_that_a_pass_changes_in_place_is_found(change: Callable[[Constant], None]) -> None:
+    class Changes:
+        name, summary, level = "changes", "changes its constants", 0
 
         def run(self, graph: tpucc.Graph, context: tpucc.Context) -> tpucc.Graph:
-            value = next(node.attributes.value for node in graph if hasattr(node.attributes, "value"))
-            object.__setattr__(value, "data", np.zeros_like(value.data))
+            for node in graph:
+                if isinstance(value := getattr(node.attributes, "value", None), Constant):
+                    change(value)
             return graph
 
     with pytest.raises(tpucc.PluginError) as caught:
-        tpucc.compile_source(SMALL, passes=(Zeros(),))
+        tpucc.compile_source(SMALL, passes=(Changes(),))
     assert caught.value.diagnostics[0].code == "E0524"
 
 

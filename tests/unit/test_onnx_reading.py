@@ -572,6 +572,22 @@ def test_weights_without_a_name_are_called_after_their_module(key: str, value: s
     assert set(tpucc.import_onnx(tmp_path / "net.onnx").weights) == {wanted}
 
 
+@each(
+    [
+        ("-1.5 2e-05", "[-1.5, 2e-05]"),
+        *(
+            (value, "None")
+            for value in ("0 0", "-0.0 0.0", "1e-400 1e-399", "2 1", "nan 1", "-1 inf", "1_0 2_0", "\u0663 \u0664", "1\t2", "1")
+        ),
+    ]
+)
+def test_a_range_of_an_input_is_read_where_it_is_one(value: str, wanted: str) -> None:
+    model = model_of([node("Relu", ["x"], ["y"])], ())
+    entry = model.graph.input[0].metadata_props.add()
+    entry.key, entry.value = "range", value
+    assert str(built(model).graph.inputs[0].type.range) == wanted
+
+
 def test_each_layer_keeps_the_keys_of_its_weights() -> None:
     """Also where the values of two are equal, as those of norms are that nobody has trained."""
     ones = [array(np.ones(4, np.float32), f"norm{index}.weight") for index in range(2)]

@@ -467,6 +467,21 @@ def test_a_line_that_no_sweep_writes_is_computed_again(change: str, small: Path)
     assert Path("two.csv").read_bytes() == Path("one.csv").read_bytes()
 
 
+def test_points_that_another_command_writes_are_left_alone(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty file is that of a command that was killed before it wrote a line: it is begun."""
+    fcntl = pytest.importorskip("fcntl")
+    command, kept = ("sweep", small, "--set", "mxu=16", "-o", "a.csv", "--jobs", "1", "--quiet"), Path("a.points.jsonl")
+    kept.touch()
+    with kept.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert run(*command) == 2
+    told = capsys.readouterr().err
+    assert "error E0561: a.points.jsonl is being written by another command\nhelp: wait until that has ended, or name" in told
+    assert kept.read_bytes() == b""
+    assert run(*command) == 0
+    assert len(kept.read_text().splitlines()) == 2
+
+
 @each(["[" * 100_000, '{"tpucc":1,"models":1,"options":5,"axes":[]}', "9" * 401])
 def test_a_first_line_that_no_sweep_writes_is_refused(text: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.points.jsonl").write_text(f"{text}\n")

@@ -191,7 +191,9 @@ def _failed(error: Exception, arguments: list[str]) -> int:
     except Exception as second:
         if second is error:  # TPUCC_DEBUG=1
             raise
-        os.write(2, f"{error}\n".encode(errors="replace"))  # code of the user's took away what a message is made with
+        os.write(
+            2, f"{str(error) or type(error).__name__}\n".encode(errors="replace")
+        )  # code of the user's took away what a message is made with
         return int(getattr(error, "exit_status", 5))
 
 

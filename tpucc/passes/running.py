@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from itertools import repeat
 from types import NoneType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, Label, LimitError, Origin, PluginError, ProgramError, Source, printable
 from tpucc.ir.constants import Constant
@@ -81,8 +85,9 @@ def _with_model(found: Diagnostic, node: Node | None, model: Source | None) -> D
 def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
     """Runs a pass of the user's. Every error names its code. It can read its arguments, but not write them."""
     code, before = step.code, _parts(graph)
+    contents = _contents(graph)
     result = step.run(graph, replace(context))
-    if not _same(graph, before):
+    if not _same(graph, before) or _contents(graph) != contents:
         help = "a graph is never changed; graph.with_nodes(…) and dataclasses.replace(node, …) make new ones"
         raise code.error("E0524", "changed the graph that it was given", help)
     if type(result) is not Graph:
@@ -108,6 +113,16 @@ def _parts(graph: Graph) -> list[object]:
         if isinstance(constant := getattr(node.attributes, "value", None), Constant):
             values.append(constant.data)
     return values
+
+
+def _contents(graph: Graph) -> list[tuple[object, ...]]:
+    """Shape, strides, type and a checksum of each constant: an array that is read only can be made writable by its user."""
+    constants = (getattr(node.attributes, "value", None) for node in graph.nodes)
+    return [_content(constant.data) for constant in constants if isinstance(constant, Constant)]
+
+
+def _content(array: npt.NDArray[Any]) -> tuple[object, ...]:
+    return array.shape, array.strides, array.dtype.str, zlib.crc32(np.ascontiguousarray(array).data)
 
 
 def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:

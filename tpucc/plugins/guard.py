@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
-from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import ParamSpec, TypeGuard, TypeVar
+from weakref import WeakKeyDictionary
 
 from tpucc import plugins
 from tpucc.diagnostics import Diagnostic, Error, Label, PluginError, Source, Span
@@ -29,6 +29,9 @@ from tpucc.values import dataclass
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_made = WeakKeyDictionary[PluginError, tuple[tuple[Diagnostic, ...], Source | None]]()
+"""The errors that `Guest.error` has made, and what they say. The user's code may raise others, without a place, and change these."""
 
 SECONDS = 60.0
 """How long one call may take, unless `--plugin-timeout` says otherwise."""
@@ -46,11 +49,12 @@ class Guest:
     @property
     def place(self) -> str:
         """Its file and line."""
-        return f"{Path(self.file).name}:{self.line}"
+        return f"{os.path.basename(self.file)}:{self.line}"
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of `function`. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, E0613 without memory.
         A `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
+        linecache.getlines(self.file)  # a message shows one, and the code may leave no file that can be opened
         surroundings.begin()
         try:
             return self._called(function, *args, **kwargs)
@@ -64,13 +68,17 @@ class Guest:
             with interruptible(), limited(self.seconds, stuck), shallow(), redirect_stdout(sys.stderr):
                 try:
                     try:
-                        return function(*args, **kwargs)
+                        result = function(*args, **kwargs)
                     finally:
                         surroundings.put_back()
+                    if kind := surroundings.refuses_files():
+                        raise self._hooked(kind)
+                    return result
                 except (TimeIsUp, MemoryError):
                     raise
                 except BaseException as error:
-                    if type(error) is PluginError and error.is_placed:
+                    if type(error) is PluginError and error in _made:
+                        error.diagnostics, error.source = _made[error]
                         raise
                     failure = self._raised(error)
                 finally:
@@ -87,19 +95,31 @@ class Guest:
     def error(self, code: str, message: str, *help: str, line: int = 0, column: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
         """`message` continues what this is; it stands at `line` of its file, or at its own, from `column` or from its first word on. `more`
         are diagnostics that say the rest."""
-        linecache.checkcache(self.file)
-        source, line = Source(Path(self.file).name, "".join(linecache.getlines(self.file))), line or self.line
+        source, line = Source(os.path.basename(self.file), "".join(self._lines())), line or self.line
         text = source.line(line)
         start = column if 0 < column <= len(text) else len(text) - len(text.lstrip()) + 1
         labels = (Label(Span(line, start, line, len(text) + 1)),) if text.strip() else ()
         head = Diagnostic(code, f"{self.what} {message}", labels, help)
         error = PluginError((head, *map(_unplaced, more)), source)
-        error.is_placed = True
+        _made[error] = error.diagnostics, error.source
         return error
+
+    def _lines(self) -> list[str]:
+        """Those of the file, as they are now; where it can't be read any more, as they were at the call."""
+        kept = linecache.getlines(self.file)
+        linecache.checkcache(self.file)
+        try:
+            return linecache.getlines(self.file) or kept
+        except Exception:
+            return kept
 
     def _late(self, line: int) -> PluginError:
         help = "does one of its loops never end? --plugin-timeout gives it more seconds"
         return self.error("E0522", f"takes longer than {self.seconds:g} s", help, line=line)
+
+    def _hooked(self, kind: str) -> PluginError:
+        help = "an audit hook can't be removed; let yours pass what it isn't for"
+        return self.error("E0524", f"has added an audit hook, which raises {kind} where tpucc opens a file", help)
 
     def _end(self, frame: FrameType | None) -> None:
         """Ends the process: the code is in a call into C, which it made from `frame`."""

@@ -1,5 +1,5 @@
-"""What the user's code finds around it, and what is put back after a call of it: the names of Python's own modules and of NumPy, the
-current folder, the mode of new files, the system's limits, alarms, tracing, and the depth to which calls nest.
+"""What the user's code finds around it, and what is put back after a call of it: the names of Python's own modules and of NumPy, the depth
+to which calls nest, and what `process` says.
 
 Calls may stand inside each other, and in several threads: the first to begin notes what there is, and the last to end gives it back.
 """
@@ -7,7 +7,6 @@ Calls may stand inside each other, and in several threads: the first to begin no
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,26 +17,18 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from tpucc import plugins
+from tpucc.plugins import process
+from tpucc.plugins.process import Process
 from tpucc.values import dataclass
-
-try:
-    import resource
-except ImportError:  # as on Windows and in WebAssembly
-    resource = None  # type: ignore[assignment]
 
 _ENDING = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process without a word; all that are like them call these."""
-_PUT_BACK = ("builtins", "os", "posix", "nt", "posixpath", "ntpath", "numpy")
+_PUT_BACK = ("builtins", "os", "posix", "nt", "posixpath", "ntpath", "threading", "numpy")
 _TO_SET = {"path", "stdout"}
 """Names of `sys` that aren't put back: the user's code may set the first, and what redirects the output sets the second."""
 _STREAMS = {"stdout": 1, "stderr": 2}
-_SHARE = 0.9
-"""How much of the free memory the user's code may take."""
-_STACK = 2**26
-"""Bytes that the main thread's stack may have while the user's code runs, where the system lets it grow so far: Linux leaves 128 MB."""
 _LEVEL = 5600
 """Bytes of the stack that a nested call takes at most, as one of `sorted` that calls a method. CPython 3.12 and later count these."""
-_LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")) if resource is not None else ()
 _OURS = ("tpucc", "pathlib")
 """Packages of whose classes `changed` looks at the methods, too."""
 
@@ -50,20 +41,17 @@ class Ending(SystemExit):
 
 @dataclass(frozen=True)
 class _Found:
-    """What there was: for each namespace its names outside of a call and in one; the modules, the limit of nested calls, the current
-    folder, the mode of new files, the limits of the system, whether an alarm was set, and the functions that trace and profile."""
+    """What there was: for each namespace its names outside of a call and in one; the modules, the limit of nested calls, the process."""
 
     names: tuple[tuple[Names, Names, Names], ...]
     modules: dict[str, ModuleType]
     depth: int
-    folder: str | None
-    mode: int
-    limits: tuple[tuple[int, int], ...]
-    alarm: bool
-    tracing: tuple[Any, Any]
+    process: Process
 
 
-_DEFINED = {FunctionType, BuiltinFunctionType, type}
+_DEFINED = {FunctionType, BuiltinFunctionType, type, property, staticmethod, classmethod}
+_ABSENT = object()
+"""In the place of a name that isn't there."""
 _all, _map = all, map
 _lock = threading.Lock()
 _callers: list[int] = []
@@ -91,15 +79,10 @@ def begin() -> None:
             if plugins.last_resort is not None:
                 _before.extend(_definitions())
         if not _callers:
-            limits = tuple(resource.getrlimit(kind) for kind in _LIMITS)
-            stack = _deepened()
-            mode = os.umask(0o22)
-            os.umask(mode)
-            alarm = hasattr(signal, "getitimer") and signal.getitimer(signal.ITIMER_REAL)[0] > 0
-            tracing = (sys.gettrace(), sys.getprofile())
-            spaces = tuple(_spaces(max(sys.getrecursionlimit(), stack // _LEVEL)))
-            _found = _Found(spaces, dict(sys.modules), sys.getrecursionlimit(), _folder(), mode, limits, alarm, tracing)
-            _limit_memory()
+            noted = process.note()
+            spaces = tuple(_spaces(max(sys.getrecursionlimit(), process.deepen() // _LEVEL)))
+            _found = _Found(spaces, dict(sys.modules), sys.getrecursionlimit(), noted)
+            process.limit_memory()
             for space, _, inside in _found.names:
                 space.update(inside)
         _callers.append(threading.get_ident())
@@ -116,53 +99,7 @@ def put_back() -> None:
     for name in _found.modules:
         if name not in modules:  # Python's own imports, as for a message, would make half of them anew
             modules[name] = _found.modules[name]
-    _put_back_the_system(_found)
-
-
-def _put_back_the_system(found: _Found) -> None:
-    if (sys.gettrace(), sys.getprofile()) != found.tracing:
-        sys.settrace(found.tracing[0])
-        sys.setprofile(found.tracing[1])
-    if found.folder is not None and _folder() != found.folder:
-        with suppress(OSError):
-            os.chdir(found.folder)
-    os.umask(found.mode)
-    for kind, limit in zip(_LIMITS, found.limits, strict=True):
-        if kind not in (resource.RLIMIT_AS, resource.RLIMIT_STACK) and resource.getrlimit(kind) != limit:
-            _set_limit(kind, limit)
-    if not found.alarm and hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _set_limit(kind: int, limit: tuple[int, int]) -> None:
-    """Sets a limit of the system, or as much of it as may be: a hard one can't be raised again, save by root."""
-    try:
-        resource.setrlimit(kind, limit)
-    except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            hard = resource.getrlimit(kind)[1]
-            resource.setrlimit(kind, (hard, hard))
-
-
-def _folder() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
-
-
-def _deepened() -> int:
-    """Lets the stack grow, on Linux in the main thread; returns its bytes. Before CPython 3.12 nested calls that it has no room for end the
-    process: no limit of theirs may be set above."""
-    if resource is None or threading.current_thread() is not threading.main_thread():
-        return 0
-    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
-    most = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
-    if sys.platform == "linux" and soft != resource.RLIM_INFINITY and soft < most:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_STACK, (most, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
-    return most if soft == resource.RLIM_INFINITY else soft
+    process.put_back(_found.process)
 
 
 def changed() -> dict[str, str]:
@@ -171,11 +108,29 @@ def changed() -> dict[str, str]:
     found = {}
     for owner, space, names in _before:
         for name, value in names.items():
-            now = vars(space).get(name)
+            now = vars(space).get(name, _ABSENT)
             if now is not value:
-                found[f"{owner}.{name}"] = now.__code__.co_filename if isinstance(now, FunctionType) else ""
-                setattr(space, name, value)
+                found[f"{owner}.{name}"] = _file_of(now)
+                if value is _ABSENT:
+                    delattr(space, name)
+                else:
+                    setattr(space, name, value)
     return found
+
+
+def refuses_files() -> str:
+    """What an audit hook raises where a file is opened; nothing where none does."""
+    try:
+        sys.audit("open", os.devnull, "r", os.O_RDONLY)
+    except Exception as error:
+        return type(error).__name__
+    return ""
+
+
+def _file_of(value: object) -> str:
+    """Where a function, or that of a property or a method, is written; nothing for other values."""
+    function = value.fget if type(value) is property else value.__func__ if type(value) in (staticmethod, classmethod) else value  # type: ignore[attr-defined]
+    return function.__code__.co_filename if type(function) is FunctionType else ""
 
 
 def _definitions() -> Iterator[tuple[str, Any, Names]]:
@@ -186,7 +141,17 @@ def _definitions() -> Iterator[tuple[str, Any, Names]]:
         yield module_name, module, own
         for name, value in own.items():
             if type(value) is type and value.__module__ == module_name and module_name.partition(".")[0] in _OURS:
-                yield f"{module_name}.{name}", value, {key: each for key, each in vars(value).items() if type(each) in _DEFINED}
+                yield f"{module_name}.{name}", value, _methods(value)
+
+
+def _methods(cls: type) -> Names:
+    """Its functions, and those that it has from others and may have of its own."""
+    return {
+        name: vars(cls).get(name, _ABSENT)
+        for owner in reversed(cls.__mro__)
+        for name, value in vars(owner).items()
+        if type(value) in _DEFINED and (name not in vars(cls) or owner is cls)
+    }
 
 
 def end() -> None:
@@ -206,9 +171,7 @@ def end() -> None:
         _open_again()
         if sys.getrecursionlimit() < found.depth:
             sys.setrecursionlimit(found.depth)
-        for kind, limit in zip(_LIMITS, found.limits, strict=True):
-            if resource.getrlimit(kind) != limit:
-                _set_limit(kind, limit)
+        process.give_back(found.process)
 
 
 def _open_again() -> None:
@@ -253,29 +216,3 @@ class _Ends:
         if os.getpid() == self.process and thread not in _own:
             raise SystemExit(f"os.{self.name}")
         return self.function(*given, **named)
-
-
-def _limit_memory() -> None:
-    """Sets the limit of memory, where there is one to set."""
-    free = _free()
-    if resource is None or free is None:
-        return
-    used, available = free
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = used + int(_SHARE * available)
-    if soft != resource.RLIM_INFINITY and soft <= most:
-        return
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-
-
-def _free() -> tuple[int, int] | None:
-    """Bytes of addresses that the process has, and of memory that is free, where Linux says so."""
-    try:
-        with open("/proc/self/statm", "rb", buffering=0) as stream:
-            pages = int(stream.read().split()[0])
-        with open("/proc/meminfo", "rb", buffering=0) as stream:
-            available = next(int(line.split()[1]) for line in stream.read().splitlines() if line.startswith(b"MemAvailable:"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE"), available * 1024

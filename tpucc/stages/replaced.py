@@ -7,9 +7,9 @@ verifiers of tile and machine programs check their meaning, as for the built-in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from tpucc.schedule.hazards import ROW_ENGINES
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Synchronise, Wait
 from tpucc.stages.stages import Order
+
+T = TypeVar("T", TileProgram, Listing)
 
 MOST_LINES = 1_000_000
 """Lines that a lowering may return for one layer."""
@@ -80,7 +82,7 @@ def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], Int64
 
     def ordered(tiles: TileProgram) -> Int64:
         count = len(tiles)
-        given = replace(tiles, instructions=read_only(tiles.instructions.copy()))
+        given = _with_own_arrays(tiles)
         order = code.call(lambda: _integers(code, function(given), count, "the number of each instruction, once"))
         wrong = np.flatnonzero((order < 0) | (order >= count))
         if len(wrong):
@@ -97,7 +99,7 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
     code = guest("the stage synchronise", function, seconds)
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
-        given = replace(listing, records=read_only(listing.records.copy()))
+        given = _with_own_arrays(listing)
         most = len(listing) * len(ROW_ENGINES) ** 2
         waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in islice(_several(code, function(given), "waits"), most + 1)])
         if len(waits) > most:
@@ -105,6 +107,13 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
         return sorted(waits, key=lambda wait: wait.before)
 
     return synchronise
+
+
+def _with_own_arrays(given: T) -> T:
+    """The same with copies of its arrays: one that is read only can be made writable by its user."""
+    values = {field.name: getattr(given, field.name) for field in fields(given)}
+    own: dict[str, Any] = {name: read_only(value.copy()) for name, value in values.items() if isinstance(value, np.ndarray)}
+    return replace(given, **own)
 
 
 def _of_line(found: Diagnostic, lines: list[str]) -> Diagnostic:

@@ -26,6 +26,9 @@ with suppress(ImportError):  # not on Windows, where nothing keeps two commands 
     import fcntl
 
 
+WAIT = "wait until that has ended, or name another table with -o"
+
+
 class _Identity(msgspec.Struct):
     """The first line: `Plan.identity`."""
 
@@ -40,12 +43,14 @@ class Journal:
 
     def __init__(self, path: Path, identity: Mapping[str, Any], count: int) -> None:
         """Raises `UsageError` E0561 when the file is another sweep's or is being written, E0504 and E0505 when it can't be used."""
+        first = json.dumps(identity, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
         if not path.exists():
-            write_file(path, json.dumps(identity, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+            write_file(path, first)
         self.path = path
         self._file, refused = _opened(path)
         try:
             self._lock()
+            self._begin(first, refused)
             self._require_same(identity)
             self._places = array("q", [-1]) * count
             self._read_places(cut=refused is None)
@@ -101,7 +106,19 @@ class Journal:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise _refused(self.path, "is being written by another command") from None
+                raise _refused(self.path, "is being written by another command", WAIT) from None
+
+    def _begin(self, first: bytes, refused: OSError | None) -> None:
+        """Writes the first line where the file is empty: its maker was killed before it had one. Raises `UsageError` E0505."""
+        if self._file.seek(0, os.SEEK_END) == 0:
+            if refused is not None:
+                raise unwritable(refused, self.path)
+            try:
+                self._file.write(first)
+                self._file.flush()
+            except OSError as error:
+                raise unwritable(error, self.path) from None
+        self._file.seek(0)
 
     def _require_same(self, identity: Mapping[str, Any]) -> None:
         try:
@@ -141,5 +158,5 @@ def journal_of(table: Path, digest: str = "") -> Path:
     return table.with_suffix(f".{digest}.points.jsonl" if digest else ".points.jsonl")
 
 
-def _refused(path: Path, why: str) -> UsageError:
-    return UsageError(Diagnostic("E0561", f"{path} {why}", help=("remove it, or name another table with -o",)))
+def _refused(path: Path, why: str, help: str = "remove it, or name another table with -o") -> UsageError:
+    return UsageError(Diagnostic("E0561", f"{path} {why}", help=(help,)))

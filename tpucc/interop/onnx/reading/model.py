@@ -5,6 +5,7 @@ Nothing of a file is executed. Names are defined once and before their uses; wha
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -17,7 +18,7 @@ from tpucc.diagnostics import printable
 from tpucc.interop.onnx.reading.problems import malformed, refused
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
-from tpucc.ir.types import Range
+from tpucc.ir.types import Range, as_float32
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
@@ -36,6 +37,8 @@ Dimension = int | str | None
 SCOPES = b"pkg.torch.onnx.name_scopes"
 HELD, RANGE = b"scale_and_zero_point", b"range"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
+_INTEGER = r"-?[0-9]+"
+_NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
 LONGEST_ENTRY = 4096
 """Bytes of an entry that is read."""
 
@@ -204,22 +207,19 @@ def _scope(content: str) -> str:
 
 def _held(content: str) -> tuple[float, int] | None:
     """A finite float32 number above zero, and an integer; None for another text."""
-    try:
-        scale, zero = content.split()
-        held = float(np.float32(scale)), int(zero)
-    except ValueError:
+    if re.fullmatch(rf"{_NUMBER} {_INTEGER}", content) is None:
         return None
-    return held if 0 < held[0] < np.inf and abs(held[1]) < 2**15 else None
+    scale, zero = content.split()
+    held = as_float32(float(scale)), float(zero)
+    return (held[0], int(held[1])) if 0 < held[0] < math.inf and abs(held[1]) < 2**15 else None
 
 
 def _range(content: str) -> Range | None:
-    """Two finite float32 numbers, the smaller one first; None for another text."""
-    try:
-        low, high = map(float, content.split())
-    except ValueError:
+    """Two finite numbers as Python writes them, the smaller one first, also as float32; None for another text."""
+    if re.fullmatch(rf"{_NUMBER} {_NUMBER}", content) is None:
         return None
-    most = float(np.finfo(np.float32).max)
-    return Range(low, high) if -most <= low <= high <= most else None
+    low, high = map(float, content.split())
+    return Range(low, high) if -math.inf < as_float32(low) < as_float32(high) < math.inf else None
 
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
