@@ -15,6 +15,7 @@ import pytest
 import tpucc
 from tpucc.cli.main import group as command_line
 from tpucc.ops import INTERNAL, OPS
+from tpucc.viz.text import rate_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -130,8 +131,8 @@ def test_the_figures_of_the_first_model_are_what_it_does() -> None:
     text = (ROOT / "docs/first-model.md").read_text("utf-8")
     (program,) = re.findall(r"```tpu\n(.*?)```", text, re.DOTALL)
     small, large = (tpucc.compile_source(program.replace("f32[8,", f"f32[{rows},")).stats for rows in (8, 800))
-    assert f"does {small['tops']:.2f} TOPS" in text
-    assert f"profile again: {large['tops']:.2f} TOPS" in text
+    assert f"does {rate_text(small['tops'])} (10" in text
+    assert f"profile again: {rate_text(large['tops'])}." in text
     assert (small["bottleneck"], large["bottleneck"]) == ("weight memory", "host link")
 
 
