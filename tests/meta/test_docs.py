@@ -131,8 +131,8 @@ def test_the_figures_of_the_first_model_are_what_it_does() -> None:
     text = (ROOT / "docs/first-model.md").read_text("utf-8")
     (program,) = re.findall(r"```tpu\n(.*?)```", text, re.DOTALL)
     small, large = (tpucc.compile_source(program.replace("f32[8,", f"f32[{rows},")).stats for rows in (8, 800))
-    assert f"does {rate_text(small['tops'])} (10" in text
-    assert f"profile again: {rate_text(large['tops'])}." in text
+    assert f"does {rate_text(small['tops'] * 1e12)} (10" in text
+    assert f"profile again: {rate_text(large['tops'] * 1e12)}." in text
     assert (small["bottleneck"], large["bottleneck"]) == ("weight memory", "host link")
 
 
