@@ -227,7 +227,10 @@ def test_operands_that_do_not_fit_have_the_names_of_the_source() -> None:
     assert error.code == "E0621"
     assert error.message.startswith("copying a few lines of x for a band of lines of conv2d takes ")
     assert not set("#.") & set(error.message)
-    assert [(label.span.line, label.text) for label in error.labels] == [(2, ""), (5, "a band of lines of conv2d reads a copy with a border of zero points")]
+    assert [(label.span.line, label.text) for label in error.labels] == [
+        (2, ""),
+        (5, "a band of lines of conv2d reads a copy with a border of zero points"),
+    ]
 
 
 def test_weights_that_fit_without_their_parameter_blocks_only_are_shown_at_the_directive(tmp_path: Path) -> None:
