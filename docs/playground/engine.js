@@ -92,7 +92,7 @@ class Python {
     const own = {};
     const answer = new Promise((resolve, reject) => Object.assign(own, { resolve, reject }));
     this.#waiting = own;
-    this.start().then(() => this.#waiting === own && this.#send(given())).catch(own.reject);
+    this.start().then(() => this.#send(own, given)).catch(own.reject);
     return answer.finally(() => {
       if (this.#waiting === own) this.#waiting = null;
       setTimeout(() => this.#waiting === null && this.#ran !== null && this.#renew());
@@ -105,10 +105,13 @@ class Python {
     this.#begin();
   };
 
-  /** Gives a request to a worker that may answer it. */
-  async #send(request) {
+  /** Gives a request to a worker that may answer it, if it is still waited for. */
+  async #send(own, given) {
+    if (this.#waiting !== own) return;
+    const request = given();
     const python = pythonOf(request);
     if (this.#ran !== null && this.#ran !== python) await this.#renew();
+    if (this.#waiting !== own) return; // it was stopped in the meantime
     this.#ran = python;
     this.#current.port.postMessage({ request: JSON.stringify(request) });
   }

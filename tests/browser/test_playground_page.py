@@ -649,3 +649,41 @@ ENDED = """async () => {
 
 def test_what_a_stopped_python_still_says_is_about_nothing(page: Page) -> None:
     assert page.evaluate(ENDED) == ["Stopped", "of the second", 2]
+
+
+RENEWED = """async () => {
+  const workers = [];
+  window.Worker = class extends EventTarget {
+    constructor() { super(); workers.push(this); this.asked = []; }
+    postMessage(_, [port]) {
+      this.port = port;
+      port.onmessage = ({ data: { config, request } }) => {
+        if (config) port.postMessage({ ready: true });
+        else this.asked.push(JSON.parse(request));
+      };
+    }
+    terminate() {}
+  };
+  const soon = () => new Promise((heard) => setTimeout(heard, 20));
+  const { engine } = await import("./engine.js");
+  const python = engine({ engine: "pyodide" }, () => {});
+  async function asked(request, answers = true) {
+    const answer = python.ask(() => request).catch((error) => error.constructor.name);
+    await soon();
+    if (answers) workers.at(-1).port.postMessage({ answer: JSON.stringify("answered") });
+    return answers ? answer : [answer];
+  }
+  await asked({ passes: "one" });
+  const [stopped] = await asked({ passes: "two" }, false);
+  python.stop();
+  const [compiled] = await asked({ source: "model" }, false);
+  workers.at(-1).port.postMessage({ answer: JSON.stringify("compiled") });
+  return [await stopped, await compiled, workers.map((worker) => worker.asked)];
+}"""
+
+
+def test_what_has_run_the_visitors_python_answers_nothing_else(page: Page) -> None:
+    """A request that is stopped is given to no worker that comes later."""
+    stopped, compiled, asked = page.evaluate(RENEWED)
+    assert (stopped, compiled) == ("Stopped", "compiled")
+    assert [each for each in asked if each] == [[{"passes": "one"}], [{"passes": "two"}], [{"source": "model"}]]
