@@ -9,34 +9,26 @@ for are joined before (`steps.py`), so that layers of 16 bits have the forms of 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.tables import WRITTEN, Function, function_of, input_scales
 from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, result_scale, weight_scales
-from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
-from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
+from tpucc.numerics import AnyArray, Float32, multiplier
 
 MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Transpose"})
 """What the export does with integers that keep their scale."""
-ENDS = {"QLinearConv": 7, "QLinearMatMul": 7, "QuantizeLinear": 2}
-"""What makes integers of sums, and the operand that is their zero point."""
 NEAR = 2.0**-22
 """How near a scale is to the quotient from which it is known: its neighbours in float32 are nearer."""
 LAYER = "Layer"
 """What stands for a layer that can't be read back: no operator of ONNX."""
-
-
-class _Unknown(Exception):
-    """The steps are none that are read back."""
 
 
 def with_layers(graph: OnnxGraph) -> OnnxGraph:
@@ -58,37 +50,24 @@ def with_layers(graph: OnnxGraph) -> OnnxGraph:
     return _Layers(joined, scales, biases).read()
 
 
-class _Layers:
+class _Layers(LayerWriter):
     def __init__(self, graph: OnnxGraph, scales: Mapping[str, Float32], biases: Mapping[str, Float32]) -> None:
         """`scales` and `biases` are those of columns that all products with the weights of this name have, where that is known."""
-        self.graph = graph
+        super().__init__(graph)
         self.common_scales, self.common_biases = scales, biases
         self.uses: dict[str, list[Use]] = {}
         """By the names of weights, what their products demand of the scales."""
         self.biases: dict[str, list[tuple[AnyArray, float]]] = {}
         """By the names of weights, the integers of their products' biases, and the scales of the values that are multiplied."""
-        self.constants = dict(graph.constants)
-        self.made = {name: node for node in graph.nodes for name in node.outputs}
-        self.format = I16 if any(self._zero_type(node) == I16.numpy for node in graph.nodes) else I8
         self.bias_names: dict[str, str] = {}
         """By the names of weights, the constant that is the bias of all their products."""
-        self.held: dict[str, Quantisation] = {}
-        """How integers stand for real values."""
-        self.nodes: list[OnnxNode] = []
-        self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
-        self.numbers = Counter[str]()
-        """How often names have been taken already, by what they are for."""
-        self.last = OnnxNode("", (), ())
-        """The last node of the layer that is being read."""
-        self.own = Quantisation(1.0, 0)
-        """How its integers are held."""
 
     def read(self) -> OnnxGraph:
         for node in self.graph.nodes:
             start, self.last = len(self.nodes), node
             try:
                 self._layer(node)
-            except (_Unknown, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
+            except (UnknownSteps, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
                 del self.nodes[start:]
                 self.nodes.append(node if node.held is None or node.op in MOVES else replace(node, op=LAYER, inputs=()))
             self._note(node)
@@ -121,9 +100,9 @@ class _Layers:
     # what is read
 
     def _layer(self, node: OnnxNode) -> None:
-        """Puts the operators of a layer in the place of its last node. Raises `_Unknown`."""
+        """Puts the operators of a layer in the place of its last node. Raises `UnknownSteps`."""
         if node.held is None:
-            raise _Unknown
+            raise UnknownSteps
         self.own = Quantisation(*node.held)
         reading = {TABLE: self._looked_up, "Concat": self._put_together, "Pad": self._surrounded}.get(node.op, self._steps)
         self._quantised(reading(node))
@@ -139,16 +118,16 @@ class _Layers:
         return self._put("Pad", [self._dequantised(x), pads, self._constant(self._own(value), "value")])
 
     def _looked_up(self, node: OnnxNode) -> str:
-        """A function whose table this is, of integers or of the sums of a layer, which have a scale of their own. Raises `_Unknown`."""
+        """A function whose table this is, of integers or of the sums of a layer, which have a scale of their own. Raises `UnknownSteps`."""
         table, own, source = self.constants[node.inputs[0]], self.own, node.inputs[1]
         if table.dtype != self.format.numpy:
-            raise _Unknown
+            raise UnknownSteps
         end = self._step(source)
         if (operands := self._operands_of_steps(end)) is None:
             for joined in (False, True):
                 if (function := function_of(table, self.held[source], own, self.format, joined)) is not None:
                     return self._applied(function, source)
-            raise _Unknown
+            raise UnknownSteps
         zero = int(self.constants[end.inputs[ENDS[end.op]]])
         exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if not operand.weighted]
         known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
@@ -162,7 +141,7 @@ class _Layers:
                     self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(zero)), attributes={}))
                     self.own = own
                     return self._applied(function, source)
-        raise _Unknown
+        raise UnknownSteps
 
     def _applied(self, function: Function, source: str) -> str:
         """A function of integers, which has a number where it needs one."""
@@ -183,11 +162,11 @@ class _Layers:
             return None
         try:
             return self._scaled_operands(end)
-        except (_Unknown, LookupError, TypeError, ValueError):
+        except (UnknownSteps, LookupError, TypeError, ValueError):
             return None
 
     def _scaled_operands(self, end: OnnxNode) -> list[Scaled]:
-        """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `_Unknown`."""
+        """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `UnknownSteps`."""
         if end.op != "QuantizeLinear":
             x, w, y = (self.constants[end.inputs[index]] for index in (1, 4, 6))
             factors = multiplier(float(x), w, float(y))
@@ -214,11 +193,11 @@ class _Layers:
         return [Scaled(scale, np.asarray(factor, np.float32), False) for (factor, _), (scale, _) in zip(columns, held, strict=True)]
 
     def _steps(self, end: OnnxNode) -> str:
-        """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `_Unknown`."""
+        """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `UnknownSteps`."""
         if end.op == "Clip":
             return self._clipped(self._steps(self._step(end.inputs[0])), end, self.own.zero_point)
         if self._zero_type(end) != self.format.numpy:
-            raise _Unknown
+            raise UnknownSteps
         if end.op == "QuantizeLinear":
             last = self._step(end.inputs[0])
             return self._clipped(self._real(self._step(last.inputs[0])), last) if last.op == "Clip" else self._real(last)
@@ -239,15 +218,15 @@ class _Layers:
                 bias = bias + self._folded(node, own - zero)
             return self._convolved(node, x, weights, factors, bias)
         if zero != own:
-            raise _Unknown
+            raise UnknownSteps
         real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x, weights), "scales")], axis=1)
         return self._put("MatMul", [self._dequantised(x), real])
 
     def _folded(self, node: OnnxNode, zero: int) -> AnyArray:
-        """What a zero point adds to a convolution of single pixels, which has it in its bias. Raises `_Unknown` for other windows."""
+        """What a zero point adds to a convolution of single pixels, which has it in its bias. Raises `UnknownSteps` for other windows."""
         weights = self.constants[node.inputs[3]]
         if weights.shape[2:] != (1, 1) or any(node.attributes.get("pads", ())):
-            raise _Unknown
+            raise UnknownSteps
         return np.asarray(zero * weights.sum(axis=(1, 2, 3), dtype=np.int64))
 
     def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
@@ -283,11 +262,11 @@ class _Layers:
         return [float(multiplier(self.held[name].scale, 1.0, self.own.scale)) for name in names]
 
     def _real(self, node: OnnxNode) -> str:
-        """The operator of the layer, on real values, whose steps end in this product or sum. Raises `_Unknown`."""
+        """The operator of the layer, on real values, whose steps end in this product or sum. Raises `UnknownSteps`."""
         if node.op in ("Add", "Sub"):
             return self._sum(node)
         if node.op != "Mul":
-            raise _Unknown
+            raise UnknownSteps
         factor = self.constants[node.inputs[1]]
         before = self._step(node.inputs[0])
         if before.op == "Mul":
@@ -310,12 +289,12 @@ class _Layers:
         scales = [self.held[name].scale for name in names if name in self.held]
         if len(scales) == len(names):
             if float(multiplier(scales[0], scales[1], self.own.scale)) != factor:
-                raise _Unknown
+                raise UnknownSteps
             return self._put("Mul", [self._dequantised(name) for name in names])
         x, other = names
         if x in self.held and self.constants[other].size == 1 and int(self.constants[other].reshape(())) == 1:
             if float(multiplier(scales[0], 1.0, self.own.scale)) != factor:
-                raise _Unknown
+                raise UnknownSteps
             return self._dequantised(x)
         sides = zip(names, node.inputs, strict=True)
         real = [self._dequantised(name) if name in self.held else self._centred(side, factor / scales[0]) for name, side in sides]
@@ -337,7 +316,7 @@ class _Layers:
         total = self._step(node.inputs[0])
         bias = self.constants[total.inputs[1]].astype(np.int64)
         if bias.shape != factors.shape:
-            raise _Unknown
+            raise UnknownSteps
         products = self._terms(self._step(total.inputs[0]))
         if products[0].op == "ConvInteger":
             x, weights = products[0].inputs
@@ -349,7 +328,7 @@ class _Layers:
         for product in products:
             x, weights = product.inputs
             if self.constants[weights].shape[1:] != factors.shape:
-                raise _Unknown
+                raise UnknownSteps
             scales = self._weight_scales(factors, x, weights)
             bias = bias + self.held[x].zero_point * self.constants[weights].sum(axis=0, dtype=np.int64)
             real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=1)
@@ -383,90 +362,19 @@ class _Layers:
         if node.op in ("ConvInteger", "MatMulInteger"):
             return [node]
         if node.op != "Add":
-            raise _Unknown
+            raise UnknownSteps
         return [term for name in node.inputs for term in self._terms(self._step(name))]
 
     def _weight_scales(self, factors: AnyArray, x: str, weights: str) -> Float32:
         """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
-        there are such. Raises `_Unknown` where there are none."""
+        there are such. Raises `UnknownSteps` where there are none."""
         use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
         self.uses.setdefault(weights, []).append(use)
         if (common := self.common_scales.get(weights)) is not None and use.gives(common).all():
             return common
         if (scales := weight_scales([use])) is None:
-            raise _Unknown
+            raise UnknownSteps
         return scales
-
-    def _step(self, name: str) -> OnnxNode:
-        return self.made[name]
-
-    def _integers(self, name: str) -> tuple[str, str]:
-        """The integers of which a value is, Sub(Cast(integers), zero), and the zero point."""
-        centred = self._step(name)
-        if centred.op != "Sub" or self._step(centred.inputs[0]).op != "Cast":
-            raise _Unknown
-        return self._step(centred.inputs[0]).inputs[0], centred.inputs[1]
-
-    # what is written
-
-    def _centred(self, name: str, factor: float) -> str:
-        """The real values that Sub(Cast(integers), zero) are, which are `factor` of the result's; integers may be constant."""
-        integers, zero = self._integers(name)
-        if integers in self.held:
-            if float(multiplier(self.held[integers].scale, 1.0, self.own.scale)) != factor:
-                raise _Unknown
-            return self._dequantised(integers)
-        if self.constants[zero].size != 1:
-            raise _Unknown
-        scale = np.float32(factor * self.own.scale)
-        return self._constant((self.constants[integers].astype(np.float32) - self.constants[zero]) * scale, "values")
-
-    def _dequantised(self, name: str) -> str:
-        scale, zero = self.held[name].scale, self.held[name].zero_point
-        return self._put("DequantizeLinear", [name, self._constant(np.float32(scale), "scale"), self._integer(zero)])
-
-    def _clipped(self, real: str, clip: OnnxNode, zero: int = 0) -> str:
-        """Bounds of values in units of the result, or of its integers."""
-        low, high = (float(self.constants[name]) - zero for name in clip.inputs[1:])
-        if low == 0 and high == self.format.high - self.own.zero_point:
-            return self._put("Relu", [real])
-        ends = [self._constant(np.float32(end * self.own.scale), role) for end, role in ((low, "low"), (high, "high"))]
-        return self._put("Clip", [real, *ends])
-
-    def _quantised(self, real: str) -> None:
-        self.nodes.append(
-            replace(self.last, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(self.own.zero_point)), attributes={})
-        )
-
-    def _own(self, name: str) -> Float32:
-        """The real values of constant integers of the result."""
-        return dequantise(self.constants[name], self.own.scale, self.own.zero_point)
-
-    def _scale(self) -> str:
-        return self._constant(np.float32(self.own.scale), "scale")
-
-    def _integer(self, zero: int) -> str:
-        return self._constant(np.asarray(zero, self.format.numpy), "zero")
-
-    def _zero_type(self, node: OnnxNode) -> np.dtype[Any] | None:
-        """The type of the integers that a node makes of sums."""
-        zero = self.constants.get(node.inputs[ENDS[node.op]]) if len(node.inputs) > ENDS.get(node.op, len(node.inputs)) else None
-        return None if zero is None else zero.dtype
-
-    def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        name = f"{self.last.outputs[0]}.{op}.{len(self.nodes)}.{len(self.constants)}"
-        self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name))
-        return name
-
-    def _constant(self, value: AnyArray | np.float32, role: str) -> str:
-        """A constant under a name that nothing has: the layer's with what it is for, and a number where that is taken."""
-        wanted = name = f"{self.last.outputs[0]}.{role}"
-        while name in self.taken:
-            self.numbers[wanted] += 1
-            name = f"{wanted}.{self.numbers[wanted]}"
-        self.taken.add(name)
-        self.constants[name] = np.asarray(value)
-        return name
 
 
 def _runs(values: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:

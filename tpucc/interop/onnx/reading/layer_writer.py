@@ -1,0 +1,111 @@
+"""Operators of real values in the place of a layer's steps: what they are written with, under names that nothing has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.ir.dtypes import I8, I16
+from tpucc.ir.types import Quantisation
+from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
+
+ENDS = {"QLinearConv": 7, "QLinearMatMul": 7, "QuantizeLinear": 2}
+"""What makes integers of sums, and the operand that is their zero point."""
+
+
+class UnknownSteps(Exception):
+    """The steps are none that are read back."""
+
+
+class LayerWriter:
+    """The nodes and constants that are written, and the layer for which they are."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self.graph = graph
+        self.constants = dict(graph.constants)
+        self.made = {name: node for node in graph.nodes for name in node.outputs}
+        self.format = I16 if any(self._zero_type(node) == I16.numpy for node in graph.nodes) else I8
+        self.held: dict[str, Quantisation] = {}
+        """How integers stand for real values."""
+        self.nodes: list[OnnxNode] = []
+        self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
+        self.numbers = Counter[str]()
+        """How often names have been taken already, by what they are for."""
+        self.last = OnnxNode("", (), ())
+        """The last node of the layer that is being read."""
+        self.own = Quantisation(1.0, 0)
+        """How its integers are held."""
+
+    def _step(self, name: str) -> OnnxNode:
+        return self.made[name]
+
+    def _integers(self, name: str) -> tuple[str, str]:
+        """The integers of which a value is, Sub(Cast(integers), zero), and the zero point."""
+        centred = self._step(name)
+        if centred.op != "Sub" or self._step(centred.inputs[0]).op != "Cast":
+            raise UnknownSteps
+        return self._step(centred.inputs[0]).inputs[0], centred.inputs[1]
+
+    def _centred(self, name: str, factor: float) -> str:
+        """The real values that Sub(Cast(integers), zero) are, which are `factor` of the result's; integers may be constant."""
+        integers, zero = self._integers(name)
+        if integers in self.held:
+            if float(multiplier(self.held[integers].scale, 1.0, self.own.scale)) != factor:
+                raise UnknownSteps
+            return self._dequantised(integers)
+        if self.constants[zero].size != 1:
+            raise UnknownSteps
+        scale = np.float32(factor * self.own.scale)
+        return self._constant((self.constants[integers].astype(np.float32) - self.constants[zero]) * scale, "values")
+
+    def _dequantised(self, name: str) -> str:
+        scale, zero = self.held[name].scale, self.held[name].zero_point
+        return self._put("DequantizeLinear", [name, self._constant(np.float32(scale), "scale"), self._integer(zero)])
+
+    def _clipped(self, real: str, clip: OnnxNode, zero: int = 0) -> str:
+        """Bounds of values in units of the result, or of its integers."""
+        low, high = (float(self.constants[name]) - zero for name in clip.inputs[1:])
+        if low == 0 and high == self.format.high - self.own.zero_point:
+            return self._put("Relu", [real])
+        ends = [self._constant(np.float32(end * self.own.scale), role) for end, role in ((low, "low"), (high, "high"))]
+        return self._put("Clip", [real, *ends])
+
+    def _quantised(self, real: str) -> None:
+        self.nodes.append(
+            replace(self.last, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(self.own.zero_point)), attributes={})
+        )
+
+    def _own(self, name: str) -> Float32:
+        """The real values of constant integers of the result."""
+        return dequantise(self.constants[name], self.own.scale, self.own.zero_point)
+
+    def _scale(self) -> str:
+        return self._constant(np.float32(self.own.scale), "scale")
+
+    def _integer(self, zero: int) -> str:
+        return self._constant(np.asarray(zero, self.format.numpy), "zero")
+
+    def _zero_type(self, node: OnnxNode) -> np.dtype[Any] | None:
+        """The type of the integers that a node makes of sums."""
+        zero = self.constants.get(node.inputs[ENDS[node.op]]) if len(node.inputs) > ENDS.get(node.op, len(node.inputs)) else None
+        return None if zero is None else zero.dtype
+
+    def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        name = f"{self.last.outputs[0]}.{op}.{len(self.nodes)}.{len(self.constants)}"
+        self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name))
+        return name
+
+    def _constant(self, value: AnyArray | np.float32, role: str) -> str:
+        """A constant under a name that nothing has: the layer's with what it is for, and a number where that is taken."""
+        wanted = name = f"{self.last.outputs[0]}.{role}"
+        while name in self.taken:
+            self.numbers[wanted] += 1
+            name = f"{wanted}.{self.numbers[wanted]}"
+        self.taken.add(name)
+        self.constants[name] = np.asarray(value)
+        return name
