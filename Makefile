@@ -47,15 +47,15 @@ $(COLLECTED): $(DEV)
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true  # the tests themselves say what is wrong
 	@touch $@
 
-test: $(COLLECTED) ## all tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+quick: $(DEV) ## half a minute, for the loop while editing: most of what all tests find
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' @tests/quick.txt
 
-quick: $(DEV) ## the tests for the loop while editing: half a minute, and most of what all of them find
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal @tests/quick.txt
+test: $(COLLECTED) ## four minutes: the tests, but for those that take long and that no known fault needs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long'
 
-check: $(DEV) ## what CI runs: format, lint, types, import contract, tests
+check: $(DEV) ## what CI runs: format, lint, types, import contract, and all tests, in seven minutes
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
-	@$(MAKE) --no-print-directory test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 format: $(DEV) ## check the format (mend: make fix)
 	$(BIN)/ruff format --check .
@@ -80,10 +80,10 @@ bench: $(DEV) ## execution against NumPy, compile speed by size; prints ratios; 
 golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read in the diff
 	$(BIN)/python -m pytest tests -n $(WORKERS) --update-golden
 
-faults: $(DEV) ## plant known faults one by one: each must be caught by the tests that the list names
+faults: $(DEV) ## plant known faults one by one: each must be caught by tests of `make test` that the list names
 	$(BIN)/python tests/faults/plant.py
 
-soak: $(DEV) ## the random tests, far longer
+soak: $(DEV) ## all tests with every case of each kind, and the random ones far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
 
 pages: $(DEV) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs; the others in make soak

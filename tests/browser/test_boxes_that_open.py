@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 PERIODS, LAYERS = 9, 23
 DEEP = f"""

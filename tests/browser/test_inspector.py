@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 MODELS = ("05_digits_cnn", pytest.param("06_digits_lstm", marks=pytest.mark.soak))
 TRIED = 8

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SOURCE = PROGRAMS / "05_digits_cnn.tpu"
 

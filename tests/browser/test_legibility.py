@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 HELD = ("", "layer=2", "instruction=70")
 """Selections under which every kind of text is seen lit, and not lit."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 MODELS = ("04_digits_mlp", "05_digits_cnn")
 

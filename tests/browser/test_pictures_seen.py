@@ -13,7 +13,7 @@ from tests.support.visits import settle
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 COVERED = """(count) => {
   const slider = document.querySelector(".steps input");

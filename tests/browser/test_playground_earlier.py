@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.visits import Record
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 HELLO = example("hello").source.read_text("utf-8")
 
 

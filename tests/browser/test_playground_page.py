@@ -119,6 +119,7 @@ def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page,
     assert page.locator("#python-messages").inner_text() == "", "Python from a link is not run before the button is pressed"
 
 
+@pytest.mark.long
 def test_an_edit_that_waits_behind_a_loop_has_no_report_yet(page: Page) -> None:
     """When the loop is stopped, it is compiled. What waits behind the loop by a button is not run."""
     kinds = asked(page)
@@ -183,6 +184,7 @@ QUEUE = """async () => {
 }"""
 
 
+@pytest.mark.long
 def test_a_newer_text_takes_the_place_of_a_long_compile(page: Page) -> None:
     """And of nothing else. A text that is stopped isn't compiled again by itself, and one that is edited back isn't compiled twice."""
     assert page.evaluate(QUEUE) == [
@@ -197,6 +199,7 @@ def chosen(page: Page, select: str, value: str) -> None:
     page.locator(f"#{select}").select_option(value)
 
 
+@pytest.mark.long
 def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(page: Page, server: Server) -> None:
     """The page of the comparison is in the place of the report, and its sentence below the editor. A link keeps what is asked for."""
     summary, messages, report = page.locator("#summary"), page.locator("#model-messages"), page.frame_locator("#report")
@@ -240,6 +243,7 @@ def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(
     report.get_by_role("heading", name="hello on tpu_v1").wait_for()
 
 
+@pytest.mark.long
 def test_a_pass_is_compared_with_the_compile_without_it(page: Page) -> None:
     kinds = asked(page)
     page.locator("#tab-python").click()
@@ -254,6 +258,7 @@ def test_a_pass_is_compared_with_the_compile_without_it(page: Page) -> None:
     assert kinds == ["judge", "compare", "judge"]
 
 
+@pytest.mark.long
 def test_an_error_of_the_model_is_said_to_be_in_its_tab(page: Page) -> None:
     """Beside a pass, whose own errors lead to the pass."""
     write(page, "source", example("hello").source.read_text("utf-8").replace("x @ w", "x @ v"))
@@ -267,6 +272,7 @@ def test_an_error_of_the_model_is_said_to_be_in_its_tab(page: Page) -> None:
     assert "cm-focused" in (page.locator("#source .cm-editor").get_attribute("class") or "")
 
 
+@pytest.mark.long
 def test_a_comparison_of_a_link_runs_no_python(page: Page) -> None:
     """Of the run before it has a source and options, whatever else somebody has put into it."""
     hello = example("hello").source.read_text("utf-8")
@@ -286,6 +292,7 @@ def test_a_comparison_of_a_link_runs_no_python(page: Page) -> None:
     assert "raise" not in str(bodies)
 
 
+@pytest.mark.long
 def test_what_is_written_survives_a_reload(page: Page, server: Server) -> None:
     """A link stands before a draft and leaves it as it is; what is written over the link's text is there again in this tab."""
     source = page.locator("#source .cm-content")
@@ -307,6 +314,7 @@ def test_what_is_written_survives_a_reload(page: Page, server: Server) -> None:
     assert page.locator("#model-original").is_disabled()
 
 
+@pytest.mark.long
 def test_what_is_written_over_a_link_is_kept_for_it(page: Page, server: Server) -> None:
     """Also when the plain page, or another link, is opened in between. The page says whose text it shows, and leads to the others."""
     source, bar = page.locator("#source .cm-content"), page.locator("#model-whose")
@@ -352,6 +360,7 @@ def test_what_is_written_over_a_link_is_kept_for_it(page: Page, server: Server) 
     source.get_by_text("over one again", exact=True).wait_for()
 
 
+@pytest.mark.long
 def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
     """A new tab begins with the one that was written last."""
     other = page.context.new_page()
@@ -370,6 +379,7 @@ def test_each_tab_keeps_its_own_draft(page: Page, server: Server) -> None:
     other.close()
 
 
+@pytest.mark.long
 def test_what_was_kept_may_be_anything_and_a_full_browser_is_told_of(page: Page) -> None:
     """Without a report before it, nothing is said to be from before."""
     write(page, "source", "model")
@@ -385,6 +395,7 @@ def test_what_was_kept_may_be_anything_and_a_full_browser_is_told_of(page: Page)
     page.locator("#notice").get_by_text("The browser keeps no drafts").wait_for()
 
 
+@pytest.mark.long
 def test_a_report_that_is_not_there_is_made(page: Page, record: Record) -> None:
     page.route("**/reports/02_iris.html", lambda route: route.fulfill(status=404))
     chosen(page, "program", "02_iris")
@@ -394,6 +405,7 @@ def test_a_report_that_is_not_there_is_made(page: Page, record: Record) -> None:
     record.faults[:] = [fault for fault in record.faults if "404" not in fault]
 
 
+@pytest.mark.long
 def test_python_that_breaks_down_or_can_not_be_loaded(page: Page) -> None:
     """With a worker that is none: the next request is answered by another one."""
     found = page.evaluate("""async () => {
@@ -421,6 +433,7 @@ def test_python_that_breaks_down_or_can_not_be_loaded(page: Page) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_browser_that_keeps_nothing_keeps_drafts_as_long_as_the_page(page: Page, server: Server) -> None:
     closed = page.context.new_page()
     closed.add_init_script("""for (const name of ["localStorage", "sessionStorage"])
@@ -446,6 +459,7 @@ def asked(page: Page) -> list[str]:
     return kinds
 
 
+@pytest.mark.long
 def test_python_is_run_by_the_button_alone(page: Page) -> None:
     """Not by a link whose model is compiled, not by the pause after typing in the model, not by what was asked for before the link came."""
     hello = example("hello").source.read_text("utf-8")
@@ -487,6 +501,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.long
 def test_a_damaged_link_is_told_of_and_leaves_the_address(page: Page, server: Server) -> None:
     refused = """async (hash) => {
       const { unpacked } = await import(new URL("link.js", location.href));
@@ -509,6 +524,7 @@ def test_a_damaged_link_is_told_of_and_leaves_the_address(page: Page, server: Se
     assert source.inner_text() == "mine"
 
 
+@pytest.mark.long
 def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> None:
     digits = random.Random(0).choices(string.ascii_letters + string.digits + "+-", k=1 << 20)
     lines = "\n".join("".join(digits[place : place + 64]) for place in range(0, len(digits), 64))
@@ -520,12 +536,14 @@ def test_no_link_is_made_that_would_be_refused(page: Page, server: Server) -> No
     assert page.url == server.address
 
 
+@pytest.mark.long
 def test_a_link_of_another_version_says_what_it_names(page: Page) -> None:
     page.evaluate(LINK, {"program": "99_gone", "target": "tpu_v9", "level": "9", "source": "of a link"})
     words = "The link names program 99_gone, target tpu_v9, -O 9, which this page doesn't have. Others are chosen instead."
     page.locator("#notice").get_by_text(words).wait_for()
 
 
+@pytest.mark.long
 def test_the_handout_is_beside_the_puzzle(page: Page) -> None:
     page.locator("#tab-puzzle").click()
     page.locator("#task summary").click()
@@ -542,6 +560,7 @@ def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> 
     assert page.locator("#level").input_value() == "2"
 
 
+@pytest.mark.long
 def test_the_batch_is_offered_where_the_source_has_one(page: Page) -> None:
     """What stands in the field counts again when the param is there again. An error of the field is no place in the source."""
     batch, source = page.locator("#batch"), page.locator("#source .cm-content")
@@ -565,6 +584,7 @@ def test_the_batch_is_offered_where_the_source_has_one(page: Page) -> None:
     assert batch.is_enabled()
 
 
+@pytest.mark.long
 def test_an_error_goes_with_what_it_is_about(page: Page) -> None:
     """A good report isn't dimmed, and has no error beside it; after Stop nothing is said about the text."""
     messages, summary, report = (page.locator(place) for place in ("#model-messages .error", "#summary", "#report"))
@@ -589,6 +609,7 @@ def test_an_error_goes_with_what_it_is_about(page: Page) -> None:
     assert summary.inner_text().startswith("before: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "select", "editor"), [("model", "program", "source"), ("puzzle", "puzzle", "listing"), ("python", "example", "python")]
 )
@@ -611,6 +632,7 @@ def test_what_is_written_is_there_again_and_so_is_the_original(page: Page, kind:
     assert original.is_disabled()
 
 
+@pytest.mark.long
 def test_it_can_be_read_at_both_widths(page: Page) -> None:
     page.evaluate(LINK, {"source": example("hello").source.read_text("utf-8") + "# of a link\n", "against": "options"})
     page.frame_locator("#report").get_by_text("the compile with -O0").first.wait_for()
@@ -647,6 +669,7 @@ ENDED = """async () => {
 }"""
 
 
+@pytest.mark.long
 def test_what_a_stopped_python_still_says_is_about_nothing(page: Page) -> None:
     assert page.evaluate(ENDED) == ["Stopped", "of the second", 2]
 
@@ -682,6 +705,7 @@ RENEWED = """async () => {
 }"""
 
 
+@pytest.mark.long
 def test_what_has_run_the_visitors_python_answers_nothing_else(page: Page) -> None:
     """A request that is stopped is given to no worker that comes later."""
     stopped, compiled, asked = page.evaluate(RENEWED)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cases import one_of
 from tests.support.pages_over_http import served
 from tests.support.playground import built
 from tpucc.interop.programs import example
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 FOLDER = os.environ.get("TPUCC_PYODIDE", "")
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.long,
     pytest.mark.skipif(not FOLDER, reason="TPUCC_PYODIDE names no folder with Pyodide's packages numpy and msgspec"),
 ]
 PATIENCE = 180_000
@@ -166,11 +166,43 @@ def test_a_memory_of_another_pyodide_and_no_graphviz(folder: Path, visitor: Brow
     assert "laid out by built-in layout" in found["report"]
 
 
-def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:
-    """An error at its place, a puzzle, a pass, endless calls, a Python that breaks down, an endless loop that is stopped.
-    Then the same page from what the browser has kept, with the drafts."""
-    with served(folder) as address:
-        page = opened(visitor, address)
+@pytest.fixture
+def own_folder(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the page, to be damaged."""
+    return Path(copytree(folder, tmp_path / "page"))
+
+
+MISSING = [
+    ("python.zip", b"<p>log in", "Python can't be loaded: python.zip .502 not the file"),
+    ("offers.json", b"", "This page can't begin, as it lacks offers.json .404"),
+    ("queue.js", b"", "This page can't begin, as a script of it can't be loaded"),
+    ("pyodide/pyodide.asm.wasm", b"", "Python can't be loaded: .*pyodide.asm.wasm .404"),
+]
+"""A file that is missing, or what a network puts in its place, and what is said."""
+
+
+def come_back(visitor: BrowserContext, address: str, folder: Path, path: str, content: bytes, said: str) -> Page:
+    """A page that says what is missing; when it is there again, so is the page."""
+    right = (folder / path).read_bytes()
+    (folder / path).unlink()
+    if content:
+        (folder / path).write_bytes(content)
+    page = visitor.new_page()
+    page.goto(address)
+    page.locator("#notice:visible, #status").get_by_text(re.compile(said)).wait_for()
+    (folder / path).write_bytes(right)
+    page.reload()
+    page.locator("html[data-ready]").wait_for()
+    assert page.locator("#status").inner_text() == "ready"
+    return page
+
+
+def test_a_visit_and_one_without_a_network(own_folder: Path, visitor: BrowserContext) -> None:
+    """A file that is missing at first, as in `test_what_is_missing_is_said_and_is_not_kept`: a start of Python for both. An error at its
+    place, a puzzle, a pass, endless calls, a Python that breaks down, an endless loop that is stopped. Then the same page from what the
+    browser has kept, with the drafts."""
+    with served(own_folder) as address:
+        page = come_back(visitor, address, own_folder, *MISSING[0])
         page.locator("#source .cm-content").click()
         page.keyboard.press("Control+End")
         page.keyboard.type("wrong")
@@ -207,7 +239,7 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.locator("#status").get_by_text("running").wait_for()
         page.locator("#stop").click()
         page.locator("#status").get_by_text("stopped").wait_for()
-        with served(folder) as elsewhere:
+        with served(own_folder) as elsewhere:
             assert page.evaluate(WAYS_OUT, elsewhere) == "TypeError", "a worker has the page's policy"
         page.close()
     visitor.set_offline(True)
@@ -221,34 +253,8 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
     assert page.locator("#summary").inner_text() == "Both take 2,967 cycles"
 
 
-@pytest.fixture
-def own_folder(folder: Path, tmp_path: Path) -> Path:
-    """A copy of the page, to be damaged."""
-    return Path(copytree(folder, tmp_path / "page"))
-
-
-MISSING = [
-    ("python.zip", b"<p>log in", "Python can't be loaded: python.zip .502 not the file"),
-    ("offers.json", b"", "This page can't begin, as it lacks offers.json .404"),
-    ("queue.js", b"", "This page can't begin, as a script of it can't be loaded"),
-    ("pyodide/pyodide.asm.wasm", b"", "Python can't be loaded: .*pyodide.asm.wasm .404"),
-]
-"""A file that is missing, or what a network puts in its place, and what is said."""
-
-
-@pytest.mark.parametrize(("path", "content", "said"), one_of(4, MISSING))
+@pytest.mark.soak
+@pytest.mark.parametrize(("path", "content", "said"), MISSING[1:])
 def test_what_is_missing_is_said_and_is_not_kept(path: str, content: bytes, said: str, own_folder: Path, visitor: BrowserContext) -> None:
-    """When it is there again, so is the page."""
-    right = (own_folder / path).read_bytes()
-    (own_folder / path).unlink()
-    if content:
-        (own_folder / path).write_bytes(content)
     with served(own_folder) as address:
-        page = visitor.new_page()
-        page.goto(address)
-        page.locator("#notice:visible, #status").get_by_text(re.compile(said)).wait_for()
-        (own_folder / path).write_bytes(right)
-        page.reload()
-        page.locator("html[data-ready]").wait_for()
-        assert page.locator("#status").inner_text() == "ready"
-        page.close()
+        come_back(visitor, address, own_folder, path, content, said).close()

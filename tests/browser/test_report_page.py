@@ -57,6 +57,7 @@ def test_every_view_opens_in_silence(stem: str, open_page: OpenPage, tmp_path: P
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
 
 
+@pytest.mark.long
 def test_hostile_names_stay_text_in_every_view_and_add_no_element_that_acts(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of_text(hostile.chain(hostile.PLAIN_KEYS), tmp_path / "plain", "plain.tpu"))
     visit_views(page)
@@ -123,6 +124,7 @@ BARS = """() => [...document.querySelectorAll("#source > div")].map((line) => {
 """For each line of the source what its bar says, and the cycles that the panel has of it."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", ["06_digits_lstm", "paper/mlp0"])
 def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, open_page: OpenPage, tmp_path: Path) -> None:
     """At the smallest size of a window: 33 layers with weights, and a layer of 64 tiles. The buffer gives them its room."""

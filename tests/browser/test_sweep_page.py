@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 BATCHES = ",".join(map(str, range(1, 31)))
 COMMAND = "--set weight_memory_bytes=1234567 --set mxu=16 -D batch=1"

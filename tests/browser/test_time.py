@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
     from tpucc.api import Executable
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 UNITS = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activation": Engine.ACTIVATION}
 

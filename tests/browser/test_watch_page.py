@@ -120,6 +120,7 @@ def test_an_error_stands_at_its_line_in_view_until_it_is_mended(page: Page, watc
     assert page.url == watched.address + HASH
 
 
+@pytest.mark.long
 def test_an_error_can_be_read_in_both_themes_and_its_code_leads_to_its_explanation(page: Page, watched: Watched) -> None:
     watched.save(WRONG)
     page.locator("mark.error").wait_for()
@@ -130,6 +131,7 @@ def test_an_error_can_be_read_in_both_themes_and_its_code_leads_to_its_explanati
     page.get_by_text("# E0201: ").wait_for()
 
 
+@pytest.mark.long
 def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page, watched: Watched) -> None:
     watched.save(WRONG)
     page.get_by_role("link", name="see them alone").click()
@@ -154,6 +156,7 @@ model small(x: f32[4, 6] in [-1.0, 1.0]):
 """
 
 
+@pytest.mark.long
 def test_an_error_stands_in_the_last_report_with_the_call_that_led_there(page: Page, watched: Watched) -> None:
     """The report stays, dimmed, with its selection; in place of its source is the one as it is now."""
     watched.save(CALLED)
@@ -170,6 +173,7 @@ def test_an_error_stands_in_the_last_report_with_the_call_that_led_there(page: P
     assert page.locator("#source").is_visible()
 
 
+@pytest.mark.long
 def test_the_tour_comes_with_the_report_and_not_with_errors(page: Page, watched: Watched) -> None:
     """Not by itself on a first visit, and not by its button: it would tell about a source that isn't shown."""
     page.goto(watched.address)
@@ -183,6 +187,7 @@ def test_the_tour_comes_with_the_report_and_not_with_errors(page: Page, watched:
     page.evaluate("window.name = ''")
 
 
+@pytest.mark.long
 def test_a_page_says_when_the_server_is_gone(page: Page, watched: Watched, record: Record) -> None:
     watched.server.board.close()
     watched.server.shutdown()
@@ -245,6 +250,7 @@ def write(desk: Page, text: str) -> None:
     desk.keyboard.insert_text(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("editing", [AREA], indirect=True)
 def test_the_text_area_numbers_its_lines_and_marks_those_with_errors(desk: Page, watched: Watched, editing: str) -> None:
     assert written(desk) == SMALL, editing
@@ -291,6 +297,7 @@ def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page
     assert desk.url == watched.server.address + HASH
 
 
+@pytest.mark.long
 @BOTH_AREA_FIRST
 def test_a_save_says_what_it_has_changed(desk: Page, watched: Watched) -> None:
     """A sentence below the editor, and the page of the comparison in place of the report; errors leave it as it is."""
@@ -314,6 +321,7 @@ def test_a_save_says_what_it_has_changed(desk: Page, watched: Watched) -> None:
     frame.get_by_text("return softmax(x @ w)").first.wait_for()
 
 
+@pytest.mark.long
 @BOTH_AREA_FIRST
 def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(desk: Page, watched: Watched, record: Record) -> None:
     relu, tanh = (SMALL.replace("softmax", name) for name in ("relu", "tanh"))
@@ -340,6 +348,7 @@ def test_a_change_on_the_disk_comes_into_the_editor_unless_something_is_unsaved(
     record.faults[:] = [fault for fault in record.faults if "412" not in fault]
 
 
+@pytest.mark.long
 @BOTH_AREA_FIRST
 def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watched, record: Record) -> None:
     desk.goto(watched.server.root)
@@ -355,6 +364,7 @@ def test_a_page_without_the_key_reads_and_cannot_save(desk: Page, watched: Watch
     record.faults[:] = [fault for fault in record.faults if "403" not in fault]
 
 
+@pytest.mark.long
 @BOTH
 def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched, record: Record) -> None:
     watched.model.unlink()
@@ -374,6 +384,7 @@ def test_a_file_that_is_deleted_can_be_written_anew(desk: Page, watched: Watched
     record.faults[:] = [fault for fault in record.faults if "404" not in fault]
 
 
+@pytest.mark.long
 @BOTH_AREA_FIRST
 def test_a_deleted_file_that_returns_as_a_folder_is_told_of(desk: Page, watched: Watched, record: Record) -> None:
     watched.model.unlink()
@@ -389,6 +400,7 @@ def test_a_deleted_file_that_returns_as_a_folder_is_told_of(desk: Page, watched:
     record.faults[:] = [fault for fault in record.faults if "404" not in fault and "409" not in fault]
 
 
+@pytest.mark.long
 @BOTH
 def test_the_desk_can_be_read_at_both_widths(desk: Page, watched: Watched) -> None:
     watched.save("\n" * 60 + WRONG)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SAID = re.compile(r"element \((\d+),(\d+)\), cycle (\d+): (-?\d+) × (-?\d+) \+ (-?\d+) = (-?\d+); row (\d+) of the input, tile (\d+)")
 

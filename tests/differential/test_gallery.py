@@ -11,6 +11,8 @@ import tpucc
 from tests.support.cases import one_of
 from tpucc.interop.programs import examples, folder
 
+pytestmark = pytest.mark.long
+
 SMALL: Mapping[str, Mapping[str, int]] = {
     "bert_tiny": {"batch": 2, "length": 9, "width": 24, "heads": 3, "words": 40},
     "digits_mobilenet": {"batch": 20},

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
 from tpucc.ir.graph import Graph
 from tpucc.numerics import dequantise
@@ -174,7 +174,7 @@ def same_integers(path: Path, exe: tpucc.Executable) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(exe.run(inputs).values(), again.run(given).values(), strict=True))
 
 
-@pytest.mark.parametrize("path", one_of(3, ALL))
+@pytest.mark.parametrize("path", one_of(4, one_of(3, ALL), LONG))
 def test_a_quantised_export_is_imported_with_the_same_integers(path: Path, tmp_path: Path) -> None:
     exe = tpucc.compile(path, params={name: int(value) for name, value in SMALLER.get(path.stem, {}).items()})
     assert same_integers(tmp_path / "model.onnx", exe) == (path.stem not in OTHER_INTEGERS)
@@ -194,12 +194,14 @@ def test_a_table_of_no_single_function_is_refused(tmp_path: Path) -> None:
         same_integers(tmp_path / "model.onnx", tpucc.compile_source(text))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bits", one_of(2, [8, 16]))
 def test_each_kind_of_layer_is_imported_with_the_same_integers(bits: int, tmp_path: Path) -> None:
     for source in (LAYERS, CONCAT, FUNCTIONS, PADDING, TABLES, JOINED):
         assert same_integers(tmp_path / "model.onnx", tpucc.compile_source(source, activation_bits=bits))
 
 
+@pytest.mark.long
 def test_the_steps_of_an_exported_lstm_are_a_loop(tmp_path: Path) -> None:
     path = Path(__file__).resolve().parents[2] / "programs" / "06_digits_lstm.tpu"
     tpucc.export_onnx(tpucc.compile(path, params={"batch": 2}), tmp_path / "lstm.onnx")
@@ -227,6 +229,7 @@ model m(x: f32[2, 7, 4] in [-1.0, 1.0]) -> f32[2, 8]:
 """
 
 
+@pytest.mark.long
 def test_the_steps_of_a_quantised_lstm_have_the_same_weights_and_are_a_loop(tmp_path: Path) -> None:
     """Each step has scales of its own, and in the file multipliers and integers of biases of its own."""
     tpucc.export_onnx(tpucc.compile_source(SEQUENCE), tmp_path / "lstm.onnx", quantized=True)

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.support.cases import LONG, one_of
 from tests.support.networks import network
 from tests.support.onnx_layers import drawn
 from tpucc.compilation import Compilation
@@ -38,7 +39,7 @@ def assert_equal(bits: int, seeds: range) -> None:
         np.testing.assert_array_equal(found[name], expected, err_msg=f"{name} of {layers.graph()[name].op}, seeds {seeds}")
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, EACH))
+@pytest.mark.parametrize("first", one_of(5, range(0, COUNT, EACH), LONG))
 @pytest.mark.parametrize("bits", BITS)
 def test_random_layers(bits: int, first: int) -> None:
     assert_equal(bits, range(first, first + EACH))
@@ -78,7 +79,7 @@ def assert_integers(seed: int, made: Compilation, inputs: Mapping[str, AnyArray]
         np.testing.assert_array_equal(value, values[name], err_msg=f"{name}, seed {seed}")
 
 
-@pytest.mark.parametrize("seed", range(NETWORKS))
+@pytest.mark.parametrize("seed", one_of(4, range(NETWORKS), LONG))
 def test_random_networks(seed: int) -> None:
     assert_network(seed)
 

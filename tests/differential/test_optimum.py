@@ -94,6 +94,7 @@ def test_the_compiler_is_near_the_optimum(case: Case) -> None:
     assert 0 <= found.excess <= case.bound
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", one_of(4, [case for case in CASES if case.target.mxu == 4]), ids=lambda case: case.title)
 def test_the_best_variant_is_a_program(case: Case) -> None:
     """It passes the verifier and computes the same integers: what was searched is legal."""

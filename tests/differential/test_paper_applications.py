@@ -12,6 +12,8 @@ from tpucc.paper.applications import Measured, measure_file
 from tpucc.paper.published import published
 from tpucc.target import load_target
 
+pytestmark = pytest.mark.long
+
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs" / "paper"
 PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 """The rows that share all cycles: 1, 4, 5 and 6."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import LONG, one_of
 from tpucc.compilation import Compilation
 from tpucc.driver import compile_source, passes_of
 from tpucc.interop.sources import read_source
@@ -70,7 +71,7 @@ def check(path: Path, first: int, step: int) -> None:
         assert unequal(compiled(path, **way)) == [], way
 
 
-@pytest.mark.parametrize("path", CASES)
+@pytest.mark.parametrize("path", one_of(5, CASES, LONG))
 def test_compiles_and_equals_the_reference(path: Path) -> None:
     """Each way and each pass left out in one of four programs; in `make soak` in all."""
     check(path, PROGRAMS.index(path) % 4, 4)

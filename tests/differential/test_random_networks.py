@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.support.networks import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, Bounds, drawn, elaborated, network, results, seeds_of_reals
 from tpucc.api import Executable
 from tpucc.compilation import Snapshot
@@ -99,7 +99,7 @@ def check_all(name: str, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("first", range(0, COUNT, PER_TEST))
+@pytest.mark.parametrize("first", one_of(2, range(0, COUNT, PER_TEST), LONG))
 def test_simulator_equals_reference(first: int, name: str) -> None:
     check_all(name, range(first, first + PER_TEST))
 
@@ -137,7 +137,7 @@ def check_odd(seeds: range) -> None:
         check(exe, seed, plain=True)
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, PER_TEST))
+@pytest.mark.parametrize("first", one_of(2, range(0, COUNT, PER_TEST), LONG))
 def test_machines_of_any_size(first: int) -> None:
     check_odd(range(first, first + PER_TEST))
 

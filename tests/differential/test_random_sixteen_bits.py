@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.differential.test_random_layers import CHECKS, Draw, computed
 from tests.differential.test_random_networks import MACHINES, built, check
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.support.networks import network, seeds_of_reals
 from tests.support.slow_machine import between
 from tpucc.layers.kinds import Vector
@@ -41,7 +41,7 @@ def test_a_function_between_its_points_by_hand() -> None:
     assert [between(points.tolist(), value) for value in values.tolist()] == found.tolist()
 
 
-@pytest.mark.parametrize("name", SEEDS)
+@pytest.mark.parametrize("name", one_of(3, reversed(SEEDS), LONG))
 def test_simulator_equals_reference(name: str) -> None:
     machine, fitting = MACHINES[name], 0
     for seed in SEEDS[name]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.cases import each, titled
+from tests.support.cases import LONG, each, one_of, titled
 from tests.support.networks import PICTURES, network
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import SPARING, check_source, compile_source
@@ -114,7 +114,7 @@ NETWORKS = {
 """Each with a number of rows that are too few, the fewest that aren't, and more."""
 
 
-@pytest.mark.parametrize(("text", "target", "rows"), NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize(("text", "target", "rows"), one_of(4, NETWORKS.values(), LONG), ids=NETWORKS)
 def test_what_fits_does_not_depend_on_speeds(text: str, target: str, rows: tuple[int, ...]) -> None:
     assert verdicts(text, target, rows, SPEEDS[:2]) == [False, True, True]
 
@@ -126,12 +126,14 @@ def test_what_fits_does_not_depend_on_any_speed(text: str, target: str) -> None:
     verdicts(text, target, (*range(2, 64, 3), *range(64, 128, 8)), ({}, *SPEEDS))
 
 
+@pytest.mark.long
 @each(titled(NETWORKS))
 def test_the_fewest_rows_compute_the_same(network: tuple[str, str, tuple[int, ...]]) -> None:
     text, target, (_, fewest, _) = network
     assert_computes(text, machine(target, fewest, SPEEDS[0]))
 
 
+@pytest.mark.long
 def test_rows_are_saved_where_the_fastest_way_has_no_room() -> None:
     assert assert_computes(RESNET, machine("tpu_v1", 38, {}))
     assert not assert_computes(RESNET, machine("tpu_v1", 101, SPEEDS[0]))

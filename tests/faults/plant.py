@@ -1,4 +1,5 @@
-"""Plants one fault after the other in a copy of the project, and runs the tests that are to catch it. `make faults` runs it.
+"""Plants one fault after the other in a copy of the project, and runs the tests that are to catch it, as `make test` does. `make faults`
+runs it.
 
     python tests/faults/plant.py [WORD …] [--quick]
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -83,7 +85,7 @@ def _is_caught(fault: Fault, copy: Path, *, quick: bool) -> bool:
     before, started = path.read_text("utf-8"), time.monotonic()
     _write(path, before.replace(fault.old, fault.new))
     try:
-        failed = _failed(copy, _quick_options() if quick else [*fault.tests, "-n", "0"])
+        failed = _failed(copy, said_by("quick") if quick else [*fault.tests, *said_by("test"), "-n", "0"])
     finally:
         _write(path, before)
     caught = failed == ENDLESS or (bool(failed) and not _failed(copy, [failed, "-n", "0"]))
@@ -103,12 +105,12 @@ def _failed(copy: Path, options: Sequence[str]) -> str:
     return first[1] if first and ran.returncode == TESTS_FAILED else ""
 
 
-def _quick_options() -> list[str]:
-    """What `make quick` says to pytest."""
+def said_by(target: str) -> list[str]:
+    """What `make quick` or `make test` says to pytest."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    recipe = re.search(r"^quick:.*\n\t\$\(BIN\)/python -m pytest (.*)", makefile, re.MULTILINE)
+    recipe = re.search(rf"^{target}:.*\n\t\$\(BIN\)/python -m pytest (.*)", makefile, re.MULTILINE)
     assert recipe is not None
-    return recipe[1].replace("$(WORKERS)", os.environ.get("WORKERS", "2")).replace("'", "").split()
+    return shlex.split(recipe[1].replace("$(WORKERS)", os.environ.get("WORKERS", "2")))
 
 
 def _copy(folder: Path) -> None:

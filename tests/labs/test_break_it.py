@@ -57,6 +57,7 @@ def edited(seed: int) -> Program:
     return replace(program, instructions=code, layer_of=layers)
 
 
+@pytest.mark.long
 @rules
 def test_the_rules_are_those_of_the_verifier(rule: Rule) -> None:
     """On a program with random edits: the first instruction at fault is the verifier's."""

@@ -58,6 +58,7 @@ def solution(term: Term = AS_WRITTEN, name: str = "reference.py", lab: Lab = LAB
     return lab.filled((SOLUTIONS / lab.name / name).read_text("utf-8"), term)
 
 
+@pytest.mark.long
 def test_a_student_begins_checks_and_mends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "lab5"
     assert run("lab", "start", "5", folder, "--term", "spring") == 0
@@ -89,6 +90,7 @@ def test_what_a_folder_does_not_say_is_asked_for(tmp_path: Path, capsys: pytest.
         assert "can't be a term's name" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_students_file_decides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The term is the grader's; where the student's file has another, or can't be read, the results say so."""
     folder, results = tmp_path / "anna", tmp_path / "results.json"
@@ -133,6 +135,7 @@ def test_a_hidden_test_is_repeated_with_the_graders_term(tmp_path: Path, capsys:
     assert f"again:    tpucc lab grade {tmp_path} --lab 5 --term fall --seed 1 --only 'hidden: memory'" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_each_student_of_lab_0_has_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A loose file doesn't say whose it is; it is named."""
     folder = tmp_path / "class"
@@ -282,6 +285,7 @@ def allocate(lives, rows):
 """
 
 
+@pytest.mark.long
 def test_students_read_nothing_that_their_code_says_in_a_hidden_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts of exceptions and prints could have hidden inputs in them; only instructors read these."""
     (tmp_path / LAB.file).write_text(SMUGGLES)
@@ -470,6 +474,7 @@ def test_only_takes_names_and_their_first_words() -> None:
         chosen(find("allocation").public(AS_WRITTEN), ["memry"])
 
 
+@pytest.mark.long
 def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("tpucc.labs.grading.probed", lambda jail, cell: Finding(jail, False, "not here"))
     (tmp_path / "allocation.py").write_text(solution())
@@ -533,6 +538,7 @@ def course(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""
     monkeypatch.setattr(workers, "_run", run_here)
@@ -618,6 +624,7 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
     assert [path.read_bytes() for path in sorted(into.iterdir())] == [path.read_bytes() for path in sorted((tmp_path / "alone").iterdir())]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
@@ -869,6 +876,7 @@ def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.M
     assert made == [(1, 2)] * 4
 
 
+@pytest.mark.long
 def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a test that goes on after a wrong answer, the first wrong one; a second run takes the files of the first away."""
     (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))
@@ -984,6 +992,7 @@ def test_markers_that_are_wrong_are_errors(text: str, message: str) -> None:
         stripped(text, name="m")
 
 
+@pytest.mark.long
 def test_every_lab_has_its_stubs_and_the_copy_can_be_imported(tmp_path: Path) -> None:
     """Nothing that a child needs is taken away with a solution."""
     from tpucc.labs.cells import workshop
@@ -1089,6 +1098,7 @@ def earned(lab: Lab, text: str) -> float:
         return 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", one_of(3, PASTED))
 def test_an_archive_has_no_answers_of_the_graders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever lab it is for. The whole package has them, which earn many points: so this test would see them."""
@@ -1120,6 +1130,7 @@ def test_every_lab_is_checked_where_it_is_unpacked(lab: Lab, tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="Gradescope's containers are Linux")
 def test_gradescope_as_the_platform_lays_it_out(tmp_path: Path) -> None:
     root = tmp_path / "autograder"
@@ -1151,6 +1162,7 @@ def test_the_reasons_of_every_jail_are_told(monkeypatch: pytest.MonkeyPatch, cap
     assert child.CALL > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
 def test_solutions_can_be_written_as_students_hand_them_in(lab: Lab, tmp_path: Path) -> None:
     for wrong in ("", mistakes(lab)[0].stem):

@@ -35,6 +35,8 @@ from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome
 from tpucc.labs.one import grade_one
 from tpucc.labs.submissions import submitted
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(__file__).parent / "exploits"
 EXPLOITS = sorted(FOLDER.glob("*.py"))
 BUILT_IN = sorted(FOLDER.glob("*/jailed/*.py"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tpucc.api import Executable
 from tpucc.diagnostics import Diagnostic
@@ -91,6 +92,16 @@ PAIRS = [pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}") f
 PAIRS += [
     pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}", marks=pytest.mark.soak) for lab in labs() for term in SOAKED
 ]
+LARGE = ("allocation", "gradients", "order", "passes", "race", "tiling")
+"""Labs whose tests compile dozens of programs. All tests of one are in `make check`; in `make test`, each wrong solution fails its own."""
+
+
+def whole(cases: Iterable[ParameterSet]) -> list[ParameterSet]:
+    """Cases that run all tests of a lab, their first argument."""
+    return [
+        pytest.param(*case.values, id=case.id, marks=(*case.marks, LONG) if getattr(case.values[0], "name", "") in LARGE else case.marks)
+        for case in cases
+    ]
 
 
 def mistakes(lab: Lab) -> list[Path]:
@@ -101,7 +112,7 @@ def mistakes(lab: Lab) -> list[Path]:
 MISTAKES = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab)]
 
 
-@pytest.mark.parametrize(("lab", "term"), PAIRS)
+@pytest.mark.parametrize(("lab", "term"), whole(PAIRS))
 def test_the_reference_gets_all_points(lab: Lab, term: Term, pytestconfig: pytest.Config) -> None:
     tests = all_tests(lab, term)
     assert sum(test.points for test in tests) == 100
@@ -117,7 +128,7 @@ BELOW = {"allocation": 5, "gradients": 9}
 """How many points below its floor a skeleton may be, where that isn't 0: what it earns depends on the term, or an exploit earns more."""
 
 
-@pytest.mark.parametrize(("lab", "term"), PAIRS)
+@pytest.mark.parametrize(("lab", "term"), whole(PAIRS))
 def test_the_skeleton_gets_its_floor(lab: Lab, term: Term) -> None:
     assert lab.floor - BELOW.get(lab.name, 0) <= score(results(lab, lab.files(term), term)) <= lab.floor
 
@@ -144,11 +155,12 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path, pyt
             assert round(lost, 2) >= LEAST
 
 
-EXPLOITS = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]
-EXPLOITS += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
+FOOLING = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]
+FOOLING += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
+EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in FOOLING]
 
 
-@pytest.mark.parametrize(("lab", "path"), one_of(2, (pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in EXPLOITS)))
+@pytest.mark.parametrize(("lab", "path"), whole(one_of(2, EXPLOITS)))
 def test_an_exploit_of_a_lab_gets_its_floor(lab: Lab, path: Path) -> None:
     """Answers that would fool a careless test."""
     assert score(results(lab, files_of(lab, path), TERMS[0])) <= lab.floor
@@ -243,6 +255,7 @@ def test_the_page_lists_the_labs() -> None:
         assert all(f"`{function}`" in row for function in lab.functions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", one_of(3, ["passes", "tiling", "allocation", "order", "waits", "race"]))
 def test_programs_are_judged_on_inputs_that_no_submission_knows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of public tests, too: their networks are known."""

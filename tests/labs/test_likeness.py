@@ -28,6 +28,7 @@ def like(lab: Lab, text: str) -> tuple[str, ...]:
     return likeness(lab, {lab.file: text.encode()})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lab", one_of(3, labs()), ids=lambda lab: lab.name)
 def test_solutions_of_their_own_are_like_nothing(lab: Lab) -> None:
     """Right and wrong ones, and what a student begins with."""
@@ -80,6 +81,7 @@ def test_a_file_that_is_hard_to_read_is_like_nothing(text: str) -> None:
     assert monotonic() - begun < 5
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("made_before")
 def test_the_hint_is_for_instructors(tmp_path: Path) -> None:
     """It changes no points, and is in no results that students read."""

@@ -42,6 +42,7 @@ STEPS = {
 """What the handout's table measures: the functions of the reference that are used, and a line that changes one of them."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "step"), one_of(3, STEPS.items()))
 def test_the_handouts_table_is_what_is_measured(name: str, step: tuple[tuple[str, ...], str]) -> None:
     functions, change = step
@@ -57,6 +58,7 @@ def outcome(text: str, unseen: list[Network] | None) -> Outcome:
     return raced([network], RULES.target, unseen, Here(text))
 
 
+@pytest.mark.long
 def test_measures_are_of_right_programs_only() -> None:
     """A submission that is wrong on a hidden network has no place on the leaderboard, even where the race's own are right."""
     unseen = list(edges(Random(1), RULES.target.accumulator_rows))

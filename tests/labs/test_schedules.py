@@ -35,6 +35,7 @@ LABS = [find("order"), find("waits")]
 TERMS = [("", "spring"), ("spring", "2027 autumn"), ("2027 autumn", "")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("lab", "written", "graded"), one_of(5, [(lab, *terms) for terms in TERMS for lab in LABS]))
 def test_a_solution_of_another_term_does_not_pass(lab: Lab, written: str, graded: str) -> None:
     submission = Here(lab.filled((SOLUTIONS / lab.name / "reference.py").read_text("utf-8"), Term(written)))
@@ -115,6 +116,7 @@ def test_a_write_that_stands_later_than_it_can_is_named() -> None:
     assert wrong(tiles, np.arange(len(tiles)), OrderRules(0, "at once")) == ""
 
 
+@pytest.mark.long
 def test_programs_have_something_to_win() -> None:
     for case in drawn(Term("spring"), 7, (reuse, beside), 2):
         assert as_given(case) > 1.3 * best_cycles(case)

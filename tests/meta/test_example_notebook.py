@@ -44,6 +44,7 @@ def test_every_cell_gives_the_text_that_the_notebook_shows(monkeypatch: pytest.M
         assert now == shown, "run make docs"
 
 
+@pytest.mark.long
 def test_a_kernel_gives_the_same_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way that `make docs` goes. Pictures are left out of the comparison: another Graphviz draws other lines."""
     pytest.importorskip("nbclient")

@@ -20,7 +20,10 @@ SHOWN = 5
 NUMBER = "case "
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
+LONG = pytest.mark.long
 SOAK = pytest.mark.soak
+LEFT_OUT = (LONG.name, SOAK.name)
+"""Marks of what `make test` doesn't run."""
 
 
 def each(
@@ -85,13 +88,14 @@ def _own(fixtures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield own
 
 
-def one_of(step: int, cases: Iterable[Any]) -> list[Any]:
-    """The parameters of a test: the first of every `step` cases in each run, the others in `make soak`; those that have marks keep them."""
+def one_of(step: int, cases: Iterable[Any], others: pytest.MarkDecorator = SOAK) -> list[Any]:
+    """The parameters of a test: the first of every `step` cases in each run, the others in `make soak`; those that have one of our marks
+    keep it, and are not counted. With `others=LONG`, the others are in `make check` too."""
     usual, found = count(), []
     for case in cases:
         given = case if isinstance(case, ParameterSet) else pytest.param(*(case if isinstance(case, tuple) else (case,)))
-        stays = any(mark.name == SOAK.name for mark in given.marks) or not next(usual) % step
-        found.append(given if stays else pytest.param(*given.values, marks=(*given.marks, SOAK), id=given.id))
+        stays = any(mark.name in LEFT_OUT for mark in given.marks) or not next(usual) % step
+        found.append(given if stays else pytest.param(*given.values, marks=(*given.marks, others), id=given.id))
     return found
 
 

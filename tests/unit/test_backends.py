@@ -107,6 +107,7 @@ def test_an_unknown_backend_is_refused() -> None:
         exe.with_backend("torch")  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_the_command_line() -> None:
     if not backends._is_exact():
         pytest.skip("ONNX Runtime's 8-bit products are not exact on this machine")

@@ -165,6 +165,7 @@ def squared_error(x: AnyArray, low: float, high: float) -> float:
     return float(np.square(dequantise(quantise(x, scale, zero), scale, zero).astype(np.float64) - x).sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", one_of(2, SHAPES))
 def test_mse_finds_what_a_search_with_real_rounding_finds(shape: str) -> None:
     x = SHAPES[shape](np.random.default_rng(3), 6_000).astype(np.float32)
@@ -188,6 +189,7 @@ def test_mse_by_hand() -> None:
     assert least_squares(many, I16) == (0, 10)
 
 
+@pytest.mark.long
 def test_entropy_cuts_what_is_rare() -> None:
     x = SHAPES["an outlier"](np.random.default_rng(3), 20_000).astype(np.float32).reshape(-1, 2)
     found = calibrated(identity_model(), {"x": x}, method="entropy", rows=0)

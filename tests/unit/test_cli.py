@@ -427,6 +427,7 @@ def test_viz_draws_each_kind(small: Path, kind: str) -> None:
     assert Path("p.svg").read_text().startswith(("<svg", "<?xml"))
 
 
+@pytest.mark.long
 def test_the_report_has_the_values_that_are_asked_for(small: Path) -> None:
     """Without examples none; with --values those of a run on random inputs; of a model with examples the usual ones, or none."""
     texts = {}

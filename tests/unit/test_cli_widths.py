@@ -77,10 +77,12 @@ def test_models(
     assert not any(re.search(r"\d…", line) for line in figures)
 
 
+@pytest.mark.long
 def test_a_small_machine(capsys: pytest.CaptureFixture[str]) -> None:
     require_narrow(printed(capsys, "profile", str(PROGRAMS / "02_iris.tpu"), "--target", "tiny", "--chart"))
 
 
+@pytest.mark.long
 def test_reference(capsys: pytest.CaptureFixture[str]) -> None:
     for name in OPS:
         require_narrow(printed(capsys, "ops", name))
@@ -141,7 +143,11 @@ def test_prose_is_filled_and_programs_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-@pytest.mark.parametrize("words", [("check", "long.tpu"), ("profile", "long.tpu", "--chart"), ("doctor",)], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "words",
+    [("check", "long.tpu"), ("profile", "long.tpu", "--chart"), pytest.param(("doctor",), marks=pytest.mark.long)],
+    ids=lambda words: words[0],
+)
 def test_no_encoding_of_the_output_is_a_fault(
     words: tuple[str, ...], encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

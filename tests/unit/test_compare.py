@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each, one_of
+from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -165,7 +165,7 @@ def compiled(program: str, options: str) -> tpucc.Executable:
     return tpucc.compile(folder() / f"{program}.tpu", **ast.literal_eval(options))
 
 
-@pytest.mark.parametrize("name", one_of(3, PAIRS))
+@pytest.mark.parametrize("name", one_of(4, one_of(3, PAIRS), LONG))
 def test_the_cause_is_that_of_the_numbers(name: str) -> None:
     program, first, second, words = PAIRS[name]
     a, b = (compiled(program, repr(options)) for options in (first, second))
@@ -207,6 +207,7 @@ def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say()
         assert "The batch" not in compare(other, other).cause
 
 
+@pytest.mark.long
 def test_layers_belong_together_by_what_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The products of all steps at once are no product of one step; that of a state by its weights is the same in both, by another name."""
     lstm = "06_digits_lstm"
@@ -399,6 +400,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert sum(layer["difference"] for layer in found["layers"]) == found["difference"]
 
 
+@pytest.mark.long
 def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of passes too, which the program doesn't keep. What is true of both sides stands on standard error once."""
     cnn, page, note = folder() / "05_digits_cnn.tpu", tmp_path / "page.html", "conv1: the host packs 3×3 pixels into a row"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tpucc
 from tests.support.reports import PROGRAMS
 from tpucc.runtime.comparison.pairs import Pair
@@ -17,6 +19,7 @@ model wide(x: f32[{rows}, 256] in [0.0, 1.0]) -> f32[{rows}, 256]:
 """
 
 
+@pytest.mark.long
 def test_both_take_the_vector_unit_for_depthwise_convolutions_and_no_tile_is_waited_for() -> None:
     model = PROGRAMS / "gallery" / "mlperf_ds_cnn.tpu"
     here, prime, matrix = (

@@ -41,6 +41,7 @@ def test_both_forms_come_back_equal(target: str) -> None:
     assert encode(assemble(disassemble(p), "p.asm")) == encode(p)
 
 
+@pytest.mark.long
 @each(range(12))
 def test_random_networks_come_back_equal(seed: int) -> None:
     p = tpucc.compile_source(DenseNetwork(seed).source()).program.value
@@ -119,6 +120,7 @@ def test_a_label_reaches_to_the_last_row_of_its_buffer() -> None:
         assemble(text.replace(written, written.replace("tanh.0", "tanh.0+3")), "p.asm")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", one_of(3, (0, 100, 200)))
 def test_damaged_listings_get_a_place(first: int) -> None:
     lines, refused = disassemble(program()).split("\n"), 0

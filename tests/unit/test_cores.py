@@ -207,12 +207,14 @@ def test_a_computed_constant_must_be_the_same_for_every_core(level: int) -> None
     assert "ones4 differs from item to item" in caught.value.render()
 
 
+@pytest.mark.long
 def test_programs_on_real_data_give_the_same_bits() -> None:
     for name in ("04_digits_mlp", "05_digits_cnn", "06_digits_lstm"):
         path, fewer = PROGRAMS / f"{name}.tpu", {"batch": 24}
         require_equal(tpucc.compile(path, params=fewer), tpucc.compile(path, params=fewer, cores=8))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", one_of(3, (1000, 1008, 1016)))
 def test_random_networks_give_the_same_bits(first: int) -> None:
     bounds = replace(ORDINARY, batches=(2, 4, 6))

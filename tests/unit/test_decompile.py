@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.cases import each, one_of
+from tests.support.cases import LONG, each, one_of
 from tests.support.networks import network
 from tests.support.operator_graphs import Model
 from tpucc.diagnostics import Source
@@ -169,7 +169,7 @@ def require_source(graph: Graph) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", one_of(6, PROGRAMS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_of(6, one_of(6, PROGRAMS), LONG), ids=lambda path: path.stem)
 def test_a_programs_graph_has_a_source(path: Path) -> None:
     graph = program(path)
     assert len(require_source(graph).splitlines()) <= max(45, len(graph) // 2)
@@ -188,6 +188,7 @@ MOST = 1000
 CASES = [(name, example) for name in OPS if is_operator(name) or name == "slice" for example in OPS[name].examples]
 
 
+@pytest.mark.long
 @each(CASES)
 def test_every_example_of_an_operator(op: str, example: Example[Any]) -> None:
     model = Model()

@@ -17,7 +17,7 @@ from threading import Event
 import pytest
 
 import tpucc
-from tests.support.cases import each, one_of
+from tests.support.cases import LONG, each, one_of
 from tpucc.cli.main import main
 from tpucc.driver import compile_source
 from tpucc.explain import codes, explain
@@ -184,7 +184,7 @@ def test_a_page_has_a_title_and_some_words(code: str) -> None:
     assert len(body.split()) >= 4
 
 
-@pytest.mark.parametrize("code", one_of(2, SHOWN))
+@pytest.mark.parametrize("code", one_of(4, one_of(2, SHOWN), LONG))
 def test_the_example_of_a_page(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Session, "follow", interrupted)

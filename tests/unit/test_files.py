@@ -94,6 +94,7 @@ def test_links_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().err.count("its links lead in a circle") == 2
 
 
+@pytest.mark.long
 def test_names_that_are_no_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that names the model names it with its odd bytes escaped."""
     monkeypatch.chdir(tmp_path)

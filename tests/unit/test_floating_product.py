@@ -288,6 +288,7 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
+@pytest.mark.long
 @KERNELS
 def test_same_bits_with_every_kernel_of_the_blas_and_any_threads(kernel: str, threads: int) -> None:
     assert printed(__file__, fingerprint.__name__, kernel, threads) == fingerprint()

@@ -213,6 +213,7 @@ def context_of(context: Context) -> dict[str, object]:
     return {field.name: getattr(context, field.name) for field in fields(context)} | {"calibration": given}
 
 
+@pytest.mark.long
 def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: set[str] = set()
 

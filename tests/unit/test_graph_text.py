@@ -395,6 +395,7 @@ def test_hostile_lines_are_refused(line: str) -> None:
     assert errors(f"graph g\nx = {line}\nreturn x")[0][0] == "E0730"
 
 
+@pytest.mark.long
 def test_a_large_graph_reads_back() -> None:
     nodes = [Node("n0", "input", (), NoAttributes(), f32(2), Origin((Span(1, 1, 1, 2),)))]
     nodes += [Node(f"n{i}", "relu", (f"n{i - 1}",), NoAttributes(), f32(2), Origin((Span(i, 1, i, 2),))) for i in range(1, 10_000)]

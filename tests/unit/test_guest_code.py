@@ -255,6 +255,7 @@ def test_what_a_stage_does_to_its_input_stays_there(small: Path) -> None:
     assert disassemble(tpucc.compile(small, stages=tpucc.Stages(order=zeroes)).program) == disassemble(unordered)
 
 
+@pytest.mark.long
 def test_a_stage_that_takes_pythons_modules_away(tmp_path: Path) -> None:
     (tmp_path / "small.tpu").write_text(SMALL)
     (tmp_path / "mine.py").write_text("import sys\ndef order(tiles):\n    sys.modules.clear()\n    return 5\n")
@@ -347,6 +348,7 @@ def test_a_copy_of_the_command_reports_what_would_end_it() -> None:
     assert subprocess.run([sys.executable, "-c", IN_A_COPY], check=False).returncode == 42
 
 
+@pytest.mark.long
 def test_no_way_to_end_the_process_makes_a_wrong_stage_right(small: Path) -> None:
     """By a thread, by one that outlives the call, by what is called at the end, and by streams that are closed."""
     Path("mine.py").write_text(ENDS)
@@ -356,6 +358,7 @@ def test_no_way_to_end_the_process_makes_a_wrong_stage_right(small: Path) -> Non
     assert "V0801" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says how much memory is free")
 def test_code_that_takes_memory_without_end_is_refused_more(monkeypatch: pytest.MonkeyPatch) -> None:
     used, _ = process._free() or (0, 0)
@@ -470,6 +473,7 @@ HARMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="copies of descriptors are POSIX's")
 @pytest.mark.parametrize("harm", one_of(2, HARMS))
 def test_code_that_harms_its_process_is_told_or_mended(tmp_path: Path, harm: str) -> None:
@@ -517,6 +521,7 @@ def test_an_error_that_only_looks_like_one_of_tpuccs_is_the_codes() -> None:
     assert caught.value.diagnostics[0].message == "another raised ZeroDivisionError: integer division or modulo by zero"
 
 
+@pytest.mark.long
 def test_a_thread_that_never_ends_does_not_keep_tpucc(tmp_path: Path) -> None:
     (tmp_path / "small.tpu").write_text(SMALL)
     (tmp_path / "mine.py").write_text(
@@ -571,6 +576,7 @@ def test_the_watchdog_ends_a_loop_in_another_thread() -> None:
     assert [error.diagnostics[0].code for error in found if isinstance(error, tpucc.PluginError)] == ["E0522"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "words"),
     one_of(
@@ -605,6 +611,7 @@ def test_what_was_set_before_is_set_again() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGURG"), reason="rings by a signal")
 def test_a_watchdog_that_barks_while_it_is_sent_away_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is up just when the body ends: nothing stays that would ring in what comes next."""
@@ -645,6 +652,7 @@ def test_a_limit_may_be_any_number_of_seconds() -> None:
     assert guest("it", len, 1e300).call(lambda: time.sleep(0.05) or 1) == 1  # type: ignore[func-returns-value]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 @pytest.mark.parametrize("body", ["while True: pass", "try:\n            while True: pass\n        except BaseException: return graph"])
 def test_an_interrupt_from_the_keyboard_still_ends_tpucc(tmp_path: Path, body: str) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.campaign import campaign
 
+pytestmark = pytest.mark.long
+
 ORDINARY = {"program": 10, "archive": 5, "target": 5}
 SOAK = {"program": 2000, "archive": 500, "target": 200}
 

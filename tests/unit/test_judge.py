@@ -195,6 +195,7 @@ def test_a_pass_of_the_built_in_name_is_the_users() -> None:
     assert tpucc.judge(tpucc.compile_source(SMALL, passes=(Scales(),))).equal
 
 
+@pytest.mark.long
 def test_a_note_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     """The program keeps the note of a batch in two halves, and compiling told it."""
     program = Path(__file__).parents[2] / "programs" / "05_digits_cnn.tpu"

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import LONG, one_of
 from tpucc.runtime.check import float_reference
 
 FOLDER = Path(__file__).parents[1] / "support" / "keras"
 NETWORKS = sorted(FOLDER.glob("*.onnx"))
 
 
-@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_of(3, NETWORKS, LONG), ids=lambda path: path.stem)
 def test_a_network_of_keras_predicts_the_same(path: Path) -> None:
     with np.load(path.with_suffix(".npz")) as known:
         x, y = known["x"], known["y"]

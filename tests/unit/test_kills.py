@@ -61,6 +61,7 @@ def killed(folder: Path, count: int, seed: int) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_kill_leaves_files_of_one_run(tmp_path: Path) -> None:
     assert killed(tmp_path, COUNT, 0) > COUNT // 4

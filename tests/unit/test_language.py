@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import LONG, each, one_of
 from tests.support.networks import elaborated, results
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
@@ -307,7 +307,7 @@ def mutated(text: str, choose: random.Random) -> str:
     return text
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 500))
+@pytest.mark.parametrize("first", one_of(4, range(0, 2000, 500), LONG))
 def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
     sources, wrong = [path.read_text() for path in PROGRAMS if "lstm" not in path.name and "resnet" not in path.name], 0
     sources += [TRAINED] * (len(sources) // 4)

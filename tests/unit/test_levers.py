@@ -227,7 +227,7 @@ def work_of(program: Program, rows: int) -> Work:
     return Work(program, effects(program.instructions), [], TileRows(rows, only=True, whole=rows, waits=True))
 
 
-@pytest.mark.parametrize("stem", ["10_imdb_lstm", "gallery/gru"])
+@pytest.mark.parametrize("stem", [pytest.param("10_imdb_lstm", marks=pytest.mark.long), "gallery/gru"])
 def test_what_fits_is_an_estimate(stem: str) -> None:
     """An item can need more rows in a large batch than in this one, so the words claim no largest batch that fits."""
     exe = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"time": 50} if stem == "10_imdb_lstm" else {})

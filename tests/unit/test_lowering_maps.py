@@ -145,6 +145,7 @@ MADE: list[Callable[[Device, str, str, Shape, int], str]] = [
 ]
 
 
+@pytest.mark.long
 @examples(30)
 @given(
     choices=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=1, max_size=5),

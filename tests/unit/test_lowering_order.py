@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def test_random_graphs_stay_in_order(choices: list[tuple[int, int, int]]) -> Non
     assert_computes(graph, program)
 
 
+@pytest.mark.long
 def test_ordering_is_near_linear() -> None:
     """10,000 layers that all read one tensor and one sum; quadratic work would take minutes."""
     device = Device()

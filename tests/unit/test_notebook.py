@@ -73,6 +73,7 @@ def test_the_roofline_is_that_of_the_layers(small: Executable) -> None:
     assert float(row[3]) == pytest.approx(2 * model.macs / (6 * 65536) * 34e9 / 1e12, abs=0.006)
 
 
+@pytest.mark.long
 def test_two_pictures_on_one_page_mean_the_same_by_the_same_id(small: Executable) -> None:
     other = tpucc.compile_source(SOURCE.replace("500", "90"))
     for name in VIEWS:

@@ -175,6 +175,7 @@ def test_nested_graphs_have_a_depth(tmp_path: Path) -> None:
     assert refused(wire((7, inner)), tmp_path)[0] == ["E1003"]
 
 
+@pytest.mark.long
 def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(wire((7, wire((1, b"")) * (MAX_NODES + 1))), tmp_path)[0] == ["E1003"]
     monkeypatch.setattr("tpucc.interop.onnx.reading.wire.MAX_FIELDS", 50)

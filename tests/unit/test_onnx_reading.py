@@ -761,6 +761,7 @@ def test_a_loop_of_known_steps_is_written_out_with_its_sequences(steps: str, con
     assert "concat" in ops(made)
 
 
+@pytest.mark.long
 def test_a_loop_without_an_end_or_of_unknown_length_is_refused() -> None:
     value = onnx.helper.make_tensor_value_info
     go, on = value("go", onnx.TensorProto.BOOL, []), value("on", onnx.TensorProto.BOOL, [])
@@ -1030,6 +1031,7 @@ def test_a_choice_of_integers_is_that_of_onnx_runtime(second: str, kind: Any, tm
     same_integers(model, tmp_path)
 
 
+@pytest.mark.long
 @each([("HardSwish", None, -6.8, 0.2), ("Gelu", None, -1.8, 0.1), ("Sub", 1.0, -0.3, 1.0), ("Max", 0.3, 0, 1.2)])
 def test_the_scale_before_a_table_is_found(op: str, number: float | None, low: float, high: float) -> None:
     """Also of functions that fall before they rise, with few entries above 0, and of those that a number turns or bounds."""

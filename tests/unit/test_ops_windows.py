@@ -133,6 +133,7 @@ def reaching(size: int, window: int, stride: int, before: int, after: int) -> li
     return starts
 
 
+@pytest.mark.long
 @examples(40)
 @given(st.integers(1, 7), st.integers(1, 6), PAIRS, st.none() | PAIRS, st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans())
 def test_pools_that_reach_beyond_the_end(

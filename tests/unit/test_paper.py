@@ -94,6 +94,7 @@ def test_the_published_peaks_come_out_by_arithmetic(peak: Peak) -> None:
         assert round(computed * 800e6 / target.clock_hz, 1) == 419.4
 
 
+@pytest.mark.long
 def test_the_exact_arithmetic(sections: dict[str, Section]) -> None:
     machine = sections["machine"]
     assert round(ours(machine, "peak") or 0, 2) == 91.75
@@ -253,6 +254,7 @@ def test_the_tables_fit_80_columns(sections: dict[str, Section]) -> None:
         assert all(re.search(rf"\b{column}\b", text) for column in section.columns)
 
 
+@pytest.mark.long
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["paper", "--programs", str(folder), "--set", "weight_bandwidth=68e9", "--json"]
     assert main(arguments) == 0

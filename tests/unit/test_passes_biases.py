@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
@@ -139,6 +140,7 @@ def recurrent(steps: int) -> Graph:
     return graph_of("\n".join(text))
 
 
+@pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     graph = recurrent(1_000)
     result = ReassociateBias().run(graph, CONTEXT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
@@ -130,6 +131,7 @@ def test_origins() -> None:
     assert result["y.1"].origin == graph["y"].origin
 
 
+@pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     text = ["n0 = input : f32[1, 2, 1, 1]", "k = constant(value=f32[1, 1, 1, 1]{1}) : f32[1, 1, 1, 1]"]
     for i in range(1_000):

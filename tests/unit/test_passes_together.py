@@ -121,6 +121,7 @@ CHAINS: dict[str, tuple[Step, ...]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHAINS)
 def test_large_graphs_take_time_in_proportion(name: str) -> None:
     """A quadratic step would take a quarter of a minute here."""

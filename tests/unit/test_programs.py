@@ -36,6 +36,7 @@ def test_a_new_model_with_data_is_right_at_once(name: str, capsys: pytest.Captur
     assert "check: equal" in printed
 
 
+@pytest.mark.long
 def test_a_new_model_trains_at_once() -> None:
     assert run("new", "mine", "--from", "digits_resnet") == 0
     assert "model mine(" in Path("mine/mine.tpu").read_text()
@@ -57,6 +58,7 @@ def test_what_it_makes_of_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("there/z.tpu").is_file()
 
 
+@pytest.mark.long
 @each(["if", "relu", "len", "softmax", "dense", "batch", "weights", "model", "range", "3d", "my-net", "a.b", "mine"])
 def test_a_new_model_of_any_name_is_no_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A word of the language, one that the source uses, and what is no name: the model keeps the example's name, and a line says so."""
@@ -86,6 +88,7 @@ def test_a_forgotten_suffix_is_offered_first(capsys: pytest.CaptureFixture[str])
         assert capsys.readouterr().err.endswith(f"help: did you mean {wanted}?\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["digits_vit", "digits_mobilenet"])
 def test_a_program_of_the_gallery_comes_with_the_data_that_it_shares(name: str) -> None:
     assert run("new", "mine", "--from", name) == 0

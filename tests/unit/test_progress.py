@@ -105,6 +105,7 @@ def test_long_work_shows_and_vanishes() -> None:
     assert screen(raw) == ["note: aside", "result"]
 
 
+@pytest.mark.long
 @posix
 @pytest.mark.parametrize(("shown", "patience", "seconds"), [(False, 0.05, 0.3), (True, 30.0, 0.0)])
 def test_short_or_quiet_work_shows_nothing(shown: bool, patience: float, seconds: float) -> None:
@@ -112,16 +113,19 @@ def test_short_or_quiet_work_shows_nothing(shown: bool, patience: float, seconds
     assert raw.split() == ["note:", "aside", "result"]
 
 
+@pytest.mark.long
 @posix
 def test_no_progress_where_the_terminal_is_dumb() -> None:
     assert "think" not in on_a_terminal(["-c", slow(True, 0.05, 0.2)], TERM="dumb")
 
 
+@pytest.mark.long
 def test_no_progress_in_a_pipe() -> None:
     result = subprocess.run([sys.executable, "-c", slow(True, 0.05, 0.3)], capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("result\n", "note: aside\n")
 
 
+@pytest.mark.long
 @posix
 @pytest.mark.parametrize("extra", one_of(3, [[], ["--quiet"], ["--json"]]))
 def test_commands_keep_it_from_standard_output(extra: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +136,7 @@ def test_commands_keep_it_from_standard_output(extra: list[str], capsys: pytest.
     assert screen(raw) == [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.mark.long
 @posix
 def test_an_error_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "bad.tpu").write_text("model m(x: f32[2, 3]):\n    return y\n")

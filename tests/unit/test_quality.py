@@ -99,6 +99,7 @@ def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
         exe.run(np.full((4, 6), 2**24 + 1))
 
 
+@pytest.mark.long
 def test_the_command_line_says_what_it_made_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.tpu").write_text(ONE)
     np.savez(tmp_path / "m_test.npz", x=X, labels=truth(ONE))

@@ -174,7 +174,12 @@ def refuse_to_draw(*_: object) -> NoReturn:
     [
         ("E0640", 2, "model m(x: f32[100000000, 8]):\n    weight w: f32[8, 4]\n    return x @ w\n"),
         ("E0640", 4, "model m(x: f32[30000, 8]):\n    weight w: f32[8, 30000]\n    return x @ w\n"),
-        ("E0605", 5, "model m(x: f32[8, 8]):\n    weight w: f32[8, 8]\n    for i in range(100000):\n        x = x @ w\n    return x\n"),
+        pytest.param(
+            "E0605",
+            5,
+            "model m(x: f32[8, 8]):\n    weight w: f32[8, 8]\n    for i in range(100000):\n        x = x @ w\n    return x\n",
+            marks=pytest.mark.long,
+        ),
         ("E0610", 3, "model m(x: f32[1, 20000]):\n    weight w: f32[20000, 20000]\n    return x @ w\n"),
     ],
 )

@@ -88,6 +88,7 @@ def test_an_unchanged_text_gives_the_same_bytes(path: Path, stage: str, with_dat
     assert binary(tpucc.resume(text_of(stage, path, with_data), exe)) == binary(exe)
 
 
+@pytest.mark.long
 def test_every_stage_goes_on_from_where_it_was_printed() -> None:
     exe = compiled()
     texts = [stage.text() for stage in stages_of(exe)]
@@ -313,6 +314,7 @@ def test_the_host_part_of_a_program_has_its_data() -> None:
     assert binary(tpucc.resume(short, exe)) == binary(exe)
 
 
+@pytest.mark.long
 def test_commands_go_on_from_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("compile", IRIS, "--quiet", "--emit", "graph,layers,tile,asm,tpub", "-o", "made") == 0

@@ -196,6 +196,7 @@ def test_the_tile_in_use_is_not_fetched_again() -> None:
     assert_computes(device.build(h), program)
 
 
+@pytest.mark.long
 def test_hello_on_the_tiny_machine_drops_and_reads_again() -> None:
     graph = chain(8, 256, 256)
     _, program = compiled(graph, TINY)
@@ -218,6 +219,7 @@ def test_iris_on_the_tiny_machine_is_split_and_spilled() -> None:
     assert f"{sum(to_scratch):,} rows were spilled" in program.notes[-1]
 
 
+@pytest.mark.long
 @examples(25)
 @given(
     rows=st.integers(1, 12),
@@ -307,6 +309,7 @@ def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> N
         np.testing.assert_array_equal(own["inner"], theirs["inner"])
 
 
+@pytest.mark.long
 def test_a_long_lstm() -> None:
     graph = lstm(60, 8, 32, 100)
     program = schedule(lower(graph, V1))
@@ -315,6 +318,7 @@ def test_a_long_lstm() -> None:
     assert_computes(graph, program)
 
 
+@pytest.mark.long
 def test_fifty_thousand_instructions() -> None:
     device = Device()
     weights = device.weights("w", 2000, 2000)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each
+from tests.support.cases import LONG, SOAK, each, one_of
 from tests.support.machine import TINY, Writer
 from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
@@ -284,7 +284,9 @@ def test_outputs_are_the_callers_own() -> None:
     assert first.shape == (TINY.unified_buffer_rows // 2, TINY.mxu)
 
 
-@pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn", "06_digits_lstm", pytest.param("09_cifar_resnet", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "name", one_of(3, ["02_iris", "05_digits_cnn", "06_digits_lstm", pytest.param("09_cifar_resnet", marks=SOAK)], LONG)
+)
 def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
     """All memories after a run are those of the interpreter: the lanes that no layer uses too, in a second run as in the first."""
     program = tpucc.compile(ROOT / "programs" / f"{name}.tpu", params={"batch": 2}).runtime.program

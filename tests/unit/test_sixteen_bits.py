@@ -210,6 +210,7 @@ def test_sixteen_bits_are_nearer_to_the_real_numbers() -> None:
     assert wide > narrow + 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["04_digits_mlp", "06_digits_lstm"])
 def test_digits_are_recognised_at_least_as_well(name: str) -> None:
     narrow, wide = (tpucc.compile(PROGRAMS / f"{name}.tpu", activation_bits=bits) for bits in (8, 16))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.support.networks import PICTURES, network
 from tests.support.operator_graphs import Model, placed
 from tests.support.rewrites import assert_close, check
@@ -87,7 +87,7 @@ def windows() -> Iterator[Any]:
         yield pytest.param(size, stride, padding, marks=marks, id=f"{size}-{stride}-{padding}")
 
 
-@pytest.mark.parametrize(("size", "stride", "padding"), one_of(2, list(windows())))
+@pytest.mark.parametrize(("size", "stride", "padding"), one_of(3, one_of(2, list(windows())), LONG))
 def test_convolutions_in_bands(size: Pair, stride: Pair, padding: Padding) -> None:
     graph = windowed("conv2d", size, stride, padding)
     largest = needed(graph)
@@ -163,6 +163,7 @@ def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:
     return model.build(*((last, middle)[:outputs]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "outputs"), one_of(2, [pytest.param(60, 1, marks=pytest.mark.soak), (60, 2), (100, 1)]))
 def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
     graph = residual(10, outputs=outputs)
@@ -210,6 +211,7 @@ def assert_equals_reference(made: Compilation) -> Runtime:
     return runtime
 
 
+@pytest.mark.long
 def test_an_image_of_three_times_the_memory_runs_on_the_blackboard() -> None:
     with pytest.raises(LimitError) as raised:
         compiled(CNN, TINY, most=1)
@@ -233,6 +235,7 @@ def in_bands(text: str) -> Compilation | None:
     return made if any("computed in" in warning for warning in made.warnings) else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", one_of(100, range(0, 1000, 10)))
 def test_integers_are_those_of_a_machine_with_room(first: int) -> None:
     """A band has the scale and zero point of the whole: not one integer differs."""
@@ -274,6 +277,7 @@ model vgg(x: f32[1, size, size, 3]) -> f32[1, 10]:
 """
 
 
+@pytest.mark.long
 def test_the_first_blocks_of_vgg() -> None:
     """Simonyan and Zisserman, arXiv 1409.1556, table 1: whole, its maps of 224×224×64 come and go with each chunk of the accumulators."""
     bands, whole = compiled(VGG, V1), compiled(VGG, V1, most=1)
@@ -307,6 +311,7 @@ def test_a_batch_is_split_before_its_images() -> None:
     assert_equals_reference(compiled(text, with_rows(96)))
 
 
+@pytest.mark.long
 def test_long_chains_take_time_in_proportion() -> None:
     seconds = []
     for blocks in (1, 3):

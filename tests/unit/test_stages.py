@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import each, one_of
+from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.isa.container import encode
 from tpucc.schedule.synchronise import Wait
@@ -33,7 +33,7 @@ def wrapped(stage: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: stage(*arguments)
 
 
-@pytest.mark.parametrize(("name", "bits"), one_of(2, [(name, 8) for name in PROGRAMS] + [(PROGRAMS[0], 16)]))
+@pytest.mark.parametrize(("name", "bits"), one_of(2, one_of(2, [(name, 8) for name in PROGRAMS] + [(PROGRAMS[0], 16)]), LONG))
 def test_the_built_in_stages_through_the_doors_give_the_same_bytes(name: str, bits: int) -> None:
     path, target = ROOT / "programs" / f"{name}.tpu", tpucc.load_target("tpu_v1", {"mxu": 32})
     stages = tpucc.Stages(**{stage: wrapped(getattr(BUILT_IN, stage)) for stage in NAMES})

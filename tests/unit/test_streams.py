@@ -38,6 +38,7 @@ def test_closed_streams(tmp_path: Path, command: str, streams: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
 @pytest.mark.parametrize("command", ["ops", "check small.tpu --json"])
 def test_a_full_disk_under_the_output(tmp_path: Path, command: str) -> None:
@@ -48,6 +49,7 @@ def test_a_full_disk_under_the_output(tmp_path: Path, command: str) -> None:
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
 def test_a_full_disk_under_the_messages(tmp_path: Path) -> None:
     assert shell(f"{TPUCC} check nowhere.tpu 2>{FULL}", tmp_path).returncode == 2

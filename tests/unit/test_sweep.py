@@ -117,7 +117,9 @@ def test_axes_of_python_values_are_those_of_the_command_line() -> None:
     assert axis_of_values("param", "name", "a,b").values == (('"a,b"',),)
 
 
-@pytest.mark.parametrize("program", ["02_iris", "hosted", pytest.param("05_digits_cnn", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "program", [pytest.param("02_iris", marks=pytest.mark.long), "hosted", pytest.param("05_digits_cnn", marks=pytest.mark.soak)]
+)
 def test_what_points_share_gives_the_program_of_a_compile_alone(program: str, tmp_path: Path) -> None:
     """For each number of the machine, halved and doubled, after each other, so that each finds what those before have made."""
     path, compiler, base = folder() / f"{program}.tpu", Compiler(), load_target("tpu_v1")
@@ -185,6 +187,7 @@ def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path, monk
     assert table_bytes("--jobs", "1", output="rest.csv") == one, "all are done: nothing is computed"
 
 
+@pytest.mark.long
 def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     alone = table_bytes("--jobs", "1", output="one.csv")
 
@@ -201,6 +204,7 @@ def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str
     assert table_bytes("--jobs", "1", output="two.csv") == alone
 
 
+@pytest.mark.long
 def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table_bytes("--jobs", "1", output="one.csv")
     rows = list(csv.DictReader(Path("one.csv").read_text("utf-8").splitlines()))
@@ -539,6 +543,7 @@ def test_the_best_of_several_says_how_many_have_as_much(small: Path, capsys: pyt
     assert "; 2 other points have as much" in Path("a.html").read_text()
 
 
+@pytest.mark.long
 def test_a_page_of_many_axes_says_which_maps_it_leaves_out(small: Path) -> None:
     """Each model has maps of its own."""
     Path("other.tpu").write_text(SMALL)
@@ -643,7 +648,9 @@ class Mine:
 """
 
 
-@pytest.mark.parametrize("alone", [False, True], ids=["in this process", "in its own, which its first processes are copies of"])
+@pytest.mark.parametrize(
+    "alone", one_of(2, [False, True], pytest.mark.long), ids=["in this process", "in its own, which its first processes are copies of"]
+)
 def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
     """A pass ends its process: once at a batch of 4, always at 8. Nothing is lost, and nothing is there twice."""
     Path("mine.py").write_text(ENDS)
@@ -655,6 +662,7 @@ def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
     assert len(Path("a.points.jsonl").read_text().splitlines()) == 10
 
 
+@pytest.mark.long
 def test_a_sweep_that_is_killed_can_go_on_at_once(small: Path) -> None:
     """Its processes have no part of the lock of its points."""
     alone = table_bytes("--jobs", "1", output="one.csv")
@@ -944,6 +952,7 @@ def test_a_cluster_without_workers_is_told_of(small: Path, capsys: pytest.Captur
     assert told == "note: the cluster has no workers; the rest waits until there is one, as by `dask worker tcp://127.0.0.1:9`\n"
 
 
+@pytest.mark.long
 def test_what_a_stage_writes_is_no_answer(small: Path) -> None:
     Path("mine.py").write_text(
         "import os\ndef allocate(lives, rows):\n    for stream in range(3, 40):\n        try: os.write(stream, b'garbage')\n"

@@ -209,6 +209,7 @@ def profile(*arguments: str, **environment: str) -> str:
     return subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment}).stdout.decode()
 
 
+@pytest.mark.long
 def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     iris = ROOT / "programs" / "02_iris.tpu"
     assert run("profile", iris, "--quiet") == 0
@@ -222,6 +223,7 @@ def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for(capsys: pytest.
     assert "█" not in profile("--chart", PYTHONIOENCODING="ascii")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 @pytest.mark.parametrize("without", one_of(2, ["", "1"]))
 def test_a_terminal_gets_the_chart_in_colours_unless_told_not_to(without: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.support.dense import DenseNetwork
 from tests.support.machine import Writer
 from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode
@@ -123,8 +123,8 @@ def test_the_paper_s_mlp0_is_bound_by_weight_memory() -> None:
         2,
         [
             (CHAIN.replace("batch = 200", "batch = 8"), "weight memory"),
-            (CHAIN.replace("batch = 200", "batch = 2048"), "host link"),
-            (CHAIN.replace("batch = 200", "batch = 2048").replace("layers = 5", "layers = 9"), "matrix unit"),
+            pytest.param(CHAIN.replace("batch = 200", "batch = 2048"), "host link", marks=pytest.mark.soak),
+            pytest.param(CHAIN.replace("batch = 200", "batch = 2048").replace("layers = 5", "layers = 9"), "matrix unit", marks=LONG),
             ("weights random(seed=0)\nmodel m(x: f32[4000, 8]):\n    weight w: f32[8, 8]\n    return x @ w\n", "host link"),
             ("model m(x: f32[8, 8]):\n    return softmax(x)\n", "nothing"),
         ],

@@ -124,6 +124,7 @@ def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (found["steps"], found["stopped"], found["all_reduce_by_formula"]["hops"]) == (1, False, 2)
 
 
+@pytest.mark.long
 def test_the_formula_is_of_tpu_v2_alone(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Other machines have the same arithmetic, and other links."""
     weights = []
@@ -169,6 +170,7 @@ def test_a_training_that_fails_shows_the_line(written: Path, capsys: pytest.Capt
     assert list(Path("out").iterdir()) == []
 
 
+@pytest.mark.long
 def test_resuming_ends_where_it_was_to_end_or_where_it_is_told(written: Path) -> None:
     assert command(written, "-o", "out", "--steps", "4", "--quiet") == 0
     for asked, steps in ((["--epochs", "2"], 10), (["--steps", "1"], 5), ([], 19)):

@@ -74,6 +74,7 @@ def digest_of_a_training() -> str:
     return found.hexdigest()
 
 
+@pytest.mark.long
 @KERNELS
 def test_a_training_has_the_same_bits_with_every_kernel_of_the_blas_and_any_threads(kernel: str, threads: int) -> None:
     assert printed(__file__, digest_of_a_training.__name__, kernel, threads) == digest_of_a_training()

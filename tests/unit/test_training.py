@@ -346,6 +346,7 @@ def page(made: tpucc.Training, folder: Path) -> str:
     return (folder / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_page_of_a_training_that_changed_on_the_way(tmp_path: Path) -> None:
     """The held-out set came later, and a weight that has no gradient had one; a weight that is there now is refused."""
     path, state = source(tmp_path), tmp_path / "out" / "state.npz"
@@ -458,6 +459,7 @@ def test_a_held_out_set_has_a_label_for_each_row(labels: AnyArray, tmp_path: Pat
     assert refused(InputError, source(tmp_path), held_out=tmp_path / "held.npz") == "E0447"
 
 
+@pytest.mark.long
 def test_a_measure_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
     """R² of labels that are all the same; the error of outputs or labels past what numbers hold."""
     path = source(tmp_path)

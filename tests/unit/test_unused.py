@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import LONG, one_of
 from tests.support.command_line import run
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
@@ -22,7 +23,9 @@ def warned(text: str) -> list[tuple[str, int]]:
     return [(found.code, found.labels[0].span.line) for found in front_end(Source("m.tpu", HEAD + text), Options()).warnings]
 
 
-@pytest.mark.parametrize("path", [path for path in PROGRAMS if path.stem not in ("cnn1", "11_resnet50")], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", one_of(6, [path for path in PROGRAMS if path.stem not in ("cnn1", "11_resnet50")], LONG), ids=lambda path: path.stem
+)
 def test_our_programs_use_all_that_they_say(path: Path) -> None:
     assert front_end(read_source(path), Options()).warnings == ()
 

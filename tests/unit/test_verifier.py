@@ -332,6 +332,7 @@ def mutant(seed: int) -> Program:
     return replace(p, instructions=code)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", one_of(4, range(0, 400, 100)))
 def test_seeded_bugs_are_refused_or_caught_by_the_reference(first: int) -> None:
     exe = compiled()

@@ -374,6 +374,7 @@ def test_scales_and_hatches() -> None:
     assert {stall.kind for stall in STALLS.values()} <= set(Kind)
 
 
+@pytest.mark.long
 @each(
     product(
         ALL_KINDS,

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import pytest
@@ -50,6 +51,12 @@ def insides(diagrams: list[Diagram], budget: int = BUDGET) -> list[Inside]:
     return insides_of([(diagram, collapse(diagram)) for diagram in diagrams], budget)
 
 
+@cache
+def large() -> list[Inside]:
+    """Of a diagram with boxes in boxes in boxes."""
+    return insides([woven(9000, 7)], ALL)
+
+
 def names(diagram: Diagram) -> list[str]:
     """The boxes of a picture that stand for themselves."""
     return [box.called for box in diagram.boxes if box.stands_for == 1 and not box.outside and not box.small]
@@ -81,7 +88,7 @@ def test_opening_everything_shows_every_box_once(full: Diagram) -> None:
 
 
 def test_insides_are_named_after_the_way_to_them() -> None:
-    found = insides([woven(9000, 7)], ALL)
+    found = large()
     assert len({inside.name for inside in found}) == len(found)
     pictures = {inside.name: inside.diagram for inside in found if inside.diagram}
     deep = [inside for inside in found if inside.name.count("-") == 2]
@@ -188,7 +195,7 @@ def test_a_run_in_an_inside_is_opened_before_the_boxes_around_that() -> None:
     assert len(nested) == 300
     assert found[0].name.count("-") == 1
     assert all(found[place].name.rsplit("-", 1)[0] in {found[place - 1].name, found[place - 2].name} for place in nested)
-    levels = [inside.name.count("-") for inside in insides([woven(9000, 7)], ALL)]
+    levels = [inside.name.count("-") for inside in large()]
     assert len(set(levels)) > 1
     assert levels == sorted(levels)
 
@@ -209,6 +216,7 @@ def test_an_inside_says_how_much_it_is_once() -> None:
     assert stretches[0].diagram.title == "2 operators"
 
 
+@pytest.mark.long
 def test_a_large_graph_spends_its_budget() -> None:
     found = insides([woven(6000, 5)])
     assert BUDGET - 60 < drawn(found) <= BUDGET

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import LONG, one_of
 from tests.unit.test_viz_insides import woven
 from tpucc.viz.diagrams.collapse import LARGEST, MOST_WORK, collapse, sized
 from tpucc.viz.diagrams.diagram import Diagram
@@ -50,7 +50,7 @@ def points(route: Route) -> Iterator[Point]:
 
 
 @pytest.mark.skipif(renderers()[0].name == BUILT_IN, reason="no Graphviz here")
-@pytest.mark.parametrize("path", one_of(2, ALL))
+@pytest.mark.parametrize("path", one_of(4, one_of(2, ALL), LONG))
 def test_every_diagram_can_be_read_before_anything_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layouts: dict[str, Layout] = {}
 
@@ -84,6 +84,7 @@ def recurrent() -> dict[str, Rendered]:
     return drawn(PROGRAMS / "06_digits_lstm.tpu", batch=8)
 
 
+@pytest.mark.long
 def test_the_steps_of_a_loop_and_the_calls_of_the_model_are_boxes(recurrent: dict[str, Rendered]) -> None:
     assert [box.title for box in recurrent["graph"].diagram.boxes] == [
         "input",

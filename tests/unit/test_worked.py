@@ -45,6 +45,7 @@ for body, clamps in (("relu(relu6(x @ w))", 1), ("relu6(relu(x @ w))", 2), ("rel
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS)])
 def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path) -> None:
     """The instruction's is in test_isa_tables.py."""
