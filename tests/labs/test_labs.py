@@ -92,7 +92,7 @@ PAIRS = [pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}") f
 PAIRS += [
     pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}", marks=pytest.mark.soak) for lab in labs() for term in SOAKED
 ]
-LARGE = ("allocation", "gradients", "order", "passes", "race", "tiling")
+LARGE = ("allocation", "order", "passes", "race", "tiling")
 """Labs whose tests compile dozens of programs. All tests of one are in `make check`; in `make test`, each wrong solution fails its own."""
 
 

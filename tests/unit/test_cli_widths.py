@@ -142,11 +142,14 @@ def test_prose_is_filled_and_programs_are_left_alone() -> None:
     assert filled("a b", "# ", "# ") == "# a b"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+PRINTED = [("check", "long.tpu"), ("profile", "long.tpu", "--chart"), ("doctor",)]
+ENCODED = [(words, encoding) for encoding in ("cp1252", "ascii") for words in PRINTED]
+
+
 @pytest.mark.parametrize(
-    "words",
-    [("check", "long.tpu"), ("profile", "long.tpu", "--chart"), pytest.param(("doctor",), marks=pytest.mark.long)],
-    ids=lambda words: words[0],
+    ("words", "encoding"),
+    [*ENCODED[:-1], pytest.param(*ENCODED[-1], marks=pytest.mark.long)],
+    ids=lambda value: value if isinstance(value, str) else value[0],
 )
 def test_no_encoding_of_the_output_is_a_fault(
     words: tuple[str, ...], encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
