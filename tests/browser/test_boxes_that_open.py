@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
-PERIODS, LAYERS = 9, 23
+PERIODS, LAYERS = 4, 23
 DEEP = f"""
 weights random(seed=0)
 def dense(x, n, key):
@@ -36,7 +36,7 @@ model deep(x: f32[2, 29] in [-1.0, 1.0]):
         h = stack(h, "stack{{t}}")
     return h
 """
-"""A run of nine equal stacks of layers, in which no two are equal: the run opens into layers, and those into operators."""
+"""A run of four equal stacks of layers, in which no two are equal: the run opens into layers, and those into operators."""
 LINE = 5
 """Where its operators are."""
 

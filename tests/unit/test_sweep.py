@@ -641,8 +641,10 @@ class Mine:
     def run(self, graph, context):
         rows = graph.inputs[0].type.shape[0]
         once = pathlib.Path("once")
-        if rows == 8 or (rows == 4 and not once.exists()):
+        first = rows == 4 and not once.exists()
+        if first:
             once.touch()
+        if first or rows == 8:
             os.kill(os.getpid(), signal.SIGKILL)
         return graph
 """
