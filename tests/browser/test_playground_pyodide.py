@@ -198,9 +198,9 @@ def come_back(visitor: BrowserContext, address: str, folder: Path, path: str, co
 
 
 def test_a_visit_and_one_without_a_network(own_folder: Path, visitor: BrowserContext) -> None:
-    """A file that is missing at first, as in `test_what_is_missing_is_said_and_is_not_kept`: a start of Python for both. An error at its
-    place, a puzzle, a pass, endless calls, a Python that breaks down, an endless loop that is stopped. Then the same page from what the
-    browser has kept, with the drafts."""
+    """A file that is missing at first, as in `test_what_is_missing_is_said_and_is_not_kept`: one start of Python for both. An error at its
+    place, a puzzle, a pass, ways out of Python and endless calls, a Python that breaks down, an endless loop that is stopped. Then the same
+    page from what the browser has kept, with the drafts."""
     with served(own_folder) as address:
         page = come_back(visitor, address, own_folder, *MISSING[0])
         page.locator("#source .cm-content").click()
@@ -218,20 +218,16 @@ def test_a_visit_and_one_without_a_network(own_folder: Path, visitor: BrowserCon
         page.locator("#python-messages .right").get_by_text("02_iris.tpu: equal").wait_for()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
-        page.keyboard.insert_text("def call(*all):\n    return call()\ncall()\n")
+        page.keyboard.insert_text(f"{LEAK}\ndef call(*all):\n    return call()\ncall()\n")
         page.locator("#run").click()
         page.locator("#python-messages .error").get_by_text("RecursionError").wait_for()
+        assert "names " in page.locator("#python-messages").inner_text()
+        assert "leads out" not in page.locator("#python-messages").inner_text()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
         page.keyboard.insert_text("eval('(' * 300 + '1' + ')' * 300)")
         page.locator("#run").click()
         page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
-        page.locator("#python .cm-content").click()
-        page.keyboard.press("Control+a")
-        page.keyboard.insert_text(LEAK)
-        page.locator("#run").click()
-        page.locator("#python-messages").get_by_text("names ").wait_for()
-        assert "leads out" not in page.locator("#python-messages").inner_text()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
         page.keyboard.insert_text("while True: pass")
