@@ -28,7 +28,7 @@ from training_page import host_cells, quick_patterns, training_page
 
 import tpucc
 from tpucc.explain import codes, explain
-from tpucc.interop.onnx.writing.words import in_words
+from tpucc.interop.onnx.writing.words import documented, in_words
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
@@ -71,7 +71,7 @@ def operators_page() -> str:
     for name, op in OPS.items():
         if name not in INTERNAL:
             says = f"*{where(op.legalisation)}* *{in_words(op)}*"
-            parts.append(f"## {name}\n\n`{op.signature}`\n\n{op.summary}.\n\n{op.documentation}\n\n{says}\n")
+            parts.append(f"## {name}\n\n`{op.signature}`\n\n{op.summary}.\n\n{documented(op)}\n\n{says}\n")
     return "\n".join(parts)
 
 

@@ -17,6 +17,7 @@ from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.cli.main import COMMANDS
 from tpucc.interop.archive import npz_bytes
+from tpucc.sim.fast.execute import Simulator
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 
@@ -86,6 +87,19 @@ def test_a_program_and_its_source_give_the_same_outputs(small: Path) -> None:
     outputs = np.load("a.npz")
     assert outputs["out"].shape == (4, 3)
     np.testing.assert_allclose(outputs["out"].sum(axis=1), 1, rtol=1e-6)
+
+
+def test_what_ran_is_what_is_checked(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device runs once for each round, with --check too: what the user gets is what is compared."""
+    ran: list[int] = []
+    simulate = Simulator.run
+    monkeypatch.setattr(Simulator, "run", lambda self, *given: ran.append(1) or simulate(self, *given))
+    Path("x.npz").write_bytes(npz_bytes({"x": np.ones((10, 6), np.float32)}))
+    run("compile", small, "--quiet")
+    for model in (small, "build/small/small.tpub"):
+        ran.clear()
+        assert run("run", model, "--input", "x.npz", "--output", "y.npz", "--check", "--quiet") == 0
+        assert len(ran) == 3, model
 
 
 def test_other_batches_run_in_rounds(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

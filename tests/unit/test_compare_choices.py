@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 import tpucc
 from tests.support.reports import PROGRAMS
@@ -36,6 +37,17 @@ def test_both_take_the_vector_unit_for_depthwise_convolutions_and_no_tile_is_wai
     assert "The vector unit computes none of the depthwise convolutions in B, 4 in A: those that move take 47,318 cycles instead of" in said
     assert "Of all layers" not in said, "it would name one of the four, or another"
     assert "A tile is fetched" not in said, "the weight memory is the same"
+
+
+def test_numbers_of_the_machines_that_differ_are_named() -> None:
+    one = tpucc.compile_source(WIDE.format(rows=8))
+    small = tpucc.compile_source(WIDE.format(rows=8), target=replace(one.program.target, weight_fifo_tiles=1, clock_hz=1e9))
+    assert (
+        "The machines differ in clock_hz (1e+09 instead of 7e+08) and weight_fifo_tiles (1 instead of 4)."
+        in tpucc.compare(one, small).cause
+    )
+    assert "and 5 other numbers. " in tpucc.compare(one, tpucc.compile_source(WIDE.format(rows=8), target="tiny")).cause
+    assert "machines" not in tpucc.compare(one, one).cause
 
 
 def test_where_tiles_are_waited_for_or_nothing_is_depthwise_neither_is_said() -> None:

@@ -209,6 +209,17 @@ def test_the_model_s_name_in_the_model_is_one_fault() -> None:
     assert errors(MODEL + TRAIN.replace("m(x)[0, 0]", "m")) == [("E0222", 7, 12)]
 
 
+def test_a_loop_of_too_many_rounds_is_refused_after_its_first() -> None:
+    """What is wrong in a round is said first; a loop that may return early isn't too long before it is."""
+    text = "model m(x: f32[1, 4]) -> f32[1, 4]:\n    for i in range(1000000000000):\n        x = relu({})\n{}    return x\n"
+    with pytest.raises(tpucc.LimitError, match="E0604"):
+        model(text.format("x", ""), Limits(nodes=5))
+    with pytest.raises(tpucc.CompileError, match="E0201"):
+        model(text.format("what", ""), Limits(nodes=5))
+    early = "        if i == 3:\n            return x\n"
+    model(text.format("x", early), Limits(nodes=50))
+
+
 def test_limits_hold_for_train_and_keep_the_errors_before() -> None:
     text = MODEL + "train(x: f32[8, 16]):\n    for i in range(100):\n        x = x * 2\n    return m(x)[0, 0]\n"
     with pytest.raises(tpucc.LimitError, match="E0605"):

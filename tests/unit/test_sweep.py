@@ -778,6 +778,7 @@ def test_several_models_are_an_axis(small: Path) -> None:
 @each(
     [
         (("-D", "batch=4", "-o", "a.xlsx"), "error E0563: a table of a sweep is .csv, .json or .parquet, not a.xlsx"),
+        (("-D", "batch=4", "-o", "a.html"), "not a.html\nhelp: the page is written beside the table: -o a.csv gives a.html too"),
         (("--scheduler", "tcp://h:1", "--jobs", "2"), "--jobs is of this machine; a cluster has the workers that it has"),
         (("--set", "mxu"), "'mxu' is not NAME=A,B,…, as in --set mxu=128,256"),
         (("--omit", "nothing"), "error E0509: no pass is named nothing"),

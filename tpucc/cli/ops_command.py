@@ -8,7 +8,7 @@ import click
 
 from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
-from tpucc.interop.onnx.writing.words import in_words
+from tpucc.interop.onnx.writing.words import documented, in_words
 from tpucc.ops import INTERNAL, OPS
 
 
@@ -28,11 +28,9 @@ def command(name: str | None) -> None:
         near = did_you_mean(name, OPS)
         raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,)))
     op = OPS[name]
-    form = in_words(op)
-    told = op.documentation.removesuffix(form.removeprefix("In ")).rstrip()  # once is enough
-    click.echo("\n\n".join(filter(None, (filled(op.signature, "", "    "), filled(op.summary), prose(told).rstrip()))))
+    click.echo("\n\n".join(filter(None, (filled(op.signature, "", "    "), filled(op.summary), prose(documented(op)).rstrip()))))
     if fields(op.attributes):
         click.echo("\n" + filled("attributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)), "", "  "))
     if name in INTERNAL:
         click.echo("\nin graphs only: a source can't call it")
-    click.echo("\n" + filled(form))
+    click.echo("\n" + filled(in_words(op)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, assert_never
@@ -28,14 +28,14 @@ from tpucc.runtime.batches import rows_given
 from tpucc.runtime.check import (
     Comparison,
     calibrated_inputs,
-    compare_executors,
-    compare_with_reference,
     error_statistics,
     float_reference,
+    parts_with_plain,
+    parts_with_reference,
     random_inputs,
 )
 from tpucc.runtime.quality import Accuracy, Regression, notices
-from tpucc.runtime.runtime import Runtime
+from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
 
 
@@ -76,7 +76,7 @@ def command(
             told(notices(runtime.inputs, given_inputs), progress, quiet)
         inputs = runtime.accepted(given_inputs)
         progress.stage("execute")
-        outputs = runtime.run(inputs)
+        outputs, parts = runtime.run_with_integers(inputs) if check else (runtime.run(inputs), [])
         shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
         summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": shapes}
         if output_file is not None:
@@ -87,7 +87,7 @@ def command(
         summary.update(_quality(exe, source_of(model, given), given_inputs if input_file else None, labels, progress, quiet))
         if check:
             progress.stage("compare with the reference")
-            summary["check"] = _check(exe, inputs, outputs) | {"padded": _is_padded(runtime, inputs)}
+            summary["check"] = _check(exe, inputs, outputs, parts) | {"padded": _is_padded(runtime, inputs)}
     if as_json:
         print_json(summary)
     elif not quiet:
@@ -150,15 +150,16 @@ def _quality(
             assert_never(measured)
 
 
-def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """The comparison with the integer reference, or for a program without its source with plain execution, step by step."""
+def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray], parts: Sequence[DevicePart]) -> dict[str, Any]:
+    """The comparison of what the device computed with the integer reference, or for a program without its source with plain execution,
+    step by step."""
     compilation, runtime = exe.compilation, exe.runtime
     if compilation is None or compilation.layers is None or compilation.graph is None:
-        return {"against": "plain execution, instruction by instruction", "integer": _counts(compare_executors(runtime, inputs))}
+        return {"against": "plain execution, instruction by instruction", "integer": _counts(parts_with_plain(runtime, parts))}
     reference = float_reference(compilation.meant or compilation.graph, inputs)
     return {
         "against": "the layers' integer reference",
-        "integer": _counts(compare_with_reference(runtime, compilation.layers, inputs)),
+        "integer": _counts(parts_with_reference(runtime, compilation.layers, parts)),
         "float": {s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr} for s in error_statistics(outputs, reference)},
     }
 

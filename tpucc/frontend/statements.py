@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -137,10 +137,12 @@ def _for(frame: Frame, node: ast.For) -> bool:
     if isinstance(values, Poison):
         _poison(frame, (node,))
         return run_block(frame, node.body)
-    for value in values:
+    limit = frame.run.limits.iterations
+    is_too_long = bool(values[limit - frame.run.rounds :]) and not any(isinstance(inner, ast.Return) for inner in ast.statements(node.body))
+    for number, value in enumerate(values):
+        if frame.run.rounds >= limit or (is_too_long and number):  # the first round shows what else is wrong
+            raise LimitReached("E0604", f"the loops run more than {limit:,} times", node.span)
         frame.run.rounds += 1
-        if frame.run.rounds > frame.run.limits.iterations:
-            raise LimitReached("E0604", f"the loops run more than {frame.run.limits.iterations:,} times", node.span)
         _bind(frame, node.target, value)
         if run_block(frame, node.body):
             return True
@@ -149,7 +151,7 @@ def _for(frame: Frame, node: ast.For) -> bool:
     return False
 
 
-def _values(frame: Frame, node: ast.Expression) -> Iterable[Value] | Poison:
+def _values(frame: Frame, node: ast.Expression) -> Sequence[Value] | Poison:
     """The values that a loop runs over: a range, or a static list. Raises `Problem`."""
     if isinstance(node, ast.Call) and isinstance(node.function, ast.Name) and node.function.text == "range":
         return _range(frame, node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes.model_inputs import drawn
 from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
-from tpucc.runtime.runtime import Runtime
+from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
@@ -59,15 +59,29 @@ def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
 
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
     """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
+    return parts_with_reference(runtime, layers, _device_parts(runtime, inputs))
+
+
+def parts_with_reference(runtime: Runtime, layers: Graph, parts: Sequence[DevicePart]) -> list[Comparison]:
+    """As `compare_with_reference`, of what the device has handed back in a run."""
     names = [port.name for port in runtime.program.outputs]
-    found = [(evaluate(layers, part, LAYER_REFERENCES, keep=names), runtime.ports(part)) for part in parts_of(runtime, inputs)]
+    found = [(evaluate(layers, part.inputs, LAYER_REFERENCES, keep=names), part.integers) for part in parts]
     return [compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
 
 
 def compare_executors(runtime: Runtime, inputs: Arrays) -> list[Comparison]:
     """For a program without its layers: the fast executor against the plain one, instruction by instruction."""
-    found = [(runtime.ports(part, plain=True), runtime.ports(part)) for part in parts_of(runtime, inputs)]
+    return parts_with_plain(runtime, _device_parts(runtime, inputs))
+
+
+def parts_with_plain(runtime: Runtime, parts: Sequence[DevicePart]) -> list[Comparison]:
+    """As `compare_executors`, of what the fast one has handed back in a run."""
+    found = [(runtime.ports(part.inputs, plain=True), part.integers) for part in parts]
     return [compared(port.name, [(w[port.name], g[port.name]) for w, g in found]) for port in runtime.program.outputs]
+
+
+def _device_parts(runtime: Runtime, inputs: Arrays) -> list[DevicePart]:
+    return [DevicePart(part, runtime.ports(part)) for part in parts_of(runtime, inputs)]
 
 
 def error_statistics(outputs: Arrays, reference: Arrays) -> list[ErrorStatistics]:

@@ -54,6 +54,14 @@ class QuantisedOutput:
     zero_point: int
 
 
+@dataclass(frozen=True, eq=False)
+class DevicePart:
+    """One core's part of a batch: the inputs that it was given, by name, and the integers that the device handed back, by the layer's."""
+
+    inputs: Arrays
+    integers: Arrays
+
+
 @dataclass(frozen=True)
 class Runtime:
     """A program that the verifier has accepted, ready to run. Immutable; running it twice gives the same bits twice."""
@@ -140,6 +148,17 @@ class Runtime:
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
         return self._in_rounds(self._run_part, self.accepted(self.by_name(inputs, named)))
+
+    def run_with_integers(self, inputs: Given) -> tuple[dict[str, AnyArray], list[DevicePart]]:
+        """As `run`, and what the device was given and handed back for it: round by round, core by core."""
+        parts: list[DevicePart] = []
+
+        def run_part(part: Arrays) -> dict[str, AnyArray]:
+            values = self._prologue(part)
+            parts.append(DevicePart(part, self._device(values)))
+            return _evaluated(self.epilogue, {**values, **parts[-1].integers})
+
+        return self._in_rounds(run_part, self.accepted(inputs)), parts
 
     def run_quantized(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
         """As `run`, but the integers that the device computed for each output, by the output's name.

@@ -22,7 +22,8 @@ ROWS = 1000
 def require_format(path: Path) -> None:
     """Raises `UsageError` E0563 for a table of another kind, or one whose package is missing."""
     if path.suffix not in SUFFIXES:
-        raise UsageError(Diagnostic("E0563", f"a table of a sweep is .csv, .json or .parquet, not {path.name}"))
+        help = (f"the page is written beside the table: -o {path.stem}.csv gives {path.stem}.html too",) if path.suffix == ".html" else ()
+        raise UsageError(Diagnostic("E0563", f"a table of a sweep is .csv, .json or .parquet, not {path.name}", help=help))
     if path.suffix == ".parquet":
         _pyarrow()
 

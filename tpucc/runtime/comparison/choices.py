@@ -4,15 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, listed
 from tpucc.isa.effects import effects
 from tpucc.runtime.comparison.layers import LayerDifference
 from tpucc.runtime.comparison.pairs import Pair, together
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause
+
+SHOWN = 4
+"""So many numbers of two machines that differ are named."""
+
+
+def machines(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
+    """The numbers in which the machines differ, as `--set` calls them: `The machines differ in weight_fifo_tiles (1 instead of 4).`"""
+    a, b = (msgspec.structs.asdict(side.program.target) for side in sides)
+    other = [
+        f"{field} ({_number(b[field])} instead of {_number(value)})"
+        for field, value in a.items()
+        if not isinstance(value, str) and value != b[field]
+    ]
+    if other:
+        more = [counted(len(other) - SHOWN, "other number")] if len(other) > SHOWN else []
+        yield f"The machines differ in {listed([*other[:SHOWN], *more])}."
+
+
+def _number(value: float) -> str:
+    """A size, or a rate: `4`, `98,304`, `3.4e+10`."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def by_vector_unit(sides: tuple[Runtime, Runtime], moved: Pair, said: tuple[str, str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.isa.instructions import SPECS, Engine, Opcode
 from tpucc.isa.program import Division
 from tpucc.numerics import AnyArray
-from tpucc.runtime.comparison.choices import by_vector_unit, fetches, moved_cycles, other_peak
+from tpucc.runtime.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
 from tpucc.runtime.comparison.layer_rows import largest_words
@@ -88,6 +88,7 @@ def compare(
         _sentence(sides, cycles, said),
         *([item_words(items, said)] if items else []),
         *_of_each_core(sides),
+        *machines(sides),
         *_divided(sides, said),
         *by_vector_unit(sides, moved, said),
         *fetches(sides, rows, reasons),

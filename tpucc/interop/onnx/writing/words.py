@@ -12,6 +12,11 @@ from tpucc.ops.onnx_form import Declared, Form, NoForm
 from tpucc.ops.opdef import Example, OpDef
 
 
+def documented(operator: OpDef[Any]) -> str:
+    """The operator's documentation, without a last sentence that says what `in_words` says."""
+    return operator.documentation.removesuffix(in_words(operator).removeprefix("In ")).rstrip()
+
+
 def in_words(operator: OpDef[Any]) -> str:
     """`In ONNX: Mul and Sigmoid.`: the ONNX operators of which the form consists in the operator's examples."""
     match operator.onnx:
