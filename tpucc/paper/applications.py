@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
+from tpucc.sweeps.shared import Compiler
 from tpucc.target import Target
 from tpucc.values import dataclass
 
@@ -65,7 +66,7 @@ def known(programs: Mapping[str, Path]) -> dict[str, Path]:
 
 def measure(source: Source, folder: Path, target: Target, activation_bits: int | None = None, level: int = 2) -> Measured:
     """Compiles a source, whose files are relative to `folder`, with -O `level`, and times it. Raises what compiling raises."""
-    options = Options(target=target, level=level, extra=(UnitRanges(),), activation_bits=activation_bits)
+    options = _options(target, activation_bits, level)
     compilation = compile_source(source, folder, options)
     program, graph = compilation.program, compilation.graph
     assert program is not None
@@ -78,3 +79,14 @@ def measure(source: Source, folder: Path, target: Target, activation_bits: int |
 def measure_file(path: Path, target: Target, level: int = 2) -> Measured:
     """`measure` of one of the paper's applications, with the activations that it has there."""
     return measure(read_source(path), path.parent, target, published().applications[path.stem].activation_bits, level)
+
+
+def seconds_on(path: Path, targets: Sequence[Target]) -> list[float]:
+    """How long a batch of one of the paper's applications takes on each of the targets. What they share is compiled once."""
+    compiler, bits = Compiler(extra_asks=True), published().applications[path.stem].activation_bits
+    programs = (compiler.program(path, _options(target, bits)) for target in targets)
+    return [stats(program, time_program(program))["seconds"] for program in programs]
+
+
+def _options(target: Target, activation_bits: int | None, level: int = 2) -> Options:
+    return Options(target=target, level=level, extra=(UnitRanges(),), activation_bits=activation_bits)

@@ -9,7 +9,7 @@ from tpucc.paper.applications import find_programs, known, measure_file
 from tpucc.paper.arithmetic import machine_section, matrix_section
 from tpucc.paper.figures import Section
 from tpucc.paper.reasons import with_reasons
-from tpucc.paper.sensitivity import Progress, prime_section, sensitivity_section
+from tpucc.paper.sensitivity import PRIME, Progress, prime_section, sensitivity_section, speedups
 from tpucc.paper.tables import (
     inferences_section,
     plain_section,
@@ -40,5 +40,5 @@ def compare(folder: Path, target: Target, progress: Progress = lambda _: None) -
     yield from map(with_reasons, (table3_section(base), plain_section(plain), stream_section(base)))
     tables = (table7_section(base), table8_section(base), roofline_section(base, target), inferences_section(base))
     yield from map(with_reasons, tables)
-    yield with_reasons(sensitivity_section(programs, base, target, progress))
-    yield with_reasons(prime_section(programs, base, progress))
+    of_designs = speedups(programs, base, target, progress)
+    yield from map(with_reasons, (sensitivity_section(of_designs), prime_section(of_designs[PRIME])))

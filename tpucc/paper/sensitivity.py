@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tpucc.paper.applications import Measured, known, measure_file
+from tpucc.paper.applications import Measured, known, seconds_on
 from tpucc.paper.figures import Figure, Section
 from tpucc.paper.published import published
 from tpucc.target import Target, load_target, with_overrides
@@ -21,15 +21,28 @@ def scaled(target: Target, factors: Mapping[str, float]) -> Target:
     return with_overrides(target, {field: getattr(target, field) * factor for field, factor in factors.items()})
 
 
-def sensitivity_section(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target, progress: Progress) -> Section:
-    """Each design of figure 11 against `target`, on which the applications take what `base` says."""
+PRIME = "tpu_v1_prime"
+
+
+def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target, progress: Progress) -> dict[str, Speedups]:
+    """By the title of a design of figure 11, or `PRIME`: the applications whose shapes are known well enough, on it instead of on `target`,
+    on which they take what `base` says."""
+    designs = {variant.title: scaled(target, variant.scale) for variant in published().variants} | {PRIME: load_target(PRIME)}
+    found: dict[str, dict[str, float]] = {title: {} for title in designs}
+    for name, path in known(programs).items():
+        progress(f"{path.name}, {len(designs)} designs")
+        for title, seconds in zip(designs, seconds_on(path, list(designs.values())), strict=True):
+            found[title][name] = base[name].seconds / seconds
+    return dict(found)
+
+
+def sensitivity_section(of_designs: Mapping[str, Speedups]) -> Section:
+    """Each design of figure 11 against the target."""
     figures = []
     for variant in published().variants:
-        progress(variant.title)
-        speedups = _speedups(programs, base, scaled(target, variant.scale))
         for name, application in published().applications.items():
-            about = variant.about[application.kind]
-            figures.append(Figure(variant.title, name.upper(), "×", about, speedups.get(name), about=True))
+            about, ours = variant.about[application.kind], of_designs[variant.title].get(name)
+            figures.append(Figure(variant.title, name.upper(), "×", about, ours, about=True))
     notes = (
         "Times as fast as on the target. The paper draws weighted means and says in words what kinds of applications do; 1 stands for "
         "“almost no impact”, “little benefit” and “slightly degrades”.",
@@ -38,22 +51,16 @@ def sensitivity_section(programs: Mapping[str, Path], base: Mapping[str, Measure
     return Section("figure_11", "Sensitivity (figure 11)", tuple(figures), notes)
 
 
-def prime_section(programs: Mapping[str, Path], base: Mapping[str, Measured], progress: Progress) -> Section:
+def prime_section(of_prime: Speedups) -> Section:
     """TPU′ against TPU v1: each application, and the means over those that have a program."""
-    progress("TPU′")
-    speedups, paper = _speedups(programs, base, load_target("tpu_v1_prime")), published().prime
-    figures = [Figure(name.upper(), "", "×", None, speedup) for name, speedup in speedups.items()]
-    figures.append(Figure("geometric mean", "", "×", paper.geometric_mean, _geometric_mean(speedups)))
-    figures.append(Figure("weighted mean", "", "×", paper.weighted_mean, _weighted_mean(speedups)))
+    paper = published().prime
+    figures = [Figure(name.upper(), "", "×", None, speedup) for name, speedup in of_prime.items()]
+    figures.append(Figure("geometric mean", "", "×", paper.geometric_mean, _geometric_mean(of_prime)))
+    figures.append(Figure("weighted mean", "", "×", paper.weighted_mean, _weighted_mean(of_prime)))
     weights = "Weights are table 1's shares of deployed inferences, half of a pair's each."
-    missing = [name.upper() for name in published().applications if name not in speedups]
+    missing = [name.upper() for name in published().applications if name not in of_prime]
     note = f"The paper's means are over all six applications, ours without {', '.join(missing)}." if missing else ""
     return Section("tpu_prime", "TPU′, with GDDR5 weight memory (section 7)", tuple(figures), tuple(filter(None, (weights, note))))
-
-
-def _speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target) -> Speedups:
-    """Of the applications whose shapes are known well enough."""
-    return {name: base[name].seconds / measure_file(path, target).seconds for name, path in known(programs).items()}
 
 
 def _geometric_mean(speedups: Speedups) -> float:

@@ -105,9 +105,10 @@ class _Passed:
 
 class Compiler:
     """Compiles points of one sweep. Code of the user's may look at a target in ways that can't be seen: with it nothing is shared but the
-    model, its weights and its calibration inputs."""
+    model, its weights and its calibration inputs. `extra_asks` says that extra passes aren't the user's, and ask as the built-in ones do."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, extra_asks: bool = False) -> None:
+        self._extra_asks = extra_asks
         self._read = OrderedDict[Hashable, tuple[State, Known[_Passed]]]()
         self.made = {"models": 0, "graphs": 0, "programs": 0}
         """How much was made: what points share counts once."""
@@ -116,7 +117,7 @@ class Compiler:
         """The program of a model for these options, the same as a compile of its own gives. Raises the errors of `compile_source`."""
         require_compilable(options.target)
         state, graphs = self._model(path, options)
-        own = bool(options.extra) or options.stages.replaced
+        own = (bool(options.extra) and not self._extra_asks) or options.stages.replaced
         passed = (Known[_Passed](1) if own else graphs).get(options.target, partial(self._passed, state, options))
         try:
             made = (Known[Program](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))
