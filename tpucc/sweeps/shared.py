@@ -105,7 +105,7 @@ class _Passed:
 
 class Compiler:
     """Compiles points of one sweep. Code of the user's may look at a target in ways that can't be seen: with it nothing is shared but the
-    model, its weights and its calibration inputs. `extra_asks` says that extra passes aren't the user's, and ask as the built-in ones do."""
+    model, its weights and its calibration inputs. `extra_asks` says that extra passes aren't the user's, and ask as built-in ones do."""
 
     def __init__(self, *, extra_asks: bool = False) -> None:
         self._extra_asks = extra_asks
