@@ -427,9 +427,11 @@ def from_torch(
     module's class. Images are [batch, height, width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`,
     by `torch.onnx.export`: the extra `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
     """
+    from tpucc.interop.onnx.reading import require_layout
     from tpucc.interop.onnx.reading.text import imported_model
     from tpucc.interop.pytorch import BATCH, export
 
+    require_layout(layout)
     called = name or type(module).__name__.lower()
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{called}.onnx"
@@ -486,6 +488,8 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
     if exe.compilation is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))
     file = _path(path, "export_onnx", "")
+    if not isinstance(quantized, bool):
+        raise UsageError(Diagnostic("E0529", f"quantized is True or False, found {type(quantized).__name__}"))
     require_kept([file], exe.reads)
     write_file(file, exported(exe.compilation, quantized)[1])
 

@@ -158,6 +158,44 @@ def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wan
     compared(model, "nchw")
 
 
+def in_blocks(perm: Sequence[int], *shapes: Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """Reshape, Transpose and Reshape of x, as exporters write that channels become pixels."""
+    nodes = [node("Reshape", ["x", "n"], ["a"]), node("Transpose", ["a"], ["b"], perm=perm), node("Reshape", ["b", "m"], ["y"])]
+    return nodes, [whole("n", *shapes[0]), whole("m", *shapes[1])]
+
+
+@each(
+    [
+        ([node("DepthToSpace", ["x"], ["y"], blocksize=2)], [], (12, 16)),
+        ([node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")], [], (12, 16)),
+        (*in_blocks((0, 1, 4, 2, 5, 3), (2, -1, 2, 2, 6, 8), (2, -1, 12, 16)), (12, 16)),
+        (*in_blocks((0, 1, 3, 5, 2, 4), (2, -1, 3, 2, 4, 2), (2, -1, 3, 4)), (3, 4)),
+    ]
+)
+def test_images_have_their_channels_last_where_channels_become_pixels(
+    nodes: list[Any], constants: list[Any], pixels: tuple[int, int]
+) -> None:
+    """As results, alone and beside an input that only joins them, also with a single channel; and as inputs."""
+    for channels in (4, 8):
+        kernel = array(DRAW.normal(size=(channels, 3, 1, 1)).astype(np.float32), "k")
+        before, after = node("Conv", ["i", "k"], ["x"]), node("Add", ["y", "j"], ["z"])
+        graph = compared(model_of([before, *nodes, after], [kernel, *constants], {"i": (2, 3, 6, 8), "j": (2, 1, *pixels)}, ("y", "z")))
+        assert [value.type.shape for value in graph.inputs] == [(2, 6, 8, 3), (2, *pixels, 1)]
+        assert {graph[output.node].type.shape[1:3] for output in graph.outputs} == {pixels}
+    made = built(
+        model_of([*nodes, node("Relu", ["y"], ["r"]), node("GlobalMaxPool", ["r"], ["g"])], constants, {"x": (2, 8, 6, 8)}, ("g",))
+    )
+    assert made.graph.inputs[0].type.shape == (2, 6, 8, 8)
+
+
+def test_the_first_comment_says_which_values_of_four_axes_are_no_images(tmp_path: Path) -> None:
+    nodes = [node("Conv", ["i", "k"], ["y"]), node("MatMul", ["a", "a"], ["s"])]
+    onnx.save(model_of(nodes, [drawn("k", 4, 3, 1, 1)], {"i": (2, 3, 6, 8), "a": (2, 3, 5, 5)}, ("y", "s")), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert "in the file: i and y." in source.replace("\n# ", " ")
+    assert "No operator on images has to do with a and s, so the order of the axes is that of the file." in source.replace("\n# ", " ")
+
+
 SEQUENCE = {"x": (3, 5, 6)}
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
 from tpucc.interop.foreign import foreign
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.model import OnnxModel, decoded
-from tpucc.interop.onnx.reading.network_of import Built, Layout, built, symbol
+from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built, symbol
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.ir.graph import Graph
 from tpucc.values import dataclass
@@ -71,12 +71,19 @@ class Imported:
         return self.built(given).graph
 
 
+def require_layout(layout: object) -> None:
+    """Raises `UsageError` E0529 for what is no layout."""
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise no_choice("the layout", LAYOUTS, layout)
+
+
 def read(path: Path, layout: Layout = "nhwc") -> Imported:
     """The model of a file, whatever its name is.
 
     Raises `UsageError` when it can't be read, `ProgramError` E1001 to E1004 for one that is malformed, `CompileError` E1005 and E1006 for
     one that tpucc can't take.
     """
+    require_layout(layout)
     data = read_file(path, most=MAX_BYTES)
     try:
         model = decoded(data, path.parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,17 +15,17 @@ from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
+from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
-from tpucc.interop.onnx.reading.network import Network, axes_of
+from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, malformed, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.rules.windows import IMAGES
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
@@ -35,49 +35,13 @@ from tpucc.ops.opdef import RuleError
 from tpucc.values import dataclass
 
 Layout = Literal["nhwc", "nchw"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: Range(-128.0, 127.0)}
 """The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
-TRANSPARENT = frozenset(
-    [
-        "Add",
-        "Cast",
-        "Clip",
-        "Concat",
-        "DequantizeLinear",
-        "Div",
-        "Dropout",
-        "DynamicQuantizeLinear",
-        "Elu",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "LeakyRelu",
-        "Max",
-        "Min",
-        "Mul",
-        "Neg",
-        "Pad",
-        "Pow",
-        "PRelu",
-        "QuantizeLinear",
-        "Relu",
-        "Selu",
-        "Sigmoid",
-        "Slice",
-        "Softplus",
-        "Split",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Tanh",
-    ]
-)
-"""Operators that leave the axes as they are."""
 NEAREST: Mapping[str, str] = {
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
@@ -135,6 +99,7 @@ class _Builder:
         self.layouts: dict[str, tuple[int, ...]] = {}
         self.used = frozenset(_read_names(self.graph))
         self.said = said_scales(self.graph)
+        self.image_results = image_results(self.graph)
 
     def built(self) -> Built:
         images = image_inputs(self.graph)
@@ -351,19 +316,23 @@ class _Builder:
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))
-        last = (0, *range(2, tensor.rank), 1)
-        images = {len(kept) for kept in self.layouts.values()}
-        if self.layout == "nhwc" and (tensor.rank == 4 or (tensor.rank == 3 and 3 in images)) and self._lies(tensor, last):
-            order = last
+        if self.layout == "nhwc" and self._is_image(value.name, tensor):
+            order = (0, *range(2, tensor.rank), 1)
             self.layouts[name] = order
         node = self.network.arranged(tensor, order)
         return Output(name, node.name)
 
-    @staticmethod
-    def _lies(t: Tensor, order: tuple[int, ...]) -> bool:
-        """Whether the tensor's node has its axes in this order already."""
-        moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
-        return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+    def _is_image(self, name: str, t: Tensor) -> bool:
+        """Whether a result is an image: an operator on images makes it, or its node has the axes of one."""
+        if t.rank == 4:
+            return name in self.image_results or order_of(t) == (0, 2, 3, 1) or _lies_last(t)
+        return t.rank == 3 and any(len(kept) == 3 for kept in self.layouts.values()) and _lies_last(t)
+
+
+def _lies_last(t: Tensor) -> bool:
+    """Whether the tensor's node has the channels, the second axis, behind the others already."""
+    moving = [part for axis in (0, *range(2, t.rank), 1) for part in t.axes[axis] if t.node.type.shape[part] != 1]
+    return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
 
 
 def _known(value: Read) -> AnyArray:
@@ -404,17 +373,6 @@ def symbol(name: str, axis: int, size: int | str | None) -> str:
     if isinstance(size, str):
         return names.identifier(size, "size")
     return "batch" if axis == 0 else names.identifier(f"{name}_size{axis}", "size")
-
-
-def image_inputs(graph: OnnxGraph) -> set[str]:
-    """The inputs that operators on images read: [N, C, H, W], or [N, C, L]."""
-    images: set[str] = set()
-    for node in reversed(graph.nodes):
-        if node.op in IMAGES and node.inputs:
-            images.add(node.inputs[0])
-        elif node.op in TRANSPARENT and images.intersection(node.outputs):
-            images.update(node.inputs)
-    return {value.name for value in graph.inputs if value.name in images and value.shape is not None and len(value.shape) in (3, 4)}
 
 
 def _key(node: OnnxNode, operands: Sequence[Value | None], made: AnyArray) -> str:

@@ -150,6 +150,10 @@ def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Seq
     return samples
 
 
+def _ranks_of_results(graph: Graph) -> dict[str, int]:
+    return {output.name: graph[output.node].type.rank for output in graph.outputs}
+
+
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
     by = f", which {found.model.producer} wrote" if found.model.producer else ""
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
@@ -157,6 +161,9 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     names = listed(list(made.layouts))
     if 4 in ranks:
         yield f"Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: {names}."
+        ends = {**{node.name: node.type.rank for node in made.graph.inputs}, **_ranks_of_results(made.graph)}
+        if others := [name for name, rank in ends.items() if rank == 4 and name not in made.layouts]:
+            yield f"No operator on images has to do with {listed(others)}, so the order of the axes is that of the file."
     elif 3 in ranks:
         yield f"Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: {names}."
     if fixed:
