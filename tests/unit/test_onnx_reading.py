@@ -626,6 +626,49 @@ def test_a_range_of_an_input_is_read_where_it_is_one(value: str, wanted: str) ->
     assert str(built(model).graph.inputs[0].type.range) == wanted
 
 
+@each(
+    [
+        ({"batch": ("batch", 4)}, "y", "model m(batch_2: f32[batch, 4]) -> f32[batch, 4]:", ["the input batch to batch_2"]),
+        ({"x": ("batch", 4)}, "batch", "model m(x: f32[batch, 4]) -> f32[batch, 4]:", ["the output batch to batch_2"]),
+        ({"a/b:0": ("n b", 4)}, "y", "model m(a_b_0: f32[n_b, 4]) -> f32[n_b, 4]:", ["the size n b to n_b", "the input a/b:0 to a_b_0"]),
+        (
+            {"a.b": ("n.b", 4), "a_b": ("n_b", 4)},
+            "y",
+            "model m(a_b_2: f32[n_b_2, 4], a_b:",
+            ["the size n.b to n_b_2", "the input a.b to a_b_2"],
+        ),
+        ({"tokens": ("batch", 4)}, "y", "model m(tokens: f32[batch, 4]) -> f32[batch, 4]:", []),
+    ]
+)
+def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
+    inputs: dict[str, tuple[str, int]], output: str, head: str, renamed: list[str], tmp_path: Path
+) -> None:
+    names = list(inputs)
+    nodes = [node("Relu", names, [output])] if len(names) == 1 else [node("Add", names, [output])]
+    onnx.save(model_of(nodes, (), inputs, (output,)), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert head in source
+    assert "open; this is the model for" not in source
+    comment = f"# Renamed here: {' and '.join(renamed)}." if renamed else ""
+    assert [line for line in source.split("\n") if line.startswith("# Renamed")] == [comment] * bool(renamed)
+    tpucc.compile_source(source)
+
+
+@each([(False, "b: f32[n, t]"), (True, "b: f32[batch, s]")])
+def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: bool, says: str, tmp_path: Path) -> None:
+    nodes = [node("Add", ["a", "b"], ["y"])] if is_one else [node("Relu", ["a"], ["y"]), node("Relu", ["b"], ["z"])]
+    model = model_of(nodes, (), {"a": ("batch", "s"), "b": ("batch" if is_one else "n", "t")}, ("y",) if is_one else ("y", "z"))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert says in tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 5}).source
+
+
+def test_names_begin_a_comment_as_they_are(tmp_path: Path) -> None:
+    model = model_of([node("Where", ["mask", "x", "y"], ["z"])], (), {"x": (2, 3), "y": (2, 3), "mask": (2, 3)}, ("z",))
+    model.graph.input[2].type.tensor_type.elem_type = onnx.TensorProto.BOOL
+    onnx.save(model, tmp_path / "m.onnx")
+    assert "\n# mask takes 0.0 and 1.0 as f32 here, and bool in the file.\n" in tpucc.import_onnx(tmp_path / "m.onnx").source
+
+
 def test_each_layer_keeps_the_keys_of_its_weights() -> None:
     """Also where the values of two are equal, as those of norms are that nobody has trained."""
     ones = [array(np.ones(4, np.float32), f"norm{index}.weight") for index in range(2)]

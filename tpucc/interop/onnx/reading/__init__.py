@@ -14,7 +14,7 @@ from tpucc.files import read_file
 from tpucc.interop.foreign import foreign
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.model import OnnxModel, decoded
-from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built, symbol
+from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.ir.graph import Graph
 from tpucc.values import dataclass
@@ -40,12 +40,13 @@ class Imported:
     @property
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
-        for value in self.model.graph.inputs:
-            for axis, size in enumerate(value.shape or ()):
-                if not isinstance(size, int):
-                    name = symbol(value.name, axis, size)
-                    found[name] = found.get(name) or (BATCH if axis == 0 else None)
+        for (_, axis), name in self.names.sizes.items():
+            found[name] = found.get(name) or (BATCH if axis == 0 else None)
         return found
+
+    @property
+    def names(self) -> names.Names:
+        return names.names_of(self.model.graph)
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
         """A value for each open size. Raises `UsageError` E1008 for sizes that aren't given, or that there aren't."""

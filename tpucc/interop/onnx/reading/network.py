@@ -119,7 +119,7 @@ class Network:
         if self.held.get(node.name) == grid:
             return node
         if grid.bits == 16 and node.name in self.known:
-            self.notes["constants that the file rounds to 16 bits are computed in float32"] = None
+            self.notes["Constants that the file rounds to 16 bits are computed in float32"] = None
             return node
         if node.op == "weight":
             return self._rounding(node, grid, name)
@@ -141,7 +141,7 @@ class Network:
         if np.isnan(values).any():
             raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
         if (np.abs(values) > LARGEST).any():
-            self.notes[f"infinite constants, as masks have them, are {LARGEST:g} here"] = None
+            self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} here"] = None
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 

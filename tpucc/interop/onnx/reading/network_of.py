@@ -98,6 +98,7 @@ class _Builder:
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
         self.layouts: dict[str, tuple[int, ...]] = {}
         self.used = frozenset(_read_names(self.graph))
+        self.names = names.names_of(self.graph)
         self.said = said_scales(self.graph)
         self.image_results = image_results(self.graph)
 
@@ -119,7 +120,7 @@ class _Builder:
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
-        name = names.identifier(value.name, "x")
+        name = self.names.inputs[value.name]
         if value.type not in TYPES:
             help = "inputs are numbers or booleans"
             raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", help)
@@ -187,7 +188,7 @@ class _Builder:
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
         """The sizes of an input."""
         return tuple(
-            size if isinstance(size, int) else self.sizes[symbol(value.name, axis, size)] for axis, size in enumerate(value.shape or ())
+            size if isinstance(size, int) else self.sizes[self.names.sizes[value.name, axis]] for axis, size in enumerate(value.shape or ())
         )
 
     def _read(self, node: OnnxNode) -> None:
@@ -304,7 +305,7 @@ class _Builder:
         assert found is not None
         if isinstance(found, Listed):
             raise refused("E1006", f"the output {printable(value.name)} is a sequence", "return its tensors, each as a result of its own")
-        name = names.identifier(value.name, "out")
+        name = self.names.outputs[value.name]
         self.network.name = name
         try:
             tensor = self.network.tensor(found)
@@ -312,7 +313,7 @@ class _Builder:
             raise refused("E1007", f"the output {name} is a constant that can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([printable(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
-            self.network.notes[f"the file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
+            self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))
@@ -366,13 +367,6 @@ def _read_names(graph: OnnxGraph) -> Iterable[str]:
             if isinstance(inner, OnnxGraph):
                 yield from _read_names(inner)
     yield from (value.name for value in graph.outputs)
-
-
-def symbol(name: str, axis: int, size: int | str | None) -> str:
-    """The param that stands for a size that the file leaves open."""
-    if isinstance(size, str):
-        return names.identifier(size, "size")
-    return "batch" if axis == 0 else names.identifier(f"{name}_size{axis}", "size")
 
 
 def _key(node: OnnxNode, operands: Sequence[Value | None], made: AnyArray) -> str:

@@ -17,6 +17,7 @@ from tpucc.interop.decompile.names import stem
 from tpucc.interop.decompile.orders import MOST, is_state
 from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
+from tpucc.interop.onnx.reading.names import BATCH
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
 from tpucc.ir.attributes import identity
@@ -66,10 +67,11 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
     found = read(path, layout)
     sizes = found.sizes(given)
     made = found.built(sizes)
-    for params in dict.fromkeys((tuple(sizes), tuple(size for size in sizes if size == "batch"), ())):
+    tried = ((tuple(sizes), True), (tuple(sizes), False), (tuple(size for size in sizes if size == BATCH), False), ((), False))
+    for params, apart in dict.fromkeys((params, apart and _are_alike(sizes)) for params, apart in tried):
         fixed = [size for size in sizes if size not in params]
         try:
-            samples = _samples(found, made, sizes, params)
+            samples = _samples(found, made, sizes, params, apart)
             comments = [line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)]
             texts = [
                 source_of(
@@ -134,10 +136,19 @@ class _Differs(Exception):
     """For other sizes the network is another one."""
 
 
-def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
+def _are_alike(sizes: Mapping[str, int]) -> bool:
+    """Whether two sizes have one value, but for the batch."""
+    others = [size for name, size in sizes.items() if name != BATCH]
+    return len(set(others)) < len(others)
+
+
+def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], apart: bool) -> list[Sample]:
+    """Other values of the params, with their graphs. With `apart` no two have one value there, so that the text tells them apart; a network
+    may need two that are equal."""
     samples: list[Sample] = []
     for number in OTHERS if params else ():
-        others = {name: (number if name == "batch" else size + number) if name in params else size for name, size in sizes.items()}
+        more = {name: number + (place if apart else 0) for place, name in enumerate(params)}
+        others = {name: (number if name == BATCH else size + more[name]) if name in params else size for name, size in sizes.items()}
         try:
             other = found.built(others)
         except Error as error:
@@ -157,6 +168,8 @@ def _ranks_of_results(graph: Graph) -> dict[str, int]:
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
     by = f", which {found.model.producer} wrote" if found.model.producer else ""
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
+    if renamed := found.names.renamed:
+        yield printable(f"Renamed here: {listed(renamed)}.")
     ranks = {len(order) for order in made.layouts.values()}
     names = listed(list(made.layouts))
     if 4 in ranks:
@@ -169,4 +182,4 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     if fixed:
         yield f"The file leaves {listed(fixed)} open; this is the model for {listed([f'{name} = {sizes[name]}' for name in fixed])}."
     for note in made.notes:
-        yield f"{note[0].upper()}{note[1:]}."
+        yield f"{note}."
