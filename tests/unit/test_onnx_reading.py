@@ -20,7 +20,7 @@ from tests.support.command_line import run
 from tests.support.onnx_files import model_of
 from tpucc.cli.main import main
 from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.model import decoded
+from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
@@ -667,6 +667,17 @@ def test_names_begin_a_comment_as_they_are(tmp_path: Path) -> None:
     model.graph.input[2].type.tensor_type.elem_type = onnx.TensorProto.BOOL
     onnx.save(model, tmp_path / "m.onnx")
     assert "\n# mask takes 0.0 and 1.0 as f32 here, and bool in the file.\n" in tpucc.import_onnx(tmp_path / "m.onnx").source
+
+
+def test_nodes_in_another_order_are_sorted() -> None:
+    """As float16 converters write them; also where only a graph inside a node reads what comes later, and inside that graph."""
+    make = onnx.helper.make_graph
+    value = onnx.helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, None)
+    branch = make([node("Relu", ["q"], ["r"]), node("Neg", ["n"], ["q"])], "then", [], [value])
+    nodes = [node("If", ["c"], ["y"], then_branch=branch, else_branch=branch), node("Mul", ["m", "x"], ["n"]), node("Neg", ["x"], ["m"])]
+    graph = compared(model_of(nodes[1:], (), outputs=("n",)))
+    assert ops(graph) == ["mul", "mul"]
+    assert ops(built(model_of(nodes, [array(np.array(True), "c")])).graph)[-1] == "relu"
 
 
 def test_each_layer_keeps_the_keys_of_its_weights() -> None:

@@ -1,6 +1,6 @@
 """ONNX files in: from the bytes of a file to a graph of tpucc's operators and its weights.
 
-`wire` reads fields, `model` makes a checked value of them, `rules` has what tpucc builds for each operator, and `network_of` does so for
+`wire` reads fields, `decoding` makes a checked value of them, `rules` has what tpucc builds for each operator, and `network_of` does so for
 all nodes. Nothing here needs the onnx package, and nothing of a file is executed.
 """
 
@@ -13,7 +13,8 @@ from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
 from tpucc.files import read_file
 from tpucc.interop.foreign import foreign
 from tpucc.interop.onnx.reading import names
-from tpucc.interop.onnx.reading.model import OnnxModel, decoded
+from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.model import OnnxModel
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.ir.graph import Graph
