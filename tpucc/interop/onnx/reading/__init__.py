@@ -7,6 +7,7 @@ all nodes. Nothing here needs the onnx package, and nothing of a file is execute
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
@@ -79,8 +80,8 @@ def require_layout(layout: object) -> None:
         raise no_choice("the layout", LAYOUTS, layout)
 
 
-def read(path: Path, layout: Layout = "nhwc") -> Imported:
-    """The model of a file, whatever its name is.
+def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
+    """The model of a file, whatever its name is; `title` stands in messages and comments in its place.
 
     Raises `UsageError` when it can't be read, `ProgramError` E1001 to E1004 for one that is malformed, `CompileError` E1005 and E1006 for
     one that tpucc can't take.
@@ -94,4 +95,5 @@ def read(path: Path, layout: Layout = "nhwc") -> Imported:
         if kind is None or path.suffix.lower() == ".onnx":
             raise
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
-    return Imported(names.identifier(path.stem, "model"), path.name, model, layout)
+    model = replace(model, producer="") if title else model
+    return Imported(names.identifier(path.stem, "model"), title or path.name, model, layout)

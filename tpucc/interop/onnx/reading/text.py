@@ -58,13 +58,13 @@ class ImportedSource(Source):
     fixed: frozenset[str]
 
 
-def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layout = "nhwc") -> Text:
+def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layout = "nhwc", title: str = "") -> Text:
     """The model of an ONNX file as text, whose weights are in `NAME.npz`.
 
     A size that the file leaves open is a param of the text. Where the network for other values isn't the same one, it is a number, and a
-    comment says so. Raises as `read` and `Imported.built` do.
+    comment says so. `title` is what the file was made of, to be named in its place. Raises as `read` and `Imported.built` do.
     """
-    found = read(path, layout)
+    found = read(path, layout, title)
     sizes = found.sizes(given)
     made = found.built(sizes)
     tried = ((tuple(sizes), True), (tuple(sizes), False), (tuple(size for size in sizes if size == BATCH), False), ((), False))
@@ -90,7 +90,7 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
             return Text(min(texts, key=lambda text: text.count("\n")), made.weights, frozenset(fixed))
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
-    raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}{where}")
+    raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
 
 
 def _activations(graph: Graph) -> str | None:
