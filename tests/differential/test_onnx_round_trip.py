@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import each, one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
 from tpucc.ir.graph import Graph
 from tpucc.numerics import dequantise
@@ -163,10 +163,23 @@ model m(image: f32[2, 6, 6, 3] in [-1.0, 1.0], x: f32[3, 5]) -> f32[2, 6], f32[2
 """Tables of two functions, as of `sqrt(x + 0.001)` of channels of several scales, and of a sum whose scale is known."""
 
 
-def same_integers(path: Path, exe: tpucc.Executable) -> bool:
+COMPUTED = """
+weights random(seed=2)
+model m(x: f32[2, 9, 8], y: f32[2, 9, 8]) -> f32[2, 9, 9], f32[2, 9, 8], f32[2, 9, 9], f32[2, 9, 9]:
+    weight w: f32[8, 8]
+    weight v: f32[8, 8]
+    k = y @ w
+    a = softmax(x @ transpose(k, (0, 2, 1)) * 0.3)
+    u = transpose(y @ v, (0, 2, 1))
+    return a, relu(a @ k), gelu(x @ u), clip(x @ transpose(y, (0, 2, 1)), -0.5, 2.0)
+"""
+"""Products of two computed values: values that the host has moved, a softmax of the host's, and an input."""
+
+
+def same_integers(path: Path, exe: tpucc.Executable, **settings: dict[str, object]) -> bool:
     """Whether a quantised export, imported and compiled, gives the same bits."""
     tpucc.export_onnx(exe, path, quantized=True)
-    again = tpucc.import_onnx(path).compile()
+    again = tpucc.import_onnx(path).compile(settings=settings)
     inputs = random_inputs(exe.runtime, 3)
     assert again.compilation is not None
     assert again.compilation.graph is not None
@@ -198,6 +211,14 @@ def test_a_table_of_no_single_function_is_refused(tmp_path: Path) -> None:
 def test_each_kind_of_layer_is_imported_with_the_same_integers(bits: int, tmp_path: Path) -> None:
     for source in (LAYERS, CONCAT, FUNCTIONS, PADDING, TABLES, JOINED):
         assert same_integers(tmp_path / "model.onnx", tpucc.compile_source(source, activation_bits=bits))
+
+
+@each(["host", "device"])
+def test_products_of_computed_values_have_the_same_integers(way: str, tmp_path: Path) -> None:
+    settings: dict[str, dict[str, object]] = {"write-weights": {"computed_products": way}}
+    exe = tpucc.compile_source(COMPUTED, settings=settings)
+    assert any("to weight memory" in note for note in exe.notes) == (way == "device")
+    assert same_integers(tmp_path / "model.onnx", exe, **settings)
 
 
 def test_the_steps_of_an_exported_lstm_are_a_loop(tmp_path: Path) -> None:

@@ -181,6 +181,9 @@ class _Layers(LayerWriter):
             left, right = (np.float32(self.held[self._integers(name)[0]].scale) for name in product.inputs)
             return [Scaled(float(left * right), self.constants[last.inputs[1]], False)]
         terms, factors = self._terms(self._step(self._step(product.inputs[0]).inputs[0])), self.constants[last.inputs[1]]
+        if terms[0].inputs[1] in self.held:
+            left, right = (np.float32(self.held[name].scale) for name in terms[0].inputs)
+            return [Scaled(float(left * right), factors[:1], False)]
         if self._selects_rows(terms):
             rows = [self.constants[term.inputs[1]].any(axis=0) for term in terms]
             return [Scaled(self.held[term.inputs[0]].scale, factors[own], False) for term, own in zip(terms, rows, strict=True)]
@@ -321,6 +324,8 @@ class _Layers(LayerWriter):
         if products[0].op == "ConvInteger":
             x, weights = products[0].inputs
             return self._convolved(products[0], x, weights, factors.reshape(-1), bias.reshape(-1))
+        if products[0].inputs[1] in self.held:
+            return self._of_computed(products, factors, bias)
         if len(products) > 1 and self._joins_parts(products, factors):
             return self._put("Concat", [self._dequantised(product.inputs[0]) for product in products], axis=-1)
         terms: list[str] = []
@@ -338,6 +343,14 @@ class _Layers(LayerWriter):
         for term in terms[1:]:
             made = self._put("Add", [made, term])
         return self._put("Add", [made, self._bias(bias, *first)]) if bias.any() and first else made
+
+    def _of_computed(self, products: Sequence[OnnxNode], factors: AnyArray, bias: AnyArray) -> str:
+        """A product whose weights the network computes. Both sides have the zero point 0, so that there is no bias."""
+        (product,) = products
+        left, right = (self.held[name] for name in product.inputs)
+        if bias.any() or left.zero_point or right.zero_point or (factors != multiplier(left.scale, right.scale, self.own.scale)).any():
+            raise UnknownSteps
+        return self._put("MatMul", [self._dequantised(name) for name in product.inputs])
 
     def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: AnyArray) -> str:
         """A convolution with weights that have these multipliers, and a bias."""
