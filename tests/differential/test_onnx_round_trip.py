@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.differential.test_gallery import SMALL
 from tests.support.cases import each, one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
+from tpucc.interop.programs import folder
 from tpucc.ir.graph import Graph
 from tpucc.numerics import dequantise
 from tpucc.ops.evaluate import evaluate
@@ -193,6 +195,14 @@ def test_a_quantised_export_is_imported_with_the_same_integers(path: Path, tmp_p
     assert same_integers(tmp_path / "model.onnx", exe) == (path.stem not in OTHER_INTEGERS)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("name", SMALL)
+def test_so_is_that_of_a_program_of_the_gallery(name: str, bits: int, tmp_path: Path) -> None:
+    exe = tpucc.compile(folder() / "gallery" / f"{name}.tpu", params=SMALL[name], activation_bits=bits)
+    assert same_integers(tmp_path / "model.onnx", exe) == (name != "unet")  # its conv_transpose2d: docs/onnx-export.md
+
+
 @pytest.mark.parametrize("path", one_of(2, [path for path in ALL if path.id in SIXTEEN]))
 def test_so_is_one_of_sixteen_bits(path: Path, tmp_path: Path) -> None:
     params = {name: int(value) for name, value in SMALLER.get(path.stem, {}).items()}
@@ -211,6 +221,15 @@ def test_a_table_of_no_single_function_is_refused(tmp_path: Path) -> None:
 def test_each_kind_of_layer_is_imported_with_the_same_integers(bits: int, tmp_path: Path) -> None:
     for source in (LAYERS, CONCAT, FUNCTIONS, PADDING, TABLES, JOINED):
         assert same_integers(tmp_path / "model.onnx", tpucc.compile_source(source, activation_bits=bits))
+
+
+@each(["(1.0 - mask) * -10000.0", "0.5 - mask * 2.0", "mask * 3.0 - 1.0"])
+def test_a_table_that_moves_all_integers_alike_is_a_product_and_a_sum(text: str, tmp_path: Path) -> None:
+    """As of attention masks."""
+    np.savez(tmp_path / "masks.npz", mask=np.eye(2, 5, dtype=np.float32), x=np.linspace(-1, 1, 10, dtype=np.float32).reshape(2, 5))
+    source = f"model m(mask: f32[2, 5] in [0.0, 1.0], x: f32[2, 5]) -> f32[2, 5]:\n    return {text} + x\n"
+    exe = tpucc.compile_source(source, calibration=tmp_path / "masks.npz")
+    assert same_integers(tmp_path / "model.onnx", exe)
 
 
 @each(["host", "device"])

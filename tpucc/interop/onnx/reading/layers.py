@@ -18,7 +18,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
-from tpucc.interop.onnx.reading.tables import WRITTEN, Function, function_of, input_scales
+from tpucc.interop.onnx.reading.tables import WRITTEN, Function, Shift, function_of, input_scales, shift_of
 from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, result_scale, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
@@ -69,7 +69,7 @@ class _Layers(LayerWriter):
                 self._layer(node)
             except (UnknownSteps, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
                 del self.nodes[start:]
-                self.nodes.append(node if node.held is None or node.op in MOVES else replace(node, op=LAYER, inputs=()))
+                self.nodes.append(node if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
         return replace(self.graph, nodes=self._needed(), constants=self.constants)
 
@@ -127,7 +127,7 @@ class _Layers(LayerWriter):
             for joined in (False, True):
                 if (function := function_of(table, self.held[source], own, self.format, joined)) is not None:
                     return self._applied(function, source)
-            raise UnknownSteps
+            return self._shifted(shift_of(table, self.held[source], own, self.format), source)
         zero = int(self.constants[end.inputs[ENDS[end.op]]])
         exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if not operand.weighted]
         known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
@@ -155,6 +155,15 @@ class _Layers(LayerWriter):
         if function.high is not None:
             return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])
         return self._put(function.op, [number, real] if function.op == "Sub" else [real, number])
+
+    def _shifted(self, shift: Shift | None, source: str) -> str:
+        """A product with a number, and a sum with another one, with the integers between. Raises `UnknownSteps` where there are none."""
+        if shift is None:
+            raise UnknownSteps
+        scaled = self._put("Mul", [self._dequantised(source), self._constant(np.float32(shift.factor), "factor")])
+        held = [self._constant(np.float32(shift.between.scale), "scale"), self._integer(shift.between.zero_point)]
+        real = self._put("DequantizeLinear", [self._put("QuantizeLinear", [scaled, *held]), *held])
+        return self._put("Add", [real, self._constant(np.float32(shift.term), "term")])
 
     def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:
         """What a layer before a table multiplies or adds; None for integers with a scale of their own, as those of another layer."""
@@ -388,6 +397,11 @@ class _Layers(LayerWriter):
         if (scales := weight_scales([use])) is None:
             raise UnknownSteps
         return scales
+
+
+def _unknown(node: OnnxNode) -> OnnxNode:
+    """What stands for a layer that can't be read back, which may be one with a table."""
+    return replace(node, op=LAYER, inputs=(), attributes={"table": node.op in (TABLE, "Gather")})
 
 
 def _runs(values: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:

@@ -60,7 +60,6 @@ NEAREST: Mapping[str, str] = {
     "Scan": "write its steps out, as exporters do with Python's loops",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    LAYER: "tables of no single function aren't read back; import what `tpucc export` writes without --quantized",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
@@ -387,6 +386,9 @@ def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
 
 def _nearest(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read."""
+    if node.op == LAYER:
+        table = "tables of no single function aren't read back; " if node.attributes.get("table") else ""
+        return f"{table}import what `tpucc export` writes without --quantized"
     return NEAREST.get(node.op) or did_you_mean(node.op, RULES) or ""
 
 
