@@ -19,8 +19,11 @@ import tpucc
 from tests.support.command_line import run
 from tests.support.onnx_files import model_of
 from tpucc.cli.main import main
-from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading import Imported, sequences
 from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.model import OPSETS
+from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
@@ -678,6 +681,36 @@ def test_nodes_in_another_order_are_sorted() -> None:
     graph = compared(model_of(nodes[1:], (), outputs=("n",)))
     assert ops(graph) == ["mul", "mul"]
     assert ops(built(model_of(nodes, [array(np.array(True), "c")])).graph)[-1] == "relu"
+
+
+@each(
+    [
+        (
+            node("Gelu", ["x"], ["y"], domain="com.microsoft"),
+            "ONNX Runtime's optimizer writes such operators: import the file that it was given",
+        ),
+        (node("Relu6", ["x"], ["y"], domain="mine"), "not those of mine: export the model without them"),
+        (node("Asin", ["x"], ["y"]), ""),
+        (node("Tan", ["x"], ["y"]), ""),
+        (node("SigmoId", ["x"], ["y"]), "did you mean Sigmoid?"),
+    ]
+)
+def test_what_is_suggested_instead_of_an_operator(made: Any, says: str) -> None:
+    with pytest.raises(tpucc.CompileError, match="E1006") as caught:
+        built(model_of([made]))
+    help = "".join(caught.value.diagnostics[0].help)
+    assert says in help if says else not help
+
+
+def test_all_operators_of_onnx_are_read_or_listed() -> None:
+    all_of_them = {
+        schema.name
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if not schema.domain and schema.since_version in range(OPSETS.stop)
+    }
+    known = {*RULES, *FOLDS, *sequences.RULES, "If", "Loop"}
+    assert not known & UNREAD
+    assert all_of_them <= known | UNREAD
 
 
 def test_each_layer_keeps_the_keys_of_its_weights() -> None:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, listed, printable
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
@@ -21,6 +21,7 @@ from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_ki
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
+from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
 from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, malformed, refused, shortened
@@ -42,27 +43,6 @@ NAMED = 6
 """Nodes that a message names."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
-NEAREST: Mapping[str, str] = {
-    "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
-    "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
-    "CumSum": "a product with a triangular matrix of ones is the same sum",
-    "GatherElements": "Gather along an axis, by constants, is read",
-    "GatherND": "Gather along an axis, by constants, is read",
-    "If": "export the branch that is taken: both may not be in one network",
-    "Loop": "write its steps out, as exporters do with Python's loops: a loop is read if constants say how many steps it has",
-    "Sin": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of sines",
-    "SplitToSequence": "Split has its parts as results",
-    "MaxUnpool": "Resize or ConvTranspose enlarge an image",
-    "NonMaxSuppression": "end the model before it, and select boxes in your own program",
-    "NonZero": "tpucc's shapes are static: multiply by a mask instead",
-    "RandomNormalLike": "export the model for inference: model.eval()",
-    "RoiAlign": "tpucc's slices are static",
-    "Scan": "write its steps out, as exporters do with Python's loops",
-    "ScatterElements": "Where with a constant mask sets fixed places",
-    "ScatterND": "Where with a constant mask sets fixed places",
-    "TopK": "ArgMax gives the first; end the model before TopK",
-}
-"""What to do about operators that tpucc doesn't read."""
 _KNOWN = frozenset({*RULES, *FOLDS})
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 """Operators that are taken apart while a file is read."""
@@ -195,7 +175,7 @@ class _Builder:
         if any(name and self.values[name] is None for name in node.inputs):
             results: Iterable[Read] = [None] * len(node.outputs)
             if node.kind not in _KNOWN | _STRUCTURE:
-                self._unread(node, Unsupported("", _nearest(node)))
+                self._unread(node, Unsupported("", instead_of(node)))
         else:
             try:
                 results = tuple(self._results(node, operands))
@@ -272,7 +252,7 @@ class _Builder:
         if node.kind in _STRUCTURE:
             return self._structure(node, given)
         if node.kind not in _KNOWN:
-            raise Unsupported("", _nearest(node))
+            raise Unsupported("", instead_of(node))
         operands = [value for value in given if not isinstance(value, Listed)]
         if len(operands) < len(given):
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
@@ -382,14 +362,6 @@ def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
         [f"{printable(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()]
     )
     return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
-
-
-def _nearest(node: OnnxNode) -> str:
-    """What does instead of an operator that tpucc doesn't read."""
-    if node.op == LAYER:
-        table = "tables of no single function aren't read back; " if node.attributes.get("table") else ""
-        return f"{table}import what `tpucc export` writes without --quantized"
-    return NEAREST.get(node.op) or did_you_mean(node.op, RULES) or ""
 
 
 def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:
