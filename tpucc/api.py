@@ -18,7 +18,7 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.files import write_file, write_files
 from tpucc.interop.reads import files_asked, require_kept
-from tpucc.interop.sources import read_source
+from tpucc.interop.sources import IMPORTED, read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
@@ -399,7 +399,7 @@ class ImportedModel:
         """Compiles the model: the keywords are those of `tpucc.compile`."""
         from tpucc.interop.onnx.reading.text import ImportedSource
 
-        source = ImportedSource(f"{self.name}{'.onnx' if self.reads else ''} as .tpu", self.source, self.weights, frozenset())
+        source = ImportedSource(f"{self.name}{'.onnx' if self.reads else ''}{IMPORTED}", self.source, self.weights, frozenset())
         return _executable(drive(source, Path(), options_of(**asked)), (*self.reads, *files_asked(asked)))
 
 

@@ -713,6 +713,28 @@ def test_all_operators_of_onnx_are_read_or_listed() -> None:
     assert all_of_them <= known | UNREAD
 
 
+def test_files_that_are_none_are_named_and_a_source_is_known(tmp_path: Path) -> None:
+    (tmp_path / "m.tpu").write_text("model m(x: f32[2]):\n    return x\n")
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.tpu is a source of tpucc already"):
+        tpucc.import_onnx(tmp_path / "m.tpu")
+    (tmp_path / "m.onnx").write_bytes(model_of([node("Relu", ["x"], ["y"])]).SerializeToString()[:-5])
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.onnx: not a model in ONNX's format"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+def test_a_file_is_imported_before_it_is_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(model_of([node("Softmax", ["x"], ["y"])]), tmp_path / "m.onnx")
+    assert run("train", tmp_path / "m.onnx") == 1
+    assert "help: tpucc import m.onnx writes its source; there write `train(" in capsys.readouterr().err
+
+
+def test_calibration_inputs_with_their_channels_first_have_a_help(tmp_path: Path) -> None:
+    onnx.save(model_of([node("GlobalMaxPool", ["x"], ["y"])], (), {"x": (2, 3, 6, 6)}), tmp_path / "m.onnx")
+    np.savez(tmp_path / "c.npz", x=np.zeros((2, 3, 6, 6), np.float32))
+    with pytest.raises(tpucc.InputError, match=r"E0443[^$]*images have their channels last here: x\.transpose\(0, 2, 3, 1\)"):
+        tpucc.compile(tmp_path / "m.onnx", calibration=tmp_path / "c.npz")
+
+
 def test_each_layer_keeps_the_keys_of_its_weights() -> None:
     """Also where the values of two are equal, as those of norms are that nobody has trained."""
     ones = [array(np.ones(4, np.float32), f"norm{index}.weight") for index in range(2)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
-from tpucc.interop.foreign import foreign
+from tpucc.interop.foreign import Foreign, foreign
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.onnx.reading.model import OnnxModel
@@ -23,6 +23,7 @@ from tpucc.values import dataclass
 
 BATCH = 8
 """The batch of a model that leaves it open."""
+SOURCE = Foreign("a source of tpucc already", "compile it, run it and change it as it is; tpucc export makes an ONNX file of it")
 MAX_BYTES = 2**31
 """Of a file, as protobuf has it."""
 
@@ -90,10 +91,10 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     data = read_file(path, most=MAX_BYTES)
     try:
         model = decoded(data, path.parent)
-    except ProgramError:
-        kind = foreign(path, data)
+    except ProgramError as error:
+        kind = SOURCE if path.suffix == ".tpu" else foreign(path, data)
         if kind is None or path.suffix.lower() == ".onnx":
-            raise
+            raise ProgramError([replace(found, message=f"{path.name}: {found.message}") for found in error.diagnostics]) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     model = replace(model, producer="") if title else model
     return Imported(names.identifier(path.stem, "model"), title or path.name, model, layout)
