@@ -223,6 +223,20 @@ def test_each_kind_of_layer_is_imported_with_the_same_integers(bits: int, tmp_pa
         assert same_integers(tmp_path / "model.onnx", tpucc.compile_source(source, activation_bits=bits))
 
 
+def test_images_of_an_export_keep_the_order_that_the_source_gave_them(tmp_path: Path) -> None:
+    text = """
+weights random(seed=0)
+model m(image: f32[2, 3, 6, 5]) -> f32[2, 4, 6, 5], f32[2, 6, 5, 4]:
+    weight k: f32[1, 1, 3, 4]
+    h = conv2d(transpose(image, (0, 2, 3, 1)), k)
+    return transpose(h, (0, 3, 1, 2)), h
+"""
+    exe = tpucc.compile_source(text)
+    for quantized in (False, True):
+        tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=quantized)
+        assert text.split("\n")[2] in tpucc.import_onnx(tmp_path / "m.onnx").source.replace("image_", "image")
+
+
 @each(["(1.0 - mask) * -10000.0", "0.5 - mask * 2.0", "mask * 3.0 - 1.0"])
 def test_a_table_that_moves_all_integers_alike_is_a_product_and_a_sum(text: str, tmp_path: Path) -> None:
     """As of attention masks."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
 from tpucc.interop.foreign import Foreign, foreign
+from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.onnx.reading.model import OnnxModel
@@ -68,8 +69,12 @@ class Imported:
         return {name: size for name, size in sizes.items() if size is not None}
 
     def built(self, given: Mapping[str, int]) -> Built:
-        """The graph with its weights. Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known."""
-        return built(self.model, self.name, self.sizes(given), self.layout)
+        """The graph with its weights. Images of a file that tpucc wrote keep the order that a source gave them.
+
+        Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known.
+        """
+        layout = "nchw" if self.model.producer == PRODUCER else self.layout
+        return built(self.model, self.name, self.sizes(given), layout)
 
     def graph(self, given: Mapping[str, int]) -> Graph:
         return self.built(given).graph
