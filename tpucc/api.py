@@ -18,7 +18,7 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.files import write_file, write_files
 from tpucc.interop.reads import files_asked, require_kept
-from tpucc.interop.sources import read_source
+from tpucc.interop.sources import IMPORTED, read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
@@ -399,7 +399,7 @@ class ImportedModel:
         """Compiles the model: the keywords are those of `tpucc.compile`."""
         from tpucc.interop.onnx.reading.text import ImportedSource
 
-        source = ImportedSource(f"{self.name}.onnx as .tpu", self.source, self.weights, frozenset())
+        source = ImportedSource(f"{self.name}{'.onnx' if self.reads else ''}{IMPORTED}", self.source, self.weights, frozenset())
         return _executable(drive(source, Path(), options_of(**asked)), (*self.reads, *files_asked(asked)))
 
 
@@ -422,19 +422,28 @@ def from_torch(
 ) -> ImportedModel:
     """Reads a PyTorch module as a model of the language, with its weights.
 
-    `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments: their shapes are the model's. If all have
-    the same first size, it is the param `batch`, where the module works for other sizes too. `name` is the model's, without it that of the
-    module's class. Images are [batch, height, width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`,
-    by `torch.onnx.export`: the extra `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
+    `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments: their shapes are the model's. If all
+    have the same first size, it is the param `batch`, where the module works for other sizes too. `name` is the model's, as a name of the
+    language; without it that of the module's class. Outputs have the keys of a dict that `forward` returns. Images are [batch, height,
+    width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`, by `torch.onnx.export`: the extra
+    `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
     """
+    from tpucc.interop.onnx.reading import require_layout
+    from tpucc.interop.onnx.reading.names import BATCH, identifier
     from tpucc.interop.onnx.reading.text import imported_model
-    from tpucc.interop.pytorch import BATCH, export
+    from tpucc.interop.pytorch import export, plain_module
 
-    called = name or type(module).__name__.lower()
+    require_layout(layout)
+    if not isinstance(name, str):
+        raise UsageError(Diagnostic("E0529", f"name is a text, found {type(name).__name__}"))
+    plain = plain_module(module)
+    kind = type(plain).__name__
+    called = identifier(name or kind.lower(), "model")
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{called}.onnx"
-        batch = export(module, example, file)
-        made = imported_model(file, called, ({} if batch is None else {BATCH: batch}) | dict(params or {}), layout)
+        batch = export(plain, example, file)
+        sizes = ({} if batch is None else {BATCH: batch}) | dict(params or {})
+        made = imported_model(file, called, sizes, layout, f"the PyTorch module {kind}")
     return ImportedModel(called, made.source, made.weights)
 
 
@@ -486,6 +495,8 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
     if exe.compilation is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))
     file = _path(path, "export_onnx", "")
+    if not isinstance(quantized, bool):
+        raise UsageError(Diagnostic("E0529", f"quantized is True or False, found {type(quantized).__name__}"))
     require_kept([file], exe.reads)
     write_file(file, exported(exe.compilation, quantized)[1])
 

@@ -350,6 +350,13 @@ def nearest(word: str, candidates: Iterable[str]) -> str:
     return close[0] if close else ""
 
 
+def no_choice(what: str, choices: Sequence[str], found: object) -> UsageError:
+    """The error of a call with a value that is none of the texts that it may be."""
+    given = repr(found[:MAX_LINE]) if isinstance(found, str) else type(found).__name__
+    near = did_you_mean(found, choices) if isinstance(found, str) else ""
+    return UsageError(Diagnostic("E0529", f"{what} is {listed([*map(repr, choices)], 'or')}, found {printable(given)}", help=(near,)))
+
+
 def printable(text: str) -> str:
     """`text` with control and bidirectional characters escaped, safe for a terminal."""
     if text.isprintable():

@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
-from tpucc.diagnostics import Diagnostic, UsageError, listed, printable
+from tpucc.diagnostics import no_choice
 from tpucc.files import write_file
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.options import PathLike
@@ -50,8 +50,8 @@ class Sweep(Points):
         They stand model by model, the cheapest first; of rows that are equal in both it is the first. Better is: fewer cycles; fewer
         seconds where the clock differs; more TOPS where the model's own work does, because of `params`.
         """
-        if cost not in COSTS:
-            raise UsageError(Diagnostic("E0529", f"front takes a cost, one of {listed(list(COSTS))}; found {printable(str(cost))}"))
+        if not isinstance(cost, str) or cost not in COSTS:
+            raise no_choice("front's cost", list(COSTS), cost)
         return [self[point] for front in figures_of(self).fronts(cost) for point in front]
 
 

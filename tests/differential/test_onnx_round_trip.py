@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import LONG, one_of
+from tests.differential.test_gallery import SMALL
+from tests.support.cases import LONG, each, one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
+from tpucc.interop.programs import folder
 from tpucc.ir.graph import Graph
 from tpucc.numerics import dequantise
 from tpucc.ops.evaluate import evaluate
@@ -163,10 +165,23 @@ model m(image: f32[2, 6, 6, 3] in [-1.0, 1.0], x: f32[3, 5]) -> f32[2, 6], f32[2
 """Tables of two functions, as of `sqrt(x + 0.001)` of channels of several scales, and of a sum whose scale is known."""
 
 
-def same_integers(path: Path, exe: tpucc.Executable) -> bool:
+COMPUTED = """
+weights random(seed=2)
+model m(x: f32[2, 9, 8], y: f32[2, 9, 8]) -> f32[2, 9, 9], f32[2, 9, 8], f32[2, 9, 9], f32[2, 9, 9]:
+    weight w: f32[8, 8]
+    weight v: f32[8, 8]
+    k = y @ w
+    a = softmax(x @ transpose(k, (0, 2, 1)) * 0.3)
+    u = transpose(y @ v, (0, 2, 1))
+    return a, relu(a @ k), gelu(x @ u), clip(x @ transpose(y, (0, 2, 1)), -0.5, 2.0)
+"""
+"""Products of two computed values: values that the host has moved, a softmax of the host's, and an input."""
+
+
+def same_integers(path: Path, exe: tpucc.Executable, **settings: dict[str, object]) -> bool:
     """Whether a quantised export, imported and compiled, gives the same bits."""
     tpucc.export_onnx(exe, path, quantized=True)
-    again = tpucc.import_onnx(path).compile()
+    again = tpucc.import_onnx(path).compile(settings=settings)
     inputs = random_inputs(exe.runtime, 3)
     assert again.compilation is not None
     assert again.compilation.graph is not None
@@ -178,6 +193,14 @@ def same_integers(path: Path, exe: tpucc.Executable) -> bool:
 def test_a_quantised_export_is_imported_with_the_same_integers(path: Path, tmp_path: Path) -> None:
     exe = tpucc.compile(path, params={name: int(value) for name, value in SMALLER.get(path.stem, {}).items()})
     assert same_integers(tmp_path / "model.onnx", exe) == (path.stem not in OTHER_INTEGERS)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("name", SMALL)
+def test_so_is_that_of_a_program_of_the_gallery(name: str, bits: int, tmp_path: Path) -> None:
+    exe = tpucc.compile(folder() / "gallery" / f"{name}.tpu", params=SMALL[name], activation_bits=bits)
+    assert same_integers(tmp_path / "model.onnx", exe) == (name != "unet")  # its conv_transpose2d: docs/onnx-export.md
 
 
 @pytest.mark.parametrize("path", one_of(2, [path for path in ALL if path.id in SIXTEEN]))
@@ -199,6 +222,37 @@ def test_a_table_of_no_single_function_is_refused(tmp_path: Path) -> None:
 def test_each_kind_of_layer_is_imported_with_the_same_integers(bits: int, tmp_path: Path) -> None:
     for source in (LAYERS, CONCAT, FUNCTIONS, PADDING, TABLES, JOINED):
         assert same_integers(tmp_path / "model.onnx", tpucc.compile_source(source, activation_bits=bits))
+
+
+def test_images_of_an_export_keep_the_order_that_the_source_gave_them(tmp_path: Path) -> None:
+    text = """
+weights random(seed=0)
+model m(image: f32[2, 3, 6, 5]) -> f32[2, 4, 6, 5], f32[2, 6, 5, 4]:
+    weight k: f32[1, 1, 3, 4]
+    h = conv2d(transpose(image, (0, 2, 3, 1)), k)
+    return transpose(h, (0, 3, 1, 2)), h
+"""
+    exe = tpucc.compile_source(text)
+    for quantized in (False, True):
+        tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=quantized)
+        assert text.split("\n")[2] in tpucc.import_onnx(tmp_path / "m.onnx").source.replace("image_", "image")
+
+
+@each(["(1.0 - mask) * -10000.0", "0.5 - mask * 2.0", "mask * 3.0 - 1.0"])
+def test_a_table_that_moves_all_integers_alike_is_a_product_and_a_sum(text: str, tmp_path: Path) -> None:
+    """As of attention masks."""
+    np.savez(tmp_path / "masks.npz", mask=np.eye(2, 5, dtype=np.float32), x=np.linspace(-1, 1, 10, dtype=np.float32).reshape(2, 5))
+    source = f"model m(mask: f32[2, 5] in [0.0, 1.0], x: f32[2, 5]) -> f32[2, 5]:\n    return {text} + x\n"
+    exe = tpucc.compile_source(source, calibration=tmp_path / "masks.npz")
+    assert same_integers(tmp_path / "model.onnx", exe)
+
+
+@each(["host", "device"])
+def test_products_of_computed_values_have_the_same_integers(way: str, tmp_path: Path) -> None:
+    settings: dict[str, dict[str, object]] = {"write-weights": {"computed_products": way}}
+    exe = tpucc.compile_source(COMPUTED, settings=settings)
+    assert any("to weight memory" in note for note in exe.notes) == (way == "device")
+    assert same_integers(tmp_path / "model.onnx", exe, **settings)
 
 
 @pytest.mark.long

@@ -50,6 +50,23 @@ class Joined(torch.nn.Module):
         return torch.tanh(self.a(left)) * torch.sigmoid(self.b(right))
 
 
+class Several(torch.nn.Module):
+    """Arguments of every kind; the results have names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 3)
+
+    def forward(self, x: Any, /, *xs: Any, scale: Any = None, **more: Any) -> Any:
+        h = self.fc(x) if scale is None else self.fc(x) * scale
+        return {"logits": sum((self.fc(other) for other in (*xs, *more.values())), h), "x": h}
+
+
+class Unknown(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.erfinv(x / 10)
+
+
 CASES = {
     "images": (Images, (torch.rand(3, 3, 8, 8),)),
     "sequences": (Sequences, (torch.randint(0, 20, (4, 5)),)),
@@ -82,10 +99,30 @@ def test_a_module_computes_the_same(name: str) -> None:
     assert np.abs(found - expected).max() <= 1e-5 * max(1, np.abs(expected).max())
 
 
+@pytest.mark.parametrize("wrapped", [torch.compile, torch.nn.DataParallel])
+def test_a_module_is_read_through_what_is_around_it(wrapped: Any) -> None:
+    model = tpucc.from_torch(wrapped(Joined()), (torch.rand(5, 4), torch.rand(5, 3)), name="my net/1")
+    assert model.name == "my_net_1"
+    assert model.source.startswith("# From the PyTorch module Joined (opset 20).\nparam batch = 5\n")
+    assert "model my_net_1(left: f32[batch, 4], right: f32[batch, 3]) -> f32[batch, 6]:" in model.source
+    model.compile()
+
+
+def test_arguments_without_a_name_of_their_own_and_results_with_one() -> None:
+    module, parts = Several(), torch.rand(3, 5, 4)
+    exe = tpucc.from_torch(module, tuple(parts)).compile()
+    assert list(exe.runtime.inputs) == ["x", "xs_0", "xs_1"]
+    found = exe.run(dict(zip(exe.runtime.inputs, parts.numpy(), strict=True)))
+    expected = module(*parts)
+    assert list(found) == ["logits", "x_out"]
+    assert np.abs(found["logits"] - expected["logits"].detach().numpy()).max() < 0.05
+
+
 @pytest.mark.parametrize(
     ("module", "example", "says"),
     [
         (Joined().state_dict(), torch.rand(5, 4), "from_torch takes a torch.nn.Module, found OrderedDict"),
+        (Unknown(), torch.rand(5, 4), "PyTorch has no ONNX form for the operator prims.erf_inv"),
         (Joined(), np.ones((5, 4)), "the example of left is ndarray, not a tensor"),
         (Joined(), (torch.rand(5, 4),) * 3, "the example has 3 values, and forward takes 2"),
         (Joined(), {"left": torch.rand(5, 4), "write": torch.rand(5, 3)}, "forward takes no argument write"),
@@ -98,3 +135,10 @@ def test_what_is_said_of_others(module: Any, example: Any, says: str) -> None:
         tpucc.from_torch(module, example)
     assert says in str(caught.value)
     assert caught.value.diagnostics[0].code == "E1015"
+
+
+def test_modules_of_torch_script_are_refused() -> None:
+    module, x = torch.nn.Linear(4, 3), torch.rand(5, 4)
+    for made in (torch.jit.trace(module, x), torch.jit.script(module)):
+        with pytest.raises(tpucc.UsageError, match=r"E1015.* one that torch.jit has made of Linear"):
+            tpucc.from_torch(made, x)

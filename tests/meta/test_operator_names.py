@@ -59,13 +59,13 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "silu, sqrt*2, sub, tanh, weight",
         REWRITE,
     ),
-    "interop/onnx/reading/model.py": ("input", OTHER),
     "interop/onnx/reading/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/network.py": (
         "add*2, constant*2, dequantize, full*2, input*4, mul*2, quantize, reshape*8, transpose, weight*7, zeros",
         NODES,
     ),
     "interop/onnx/reading/network_of.py": ("weight", NODES),
+    "interop/onnx/reading/order.py": ("input", OTHER),
     "interop/onnx/reading/tables.py": (
         "abs, elu, exp, gelu*2, hard_sigmoid, hard_swish, log, relu, sigmoid, sign, silu, sqrt, tanh*2",
         "functions whose tables are compared with a file's",

@@ -128,6 +128,10 @@ X = np.zeros((4, 6), np.float32)
         (lambda exe: tpucc.judge(exe, against="foo"), "E0529: judge's against is 'onnxruntime', found 'foo'"),  # type: ignore[arg-type]
         (lambda exe: tpucc.judge(exe, against=["onnxruntime"]), "E0529: judge's against is 'onnxruntime', found list"),  # type: ignore[arg-type]
         (lambda exe: tpucc.judge(exe, against=""), "E0529: judge's against is 'onnxruntime', found ''"),  # type: ignore[arg-type]
+        (lambda _: tpucc.import_onnx("m.onnx", layout="NHWC"), "the layout is 'nhwc' or 'nchw', found 'NHWC'\nhelp: did you mean nhwc?"),  # type: ignore[arg-type]
+        (lambda _: tpucc.import_onnx("m.onnx", layout=None), "E0529: the layout is 'nhwc' or 'nchw', found NoneType"),  # type: ignore[arg-type]
+        (lambda _: tpucc.from_torch(None, None, layout="channels_last"), "E0529: the layout is 'nhwc' or 'nchw', found 'channels_last'"),  # type: ignore[arg-type]
+        (lambda exe: tpucc.export_onnx(exe, "m.onnx", quantized="no"), "E0529: quantized is True or False, found str"),  # type: ignore[arg-type]
         (lambda _: tpucc.train("small.tpu", epoch=3), "E0529: training has no keyword epoch\nhelp: did you mean epochs?"),  # type: ignore[arg-type]
     ]
 )

@@ -14,7 +14,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import add_model, model_of, wire
 from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.model import MAX_DEPTH, MAX_NODES, decoded
+from tpucc.interop.onnx.reading.decoding import MAX_DEPTH, MAX_NODES, decoded
 from tpucc.interop.onnx.reading.wire import Reader, WireError, varints
 
 helper = pytest.importorskip("onnx").helper
@@ -148,16 +148,18 @@ def test_external_data_beside_the_model_is_read(tmp_path: Path) -> None:
 
 @each(
     [
-        ([("Relu", ["a"], ["y"]), ("Neg", ["x"], ["a"])], "comes later"),
-        ([("Relu", ["y"], ["y"])], "comes later"),
-        ([("Add", ["x", "b"], ["a"]), ("Neg", ["a"], ["b"]), ("Neg", ["b"], ["y"])], "comes later"),
+        ([("Relu", ["y"], ["y"])], "y reads its own result"),
+        (
+            [("Add", ["x", "b"], ["a"]), ("Neg", ["a"], ["b"]), ("Neg", ["b"], ["y"])],
+            "a and b are in a circle: each reads what the next one",
+        ),
         ([("Relu", ["a"], ["y"])], "nothing computes"),
         ([("Relu", ["x"], ["x"])], "defined twice"),
         ([("Relu", ["x"], ["y"]), ("Neg", ["x"], ["y"])], "defined twice"),
         ([("Relu", ["x"], ["z"])], "nothing computes"),
     ]
 )
-def test_names_that_no_order_defines(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
+def test_names_that_nothing_defines_once(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
     codes, text, status = refused(model_of([helper.make_node(*node) for node in nodes]).SerializeToString(), tmp_path)
     assert codes == ["E1002"]
     assert status == 3

@@ -19,8 +19,11 @@ import tpucc
 from tests.support.command_line import run
 from tests.support.onnx_files import model_of
 from tpucc.cli.main import main
-from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.model import decoded
+from tpucc.interop.onnx.reading import Imported, sequences
+from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.model import OPSETS
+from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
@@ -156,6 +159,44 @@ def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wan
     if wanted is not None:
         assert ops(graph)[1:] == wanted
     compared(model, "nchw")
+
+
+def in_blocks(perm: Sequence[int], *shapes: Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """Reshape, Transpose and Reshape of x, as exporters write that channels become pixels."""
+    nodes = [node("Reshape", ["x", "n"], ["a"]), node("Transpose", ["a"], ["b"], perm=perm), node("Reshape", ["b", "m"], ["y"])]
+    return nodes, [whole("n", *shapes[0]), whole("m", *shapes[1])]
+
+
+@each(
+    [
+        ([node("DepthToSpace", ["x"], ["y"], blocksize=2)], [], (12, 16)),
+        ([node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")], [], (12, 16)),
+        (*in_blocks((0, 1, 4, 2, 5, 3), (2, -1, 2, 2, 6, 8), (2, -1, 12, 16)), (12, 16)),
+        (*in_blocks((0, 1, 3, 5, 2, 4), (2, -1, 3, 2, 4, 2), (2, -1, 3, 4)), (3, 4)),
+    ]
+)
+def test_images_have_their_channels_last_where_channels_become_pixels(
+    nodes: list[Any], constants: list[Any], pixels: tuple[int, int]
+) -> None:
+    """As results, alone and beside an input that only joins them, also with a single channel; and as inputs."""
+    for channels in (4, 8):
+        kernel = array(DRAW.normal(size=(channels, 3, 1, 1)).astype(np.float32), "k")
+        before, after = node("Conv", ["i", "k"], ["x"]), node("Add", ["y", "j"], ["z"])
+        graph = compared(model_of([before, *nodes, after], [kernel, *constants], {"i": (2, 3, 6, 8), "j": (2, 1, *pixels)}, ("y", "z")))
+        assert [value.type.shape for value in graph.inputs] == [(2, 6, 8, 3), (2, *pixels, 1)]
+        assert {graph[output.node].type.shape[1:3] for output in graph.outputs} == {pixels}
+    made = built(
+        model_of([*nodes, node("Relu", ["y"], ["r"]), node("GlobalMaxPool", ["r"], ["g"])], constants, {"x": (2, 8, 6, 8)}, ("g",))
+    )
+    assert made.graph.inputs[0].type.shape == (2, 6, 8, 8)
+
+
+def test_the_first_comment_says_which_values_of_four_axes_are_no_images(tmp_path: Path) -> None:
+    nodes = [node("Conv", ["i", "k"], ["y"]), node("MatMul", ["a", "a"], ["s"])]
+    onnx.save(model_of(nodes, [drawn("k", 4, 3, 1, 1)], {"i": (2, 3, 6, 8), "a": (2, 3, 5, 5)}, ("y", "s")), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert "in the file: i and y." in source.replace("\n# ", " ")
+    assert "No operator on images has to do with a and s, so the order of the axes is that of the file." in source.replace("\n# ", " ")
 
 
 SEQUENCE = {"x": (3, 5, 6)}
@@ -586,6 +627,112 @@ def test_a_range_of_an_input_is_read_where_it_is_one(value: str, wanted: str) ->
     entry = model.graph.input[0].metadata_props.add()
     entry.key, entry.value = "range", value
     assert str(built(model).graph.inputs[0].type.range) == wanted
+
+
+@each(
+    [
+        ({"batch": ("batch", 4)}, "y", "model m(batch_2: f32[batch, 4]) -> f32[batch, 4]:", ["the input batch to batch_2"]),
+        ({"x": ("batch", 4)}, "batch", "model m(x: f32[batch, 4]) -> f32[batch, 4]:", ["the output batch to batch_2"]),
+        ({"a/b:0": ("n b", 4)}, "y", "model m(a_b_0: f32[n_b, 4]) -> f32[n_b, 4]:", ["the size n b to n_b", "the input a/b:0 to a_b_0"]),
+        (
+            {"a.b": ("n.b", 4), "a_b": ("n_b", 4)},
+            "y",
+            "model m(a_b_2: f32[n_b_2, 4], a_b:",
+            ["the size n.b to n_b_2", "the input a.b to a_b_2"],
+        ),
+        ({"tokens": ("batch", 4)}, "y", "model m(tokens: f32[batch, 4]) -> f32[batch, 4]:", []),
+    ]
+)
+def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
+    inputs: dict[str, tuple[str, int]], output: str, head: str, renamed: list[str], tmp_path: Path
+) -> None:
+    names = list(inputs)
+    nodes = [node("Relu", names, [output])] if len(names) == 1 else [node("Add", names, [output])]
+    onnx.save(model_of(nodes, (), inputs, (output,)), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert head in source
+    assert "open; this is the model for" not in source
+    comment = f"# Renamed here: {' and '.join(renamed)}." if renamed else ""
+    assert [line for line in source.split("\n") if line.startswith("# Renamed")] == [comment] * bool(renamed)
+    tpucc.compile_source(source)
+
+
+@each([(False, "b: f32[n, t]"), (True, "b: f32[batch, s]")])
+def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: bool, says: str, tmp_path: Path) -> None:
+    nodes = [node("Add", ["a", "b"], ["y"])] if is_one else [node("Relu", ["a"], ["y"]), node("Relu", ["b"], ["z"])]
+    model = model_of(nodes, (), {"a": ("batch", "s"), "b": ("batch" if is_one else "n", "t")}, ("y",) if is_one else ("y", "z"))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert says in tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 5}).source
+
+
+def test_names_begin_a_comment_as_they_are(tmp_path: Path) -> None:
+    model = model_of([node("Where", ["mask", "x", "y"], ["z"])], (), {"x": (2, 3), "y": (2, 3), "mask": (2, 3)}, ("z",))
+    model.graph.input[2].type.tensor_type.elem_type = onnx.TensorProto.BOOL
+    onnx.save(model, tmp_path / "m.onnx")
+    assert "\n# mask takes 0.0 and 1.0 as f32 here, and bool in the file.\n" in tpucc.import_onnx(tmp_path / "m.onnx").source
+
+
+def test_nodes_in_another_order_are_sorted() -> None:
+    """As float16 converters write them; also where only a graph inside a node reads what comes later, and inside that graph."""
+    make = onnx.helper.make_graph
+    value = onnx.helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, None)
+    branch = make([node("Relu", ["q"], ["r"]), node("Neg", ["n"], ["q"])], "then", [], [value])
+    nodes = [node("If", ["c"], ["y"], then_branch=branch, else_branch=branch), node("Mul", ["m", "x"], ["n"]), node("Neg", ["x"], ["m"])]
+    graph = compared(model_of(nodes[1:], (), outputs=("n",)))
+    assert ops(graph) == ["mul", "mul"]
+    assert ops(built(model_of(nodes, [array(np.array(True), "c")])).graph)[-1] == "relu"
+
+
+@each(
+    [
+        (
+            node("Gelu", ["x"], ["y"], domain="com.microsoft"),
+            "ONNX Runtime's optimizer writes such operators: import the file that it was given",
+        ),
+        (node("Relu6", ["x"], ["y"], domain="mine"), "not those of mine: export the model without them"),
+        (node("Asin", ["x"], ["y"]), ""),
+        (node("Tan", ["x"], ["y"]), ""),
+        (node("SigmoId", ["x"], ["y"]), "did you mean Sigmoid?"),
+    ]
+)
+def test_what_is_suggested_instead_of_an_operator(made: Any, says: str) -> None:
+    with pytest.raises(tpucc.CompileError, match="E1006") as caught:
+        built(model_of([made]))
+    help = "".join(caught.value.diagnostics[0].help)
+    assert says in help if says else not help
+
+
+def test_all_operators_of_onnx_are_read_or_listed() -> None:
+    all_of_them = {
+        schema.name
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if not schema.domain and schema.since_version in range(OPSETS.stop)
+    }
+    known = {*RULES, *FOLDS, *sequences.RULES, "If", "Loop"}
+    assert not known & UNREAD
+    assert all_of_them <= known | UNREAD
+
+
+def test_files_that_are_none_are_named_and_a_source_is_known(tmp_path: Path) -> None:
+    (tmp_path / "m.tpu").write_text("model m(x: f32[2]):\n    return x\n")
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.tpu is a source of tpucc already"):
+        tpucc.import_onnx(tmp_path / "m.tpu")
+    (tmp_path / "m.onnx").write_bytes(model_of([node("Relu", ["x"], ["y"])]).SerializeToString()[:-5])
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.onnx: not a model in ONNX's format"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+def test_a_file_is_imported_before_it_is_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(model_of([node("Softmax", ["x"], ["y"])]), tmp_path / "m.onnx")
+    assert run("train", tmp_path / "m.onnx") == 1
+    assert "help: tpucc import m.onnx writes its source; there write `train(" in capsys.readouterr().err
+
+
+def test_calibration_inputs_with_their_channels_first_have_a_help(tmp_path: Path) -> None:
+    onnx.save(model_of([node("GlobalMaxPool", ["x"], ["y"])], (), {"x": (2, 3, 6, 6)}), tmp_path / "m.onnx")
+    np.savez(tmp_path / "c.npz", x=np.zeros((2, 3, 6, 6), np.float32))
+    with pytest.raises(tpucc.InputError, match=r"E0443[^$]*images have their channels last here: x\.transpose\(0, 2, 3, 1\)"):
+        tpucc.compile(tmp_path / "m.onnx", calibration=tmp_path / "c.npz")
 
 
 def test_each_layer_keeps_the_keys_of_its_weights() -> None:

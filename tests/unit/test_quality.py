@@ -91,6 +91,12 @@ def test_inputs_outside_the_declared_range_are_counted(tmp_path: Path, capsys: p
     assert "are outside [0, 1]" in capsys.readouterr().err.replace("\n ", "")
 
 
+def test_numbers_of_rows_are_not_said_to_be_cut_off() -> None:
+    ids = "weights random(seed=1)\nmodel m(t: i32[4] in [0, 2]) -> f32[4, 4]:\n    weight e: f32[3, 4]\n    return embedding(t, e)\n"
+    with pytest.raises(tpucc.InputError, match="E0454"):
+        tpucc.compile_source(ids).run(np.full(4, 3, np.int32))
+
+
 def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
     exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", ""))
     exe.run(X.astype(np.float64))

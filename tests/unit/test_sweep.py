@@ -697,7 +697,7 @@ def test_from_python(small: Path) -> None:
     found.page().save("b.html")
     assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
     assert repr(found.page()) == f"<the report of the sweep of {small}>"
-    with pytest.raises(tpucc.UsageError, match="front takes a cost"):
+    with pytest.raises(tpucc.UsageError, match="front's cost is 'ub_peak_bytes'"):
         found.front("cycles")
     with pytest.raises(tpucc.UsageError, match="compiling has no keyword levl"):
         tpucc.sweep(small, levl=1)

@@ -6,8 +6,10 @@ PyTorch and onnxscript are imported when a module is read, and nowhere else.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,35 +17,69 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed, printable
+from tpucc.interop.onnx.reading.names import BATCH
+from tpucc.values import dataclass
 
 OPSET = 20
 """The newest operators of ONNX that all of PyTorch's exporters since 2.6 write."""
-BATCH = "batch"
+LONGEST_CHAIN = 16
+"""Errors that one was raised from."""
+_UNKNOWN = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)'")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The tensors that `forward` is called with, by position and by keyword. `names` has each by the name of its argument, and that of
+    `*xs` in a tuple, as PyTorch wants what it says of them."""
+
+    positional: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    names: Mapping[str, Any]
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        """All tensors; those of `*xs` are `xs_0`, `xs_1` and so on, those of `**more` have their own names."""
+        found: dict[str, Any] = {}
+        for name, value in self.names.items():
+            if isinstance(value, tuple):
+                found |= {f"{name}_{place}": tensor for place, tensor in enumerate(value)}
+            else:
+                found |= value if isinstance(value, dict) else {name: value}
+        return found
+
+    def each(self, said: Any) -> dict[str, Any]:
+        """What is said of each tensor, in the same order and form as `names`."""
+        return {
+            name: tuple(said for _ in value)
+            if isinstance(value, tuple)
+            else dict.fromkeys(value, said)
+            if isinstance(value, dict)
+            else said
+            for name, value in self.names.items()
+        }
 
 
 def export(module: Any, example: Any, path: Path) -> int | None:
     """Writes a module as an ONNX file; returns the batch of its example, if the file leaves that open.
 
     `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments. Where all have the same first size, and
-    the module takes any other, that size is left open. Raises `UsageError` E1015 without PyTorch, for what isn't a module or its example,
-    and for a module that PyTorch can't export.
+    the module takes any other, that size is left open. Outputs have the keys of a dict that `forward` returns. Raises `UsageError` E1015
+    for what isn't the module's example, and for a module that PyTorch can't export.
     """
     torch = _torch()
-    if not isinstance(module, torch.nn.Module):
-        raise _refused(
-            f"from_torch takes a torch.nn.Module, found {printable(type(module).__name__)}", "give the model itself, not its weights"
-        )
-    given = _by_argument(torch, module, example)
-    batch = _batch(given)
+    given = _arguments(torch, module, example)
+    batch = _batch(given.tensors)
     training = {part: part.training for part in module.modules()}
     module.eval()
     try:
         with _quiet(), torch.no_grad():
-            _tried(module, given)
-            if batch is not None and not _problem(torch, module, given, path, {name: {0: torch.export.Dim(BATCH)} for name in given}):
+            outputs = _outputs(torch, given, _tried(module, given))
+            open_batch = given.each({0: torch.export.Dim(BATCH)})
+            if batch is not None and _problem(torch, module, given, path, outputs, open_batch) is None:
                 return batch
-            if problem := _problem(torch, module, given, path, None):
-                raise _refused(f"PyTorch can't export this module: {problem}", "torch.export.export(module, args) alone says more")
+            if problem := _problem(torch, module, given, path, outputs, None):
+                raise problem
     finally:
         for part, was_training in training.items():
             part.training = was_training  # parts may have been in modes of their own, as frozen batch norms are
@@ -51,32 +87,52 @@ def export(module: Any, example: Any, path: Path) -> int | None:
 
 
 def _torch() -> Any:
-    try:
-        for name in ("onnx", "onnxscript"):
-            importlib.import_module(name)
-        return importlib.import_module("torch")
-    except ImportError as error:
-        missing = printable(error.name or "torch")
-        raise _refused(f"to read a PyTorch module takes {missing}, which isn't installed", "pip install 'tpucc[torch]'") from None
+    missing = [name for name in ("torch", "onnx", "onnxscript") if importlib.util.find_spec(name) is None]
+    if missing:
+        are = "isn't" if len(missing) == 1 else "aren't"
+        raise _refused(f"to read a PyTorch module takes {listed(missing)}, which {are} installed", "pip install 'tpucc[torch]'")
+    return importlib.import_module("torch")
 
 
-def _by_argument(torch: Any, module: Any, example: Any) -> dict[str, Any]:
-    """The example's tensors by the names of `forward`'s arguments."""
-    names = list(inspect.signature(module.forward).parameters)
-    if isinstance(example, Mapping):
-        given = dict(example)
-        if unknown := [name for name in given if name not in names]:
-            raise _refused(f"forward takes no argument {printable(str(unknown[0]))}", f"its arguments are {listed(names)}")
-    else:
-        values = list(example) if isinstance(example, Sequence) else [example]
-        if len(values) > len(names):
-            raise _refused(f"the example has {len(values)} values, and forward takes {len(names)}", f"its arguments are {listed(names)}")
-        given = dict(zip(names, values, strict=False))
-    if wrong := next((name for name, value in given.items() if not isinstance(value, torch.Tensor)), None):
+def plain_module(module: Any) -> Any:
+    """The module itself, without what `torch.compile` or `DataParallel` put around it. Raises `UsageError` E1015 for what is none."""
+    torch = _torch()
+    if isinstance(module, torch.jit.ScriptModule):
+        made = printable(str(getattr(module, "original_name", "a module")))
+        message = f"from_torch takes a module of Python, found one that torch.jit has made of {made}"
+        raise _refused(message, "give the module that torch.jit.trace or torch.jit.script was given")
+    if isinstance(module, torch.nn.DataParallel):
+        return plain_module(module.module)
+    if not isinstance(module, torch.nn.Module):
         raise _refused(
-            f"the example of {printable(wrong)} is {type(given[wrong]).__name__}, not a tensor", "give torch tensors of the model's shapes"
+            f"from_torch takes a torch.nn.Module, found {printable(type(module).__name__)}", "give the model itself, not its weights"
         )
-    return given
+    inner = getattr(module, "_orig_mod", None)
+    return inner if isinstance(inner, torch.nn.Module) else module
+
+
+def _arguments(torch: Any, module: Any, example: Any) -> Arguments:
+    """The example's tensors as `forward` takes them."""
+    taken = inspect.signature(module.forward).parameters
+    kinds = {kind: [name for name, found in taken.items() if found.kind is kind] for kind in inspect._ParameterKind}
+    places = [*kinds[inspect.Parameter.POSITIONAL_ONLY], *kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]]
+    rest, more = kinds[inspect.Parameter.VAR_POSITIONAL], kinds[inspect.Parameter.VAR_KEYWORD]
+    if isinstance(example, Mapping):
+        own = {name: value for name, value in example.items() if name in taken and name not in (*rest, *more)}
+        others = {name: value for name, value in example.items() if name not in own}
+        if others and not more:
+            raise _refused(f"forward takes no argument {printable(str(next(iter(others))))}", f"its arguments are {listed(list(taken))}")
+        found = Arguments((), dict(example), own | ({more[0]: others} if others else {}))
+    else:
+        values = tuple(example) if isinstance(example, Sequence) else (example,)
+        if len(values) > len(places) and not rest:
+            raise _refused(f"the example has {len(values)} values, and forward takes {len(places)}", f"its arguments are {listed(places)}")
+        several = {rest[0]: values[len(places) :]} if len(values) > len(places) else {}
+        found = Arguments(values, {}, dict(zip(places, values, strict=False)) | several)
+    if wrong := next((name for name, value in found.tensors.items() if not isinstance(value, torch.Tensor)), None):
+        what = type(found.tensors[wrong]).__name__
+        raise _refused(f"the example of {printable(wrong)} is {what}, not a tensor", "give torch tensors of the model's shapes")
+    return found
 
 
 def _batch(given: Mapping[str, Any]) -> int | None:
@@ -86,29 +142,56 @@ def _batch(given: Mapping[str, Any]) -> int | None:
     return int(size) if size is not None and size > 1 else None
 
 
-def _tried(module: Any, given: Mapping[str, Any]) -> None:
-    """Runs the module once, so that what is wrong with its example is said in the module's own words."""
+def _tried(module: Any, given: Arguments) -> Any:
+    """Runs the module once, so that what is wrong with its example is said in the module's own words; returns its result."""
     try:
-        module(**given)
+        return module(*given.positional, **given.keywords)
     except Exception as error:
         raise _refused(
             f"the module itself fails on this example: {_first_line(error)}", "give an example on which module(…) works"
         ) from None
 
 
-def _problem(torch: Any, module: Any, given: Mapping[str, Any], path: Path, shapes: Mapping[str, Any] | None) -> str:
-    """Writes the file; returns what went wrong, in PyTorch's words, or nothing."""
+def _outputs(torch: Any, given: Arguments, result: Any) -> list[str] | None:
+    """The keys of a dict of tensors that a module returns; None for other results, and where two are one tensor."""
+    if not isinstance(result, Mapping) or not all(isinstance(value, torch.Tensor) for value in result.values()):
+        return None
+    if len({id(value) for value in (*result.values(), *given.tensors.values())}) < len(result) + len(given.tensors):
+        return None
+    return [f"{key}_out" if key in given.tensors else str(key) for key in result]
+
+
+def _problem(
+    torch: Any, module: Any, given: Arguments, path: Path, outputs: list[str] | None, shapes: Mapping[str, Any] | None
+) -> UsageError | None:
+    """Writes the file; returns what went wrong, or nothing."""
+    step = "torch.export.export"
     try:
-        traced = torch.export.export(module, (), kwargs=dict(given), dynamic_shapes=shapes)
-        program = torch.onnx.export(traced, dynamo=True, opset_version=OPSET, verbose=False, input_names=list(given), dynamic_shapes=shapes)
+        traced = torch.export.export(module, given.positional, kwargs=dict(given.keywords), dynamic_shapes=shapes)
+        step = "torch.onnx.export"
+        program = torch.onnx.export(
+            traced,
+            dynamo=True,
+            opset_version=OPSET,
+            verbose=False,
+            input_names=list(given.tensors),
+            output_names=outputs,
+            dynamic_shapes=shapes,
+        )
         program.save(str(path), external_data=False)
     except Exception as error:  # whatever a module's own code and PyTorch raise
-        return _first_line(error)
-    return ""
+        chain = [error]
+        while (cause := chain[-1].__cause__) is not None and len(chain) < LONGEST_CHAIN:
+            chain.append(cause)  # type: ignore[arg-type]
+        if missing := _UNKNOWN.search(str(chain[-1])):
+            message = f"PyTorch has no ONNX form for the operator {printable(missing[1])}, which this module computes"
+            return _refused(message, "write it with other operators, or end the module before it and compute it in your own program")
+        return _refused(f"PyTorch can't export this module: {_first_line(chain[-1])}", f"{step}(module, args) alone says more")
+    return None
 
 
 def _first_line(error: Exception) -> str:
-    return printable(f"{type(error).__name__}: {str(error).strip()}".split("\n")[0])
+    return printable(_COLOUR.sub("", f"{type(error).__name__}: {str(error).strip()}".split("\n")[0]))
 
 
 @contextmanager

@@ -23,6 +23,9 @@ from tpucc.passes.model_inputs import checked
 NO_PARAMS: Mapping[str, str] = {}
 ONNX = ".onnx"
 
+IMPORTED = " as .tpu"
+"""What ends the name of a source that another file was read as."""
+
 
 def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
     """The source at `path`. An ONNX file is imported, with its weights; `params` are the texts of -D, some of which may be sizes of it.
@@ -76,7 +79,7 @@ def _imported(path: Path, params: Mapping[str, str]) -> Source:
     from tpucc.interop.onnx.reading.text import ImportedSource, imported_model  # a source needs none of it
 
     made = imported_model(path, path.stem, open_sizes(params))
-    return ImportedSource(printable(f"{path.name} as .tpu"), made.source, made.weights, made.fixed)
+    return ImportedSource(printable(f"{path.name}{IMPORTED}"), made.source, made.weights, made.fixed)
 
 
 def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:

@@ -133,8 +133,18 @@ def _array(node: Node, array: AnyArray, what: str, taker: str) -> Iterator[Diagn
         yield from _at_first(outside, "E0446", lambda index: f"{about} is {array[index]} at {list(index)}, outside {low:,}…{high:,}")
 
 
+def channels_last(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
+    """What makes rows of the shape `row` of images [n, channels, height, width]; empty for other arrays."""
+    if len(found) == 4 and (found[2], found[3], found[1]) == row:
+        return f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
+    return ""
+
+
 def _reshaped(node: Node, array: AnyArray) -> str:
-    """What makes an array fit that has a column too few or too many, or one-hot rows in place of numbers of classes; else empty."""
+    """What makes an array fit that has a column too few or too many, channels before the pixels, or one-hot rows in place of numbers of
+    classes; else empty."""
+    if turned := channels_last(node.name, array.shape, node.type.shape[1:]):
+        return turned
     if array.ndim == node.type.rank - 1 and array.shape[1:] == node.type.shape[1:-1] and node.type.shape[-1] == 1:
         return f"{node.name}.reshape({', '.join(map(str, (-1, *node.type.shape[1:])))}) has that shape"
     if array.ndim == node.type.rank + 1 and array.shape[1:-1] == node.type.shape[1:]:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error, UsageError, listed, printable
+from tpucc.diagnostics import Diagnostic, Error, UsageError, no_choice
 from tpucc.driver import passes_of, without_passes
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
@@ -117,8 +117,7 @@ def judge(
     when `inputs` don't fit, and `UsageError` where `against` is no such library, where it isn't there, or where the layers are not.
     """
     if against is not None and against not in LIBRARIES:
-        found = repr(against) if isinstance(against, str) else type(against).__name__
-        raise UsageError(Diagnostic("E0529", f"judge's against is {listed([*map(repr, LIBRARIES)], 'or')}, found {printable(found)}"))
+        raise no_choice("judge's against", LIBRARIES, against)
     program = runtime.program
     findings = tuple(Diagnostic(found.code, found.message) for found in verify(program))
     cases = _cases(runtime, compilation, inputs, seed)

@@ -26,6 +26,7 @@ from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
 from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
+from tpucc.passes.model_inputs import channels_last
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
@@ -356,8 +357,8 @@ def _array(name: str, value: npt.ArrayLike) -> AnyArray:
 
 def _fitting(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
     """How an array of another shape becomes rows of the shape `row`; empty where no way is likely."""
-    if len(found) == 4 and (found[2], found[3], found[1]) == row:
-        return f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
+    if turned := channels_last(name, found, row):
+        return turned
     if len(row) == 1 and found[:-1] == row:
         return f"{name}.T has a row for each of its {found[-1]:,} columns"
     if found == row:

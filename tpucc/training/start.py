@@ -10,6 +10,7 @@ from pathlib import Path
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Source, printable
 from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
+from tpucc.interop.sources import IMPORTED
 from tpucc.options import Options
 from tpucc.training.session import Session, Settings, parts_for
 from tpucc.training.step import Step, make_step
@@ -52,6 +53,8 @@ def _model(source: Source, params: Mapping[str, str]) -> Model:
 
 def _require_training(model: Model, source: Source) -> None:
     name = source.name
+    imported = name.removesuffix(IMPORTED)
+    before = "" if imported == name else f"tpucc import {printable(imported)} writes its source; there "
     if model.training is None:
         inputs = [" ".join(source.stretch(node.origin.spans[0]).split()) for node in model.graph.inputs]
         batch = next((found[1] for text in inputs if (found := re.search(r"\w\[ ?([^],]+)", text))), "")
@@ -63,8 +66,8 @@ def _require_training(model: Model, source: Source) -> None:
         else:
             named = "cross_entropy" if output.op == "softmax" else "softmax_cross_entropy"
             label, loss = f"label: i32[{batch}]", f"{named}({call}, label)"
-        mend = f"write `train({', '.join([*inputs, label])}) -> f32[]:`, and in it `return {loss}`"
+        mend = f"{before}write `train({', '.join([*inputs, label])}) -> f32[]:`, and in it `return {loss}`"
         raise CompileError(Diagnostic("E0945", f"{printable(name)} has no `train`, which says what the loss is", help=(mend,)))
     if model.training.optimizer is None:
-        mend = "write `optimizer sgd(rate=0.01)`, or adam(rate=0.001)"
+        mend = f"{before}write `optimizer sgd(rate=0.01)`, or adam(rate=0.001)"
         raise CompileError(Diagnostic("E0945", f"{printable(name)} names no optimizer", help=(mend,)))

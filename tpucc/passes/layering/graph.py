@@ -93,7 +93,10 @@ class LayerGraph:
         return self.covering(value.type.range.low, value.type.range.high)
 
     def symmetric_scale(self, value: Node) -> float:
-        """The scale with which 127 is the value's largest magnitude, by its range or by what the source fixes."""
+        """The scale with which 127 is the value's largest magnitude, by its range or by what the source fixes; one that the source fixes
+        with the zero point 0 is kept."""
+        if (fixed := value.type.quantisation) is not None and fixed.zero_point == 0:
+            return fixed.scale
         if value.type.range is not None:
             largest = max(abs(value.type.range.low), abs(value.type.range.high))
         else:

@@ -62,7 +62,8 @@ def _by_written(layers: LayerGraph, node: Node) -> Node:
     tail = tail_of(layers, node, y)
     bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(n, np.float32)
     least = np.abs(bias).max(initial=0) / (parameters_of(x).scale * BIAS_BOUND)
-    scales = np.full(n, max(layers.symmetric_scale(written), least), np.float32)
+    source = layers.graph[written.operands[0]]
+    scales = np.full(n, max(layers.symmetric_scale(written if source.type.quantisation is None else source), least), np.float32)
     weights = layers.symmetric(written.name, written.operands[0], float(scales[0]))
     folded = requantisation(np.full((depth, n), layers.format.low, np.int8), scales, bias, parameters_of(x), tail.to, layers.format)
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}

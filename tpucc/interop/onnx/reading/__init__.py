@@ -1,26 +1,30 @@
 """ONNX files in: from the bytes of a file to a graph of tpucc's operators and its weights.
 
-`wire` reads fields, `model` makes a checked value of them, `rules` has what tpucc builds for each operator, and `network_of` does so for
+`wire` reads fields, `decoding` makes a checked value of them, `rules` has what tpucc builds for each operator, and `network_of` does so for
 all nodes. Nothing here needs the onnx package, and nothing of a file is executed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
-from tpucc.interop.foreign import foreign
+from tpucc.interop.foreign import Foreign, foreign
+from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names
-from tpucc.interop.onnx.reading.model import OnnxModel, decoded
-from tpucc.interop.onnx.reading.network_of import Built, Layout, built, symbol
+from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.model import OnnxModel
+from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.ir.graph import Graph
 from tpucc.values import dataclass
 
 BATCH = 8
 """The batch of a model that leaves it open."""
+SOURCE = Foreign("a source of tpucc already", "compile it, run it and change it as it is; tpucc export makes an ONNX file of it")
 MAX_BYTES = 2**31
 """Of a file, as protobuf has it."""
 
@@ -40,12 +44,13 @@ class Imported:
     @property
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
-        for value in self.model.graph.inputs:
-            for axis, size in enumerate(value.shape or ()):
-                if not isinstance(size, int):
-                    name = symbol(value.name, axis, size)
-                    found[name] = found.get(name) or (BATCH if axis == 0 else None)
+        for (_, axis), name in self.names.sizes.items():
+            found[name] = found.get(name) or (BATCH if axis == 0 else None)
         return found
+
+    @property
+    def names(self) -> names.Names:
+        return names.names_of(self.model.graph)
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
         """A value for each open size. Raises `UsageError` E1008 for sizes that aren't given, or that there aren't."""
@@ -64,25 +69,37 @@ class Imported:
         return {name: size for name, size in sizes.items() if size is not None}
 
     def built(self, given: Mapping[str, int]) -> Built:
-        """The graph with its weights. Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known."""
-        return built(self.model, self.name, self.sizes(given), self.layout)
+        """The graph with its weights. Images of a file that tpucc wrote keep the order that a source gave them.
+
+        Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known.
+        """
+        layout = "nchw" if self.model.producer == PRODUCER else self.layout
+        return built(self.model, self.name, self.sizes(given), layout)
 
     def graph(self, given: Mapping[str, int]) -> Graph:
         return self.built(given).graph
 
 
-def read(path: Path, layout: Layout = "nhwc") -> Imported:
-    """The model of a file, whatever its name is.
+def require_layout(layout: object) -> None:
+    """Raises `UsageError` E0529 for what is no layout."""
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise no_choice("the layout", LAYOUTS, layout)
+
+
+def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
+    """The model of a file, whatever its name is; `title` stands in messages and comments in its place.
 
     Raises `UsageError` when it can't be read, `ProgramError` E1001 to E1004 for one that is malformed, `CompileError` E1005 and E1006 for
     one that tpucc can't take.
     """
+    require_layout(layout)
     data = read_file(path, most=MAX_BYTES)
     try:
         model = decoded(data, path.parent)
-    except ProgramError:
-        kind = foreign(path, data)
+    except ProgramError as error:
+        kind = SOURCE if path.suffix == ".tpu" else foreign(path, data)
         if kind is None or path.suffix.lower() == ".onnx":
-            raise
+            raise ProgramError([replace(found, message=f"{path.name}: {found.message}") for found in error.diagnostics]) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
-    return Imported(names.identifier(path.stem, "model"), path.name, model, layout)
+    model = replace(model, producer="") if title else model
+    return Imported(names.identifier(path.stem, "model"), title or path.name, model, layout)

@@ -18,7 +18,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
-from tpucc.interop.onnx.reading.tables import WRITTEN, Function, function_of, input_scales
+from tpucc.interop.onnx.reading.tables import WRITTEN, Function, Shift, function_of, input_scales, shift_of
 from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, result_scale, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
@@ -69,7 +69,7 @@ class _Layers(LayerWriter):
                 self._layer(node)
             except (UnknownSteps, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
                 del self.nodes[start:]
-                self.nodes.append(node if node.held is None or node.op in MOVES else replace(node, op=LAYER, inputs=()))
+                self.nodes.append(node if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
         return replace(self.graph, nodes=self._needed(), constants=self.constants)
 
@@ -127,7 +127,7 @@ class _Layers(LayerWriter):
             for joined in (False, True):
                 if (function := function_of(table, self.held[source], own, self.format, joined)) is not None:
                     return self._applied(function, source)
-            raise UnknownSteps
+            return self._shifted(shift_of(table, self.held[source], own, self.format), source)
         zero = int(self.constants[end.inputs[ENDS[end.op]]])
         exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if not operand.weighted]
         known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
@@ -156,6 +156,15 @@ class _Layers(LayerWriter):
             return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])
         return self._put(function.op, [number, real] if function.op == "Sub" else [real, number])
 
+    def _shifted(self, shift: Shift | None, source: str) -> str:
+        """A product with a number, and a sum with another one, with the integers between. Raises `UnknownSteps` where there are none."""
+        if shift is None:
+            raise UnknownSteps
+        scaled = self._put("Mul", [self._dequantised(source), self._constant(np.float32(shift.factor), "factor")])
+        held = [self._constant(np.float32(shift.between.scale), "scale"), self._integer(shift.between.zero_point)]
+        real = self._put("DequantizeLinear", [self._put("QuantizeLinear", [scaled, *held]), *held])
+        return self._put("Add", [real, self._constant(np.float32(shift.term), "term")])
+
     def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:
         """What a layer before a table multiplies or adds; None for integers with a scale of their own, as those of another layer."""
         if end.held is not None or end.op not in ENDS:
@@ -181,6 +190,9 @@ class _Layers(LayerWriter):
             left, right = (np.float32(self.held[self._integers(name)[0]].scale) for name in product.inputs)
             return [Scaled(float(left * right), self.constants[last.inputs[1]], False)]
         terms, factors = self._terms(self._step(self._step(product.inputs[0]).inputs[0])), self.constants[last.inputs[1]]
+        if terms[0].inputs[1] in self.held:
+            left, right = (np.float32(self.held[name].scale) for name in terms[0].inputs)
+            return [Scaled(float(left * right), factors[:1], False)]
         if self._selects_rows(terms):
             rows = [self.constants[term.inputs[1]].any(axis=0) for term in terms]
             return [Scaled(self.held[term.inputs[0]].scale, factors[own], False) for term, own in zip(terms, rows, strict=True)]
@@ -321,6 +333,8 @@ class _Layers(LayerWriter):
         if products[0].op == "ConvInteger":
             x, weights = products[0].inputs
             return self._convolved(products[0], x, weights, factors.reshape(-1), bias.reshape(-1))
+        if products[0].inputs[1] in self.held:
+            return self._of_computed(products, factors, bias)
         if len(products) > 1 and self._joins_parts(products, factors):
             return self._put("Concat", [self._dequantised(product.inputs[0]) for product in products], axis=-1)
         terms: list[str] = []
@@ -338,6 +352,14 @@ class _Layers(LayerWriter):
         for term in terms[1:]:
             made = self._put("Add", [made, term])
         return self._put("Add", [made, self._bias(bias, *first)]) if bias.any() and first else made
+
+    def _of_computed(self, products: Sequence[OnnxNode], factors: AnyArray, bias: AnyArray) -> str:
+        """A product whose weights the network computes. Both sides have the zero point 0, so that there is no bias."""
+        (product,) = products
+        left, right = (self.held[name] for name in product.inputs)
+        if bias.any() or left.zero_point or right.zero_point or (factors != multiplier(left.scale, right.scale, self.own.scale)).any():
+            raise UnknownSteps
+        return self._put("MatMul", [self._dequantised(name) for name in product.inputs])
 
     def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: AnyArray) -> str:
         """A convolution with weights that have these multipliers, and a bias."""
@@ -375,6 +397,11 @@ class _Layers(LayerWriter):
         if (scales := weight_scales([use])) is None:
             raise UnknownSteps
         return scales
+
+
+def _unknown(node: OnnxNode) -> OnnxNode:
+    """What stands for a layer that can't be read back, which may be one with a table."""
+    return replace(node, op=LAYER, inputs=(), attributes={"table": node.op in (TABLE, "Gather")})
 
 
 def _runs(values: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:

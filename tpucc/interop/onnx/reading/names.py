@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain, count
+from typing import TypeVar
 
 from tpucc.frontend.frame import is_function
-from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.values import dataclass
 
+K = TypeVar("K")
 LONGEST = 60
+BATCH = "batch"
+"""The name of a first size that has none."""
 RESERVED = frozenset(
     [
         "activations",
@@ -44,6 +51,54 @@ def identifier(text: str, otherwise: str) -> str:
     if made[0].isdigit():
         made = f"{otherwise}_{made}"
     return f"{made}_" if made in RESERVED or is_function(made) else made
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a model calls the inputs and the results of a file, and the sizes that it leaves open, by the input and its axis.
+
+    No two are alike: sizes have the first choice, as `-D` speaks of them, and then what keeps its name.
+    """
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    sizes: Mapping[tuple[str, int], str]
+    sizes_by_name: Mapping[str, str]
+    """Those that have a name in the file."""
+
+    @property
+    def renamed(self) -> tuple[str, ...]:
+        """Which have other names in the file, in words."""
+        kinds = (("the size", self.sizes_by_name), ("the input", self.inputs), ("the output", self.outputs))
+        return tuple(f"{kind} {theirs} to {ours}" for kind, names in kinds for theirs, ours in names.items() if theirs != ours)
+
+
+def names_of(graph: OnnxGraph) -> Names:
+    """The names of a graph."""
+    axes: dict[tuple[str, int], str | tuple[str, int]] = {}
+    wanted: dict[str | tuple[str, int], str] = {}
+    for value in graph.inputs:
+        for axis, size in enumerate(value.shape or ()):
+            if not isinstance(size, int):
+                key = axes[value.name, axis] = size or (BATCH if axis == 0 else (value.name, axis))
+                wanted[key] = identifier(key if isinstance(key, str) else f"{value.name}_size{axis}", "size")
+    symbols = _apart(wanted, ())
+    inputs = _apart({value.name: identifier(value.name, "x") for value in graph.inputs}, symbols.values())
+    results = {value.name: identifier(value.name, "out") for value in graph.outputs}
+    passed = {name: inputs[name] for name in results if name in inputs}
+    made = _apart({name: text for name, text in results.items() if name not in passed}, (*symbols.values(), *inputs.values()))
+    by_name = {key: name for key, name in symbols.items() if isinstance(key, str)}
+    return Names(inputs, passed | made, {place: symbols[key] for place, key in axes.items()}, by_name)
+
+
+def _apart(wanted: Mapping[K, str], taken: Iterable[str]) -> dict[K, str]:
+    """The names, and `name_2`, `name_3` and so on for those that are taken; what keeps the name of its key has the first choice."""
+    used, found = set(taken), dict[K, str]()
+    for key in sorted(wanted, key=lambda key: wanted[key] != key):
+        numbers = (f"{wanted[key]}_{number}" for number in count(2))
+        found[key] = next(name for name in chain([wanted[key]], numbers) if name not in used)
+        used.add(found[key])
+    return {key: found[key] for key in wanted}
 
 
 ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onstant)\w+")

@@ -119,7 +119,7 @@ class Network:
         if self.held.get(node.name) == grid:
             return node
         if grid.bits == 16 and node.name in self.known:
-            self.notes["constants that the file rounds to 16 bits are computed in float32"] = None
+            self.notes["Constants that the file rounds to 16 bits are computed in float32"] = None
             return node
         if node.op == "weight":
             return self._rounding(node, grid, name)
@@ -141,7 +141,7 @@ class Network:
         if np.isnan(values).any():
             raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
         if (np.abs(values) > LARGEST).any():
-            self.notes[f"infinite constants, as masks have them, are {LARGEST:g} here"] = None
+            self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} here"] = None
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 
@@ -219,7 +219,7 @@ class Network:
         """The tensor with one axis of its node for each axis of the file; nothing moves where that is possible."""
         if all(len(axis) == 1 for axis in t.axes) and t.node.type.rank == t.rank:
             return t
-        return self.laid(t, _order(t))
+        return self.laid(t, order_of(t))
 
     def _once(self, op: str, node: Node, numbers: tuple[int, ...]) -> Node:
         """A reshape or a transpose, one for all its uses."""
@@ -255,7 +255,7 @@ class Network:
         tensors = [_ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
         main = next((t for t in tensors if t.shape == shape), None)
         if main is None:
-            order = _order(max(tensors, key=lambda t: t.size)) if tensors else tuple(range(len(shape)))
+            order = order_of(max(tensors, key=lambda t: t.size)) if tensors else tuple(range(len(shape)))
             return [self._spread(value, shape, order) for value in values], axes_of(order)
         return [self._like(value, main) for value in values], main.axes
 
@@ -334,7 +334,7 @@ def axes_of(order: Sequence[int]) -> Axes:
     return tuple((places[axis],) for axis in range(len(order)))
 
 
-def _order(t: Tensor) -> tuple[int, ...]:
+def order_of(t: Tensor) -> tuple[int, ...]:
     """The file's axes in the order of the node's; those without a place of their own stay behind the one before them."""
     found: dict[int, tuple[int, int]] = {}
     last = -1

@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, listed, printable
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
+from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
-from tpucc.interop.onnx.reading.network import Network, axes_of
+from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
+from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, malformed, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.rules.windows import IMAGES
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
@@ -35,71 +36,13 @@ from tpucc.ops.opdef import RuleError
 from tpucc.values import dataclass
 
 Layout = Literal["nhwc", "nchw"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: Range(-128.0, 127.0)}
 """The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
-TRANSPARENT = frozenset(
-    [
-        "Add",
-        "Cast",
-        "Clip",
-        "Concat",
-        "DequantizeLinear",
-        "Div",
-        "Dropout",
-        "DynamicQuantizeLinear",
-        "Elu",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "LeakyRelu",
-        "Max",
-        "Min",
-        "Mul",
-        "Neg",
-        "Pad",
-        "Pow",
-        "PRelu",
-        "QuantizeLinear",
-        "Relu",
-        "Selu",
-        "Sigmoid",
-        "Slice",
-        "Softplus",
-        "Split",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Tanh",
-    ]
-)
-"""Operators that leave the axes as they are."""
-NEAREST: Mapping[str, str] = {
-    "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
-    "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
-    "CumSum": "a product with a triangular matrix of ones is the same sum",
-    "GatherElements": "Gather along an axis, by constants, is read",
-    "GatherND": "Gather along an axis, by constants, is read",
-    "If": "export the branch that is taken: both may not be in one network",
-    "Loop": "write its steps out, as exporters do with Python's loops: a loop is read if constants say how many steps it has",
-    "Sin": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of sines",
-    "SplitToSequence": "Split has its parts as results",
-    "MaxUnpool": "Resize or ConvTranspose enlarge an image",
-    "NonMaxSuppression": "end the model before it, and select boxes in your own program",
-    "NonZero": "tpucc's shapes are static: multiply by a mask instead",
-    "RandomNormalLike": "export the model for inference: model.eval()",
-    "RoiAlign": "tpucc's slices are static",
-    "Scan": "write its steps out, as exporters do with Python's loops",
-    "ScatterElements": "Where with a constant mask sets fixed places",
-    "ScatterND": "Where with a constant mask sets fixed places",
-    LAYER: "tables of no single function aren't read back; import what `tpucc export` writes without --quantized",
-    "TopK": "ArgMax gives the first; end the model before TopK",
-}
-"""What to do about operators that tpucc doesn't read."""
 _KNOWN = frozenset({*RULES, *FOLDS})
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 """Operators that are taken apart while a file is read."""
@@ -134,7 +77,9 @@ class _Builder:
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
         self.layouts: dict[str, tuple[int, ...]] = {}
         self.used = frozenset(_read_names(self.graph))
+        self.names = names.names_of(self.graph)
         self.said = said_scales(self.graph)
+        self.image_results = image_results(self.graph)
 
     def built(self) -> Built:
         images = image_inputs(self.graph)
@@ -154,7 +99,7 @@ class _Builder:
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
-        name = names.identifier(value.name, "x")
+        name = self.names.inputs[value.name]
         if value.type not in TYPES:
             help = "inputs are numbers or booleans"
             raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", help)
@@ -222,7 +167,7 @@ class _Builder:
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
         """The sizes of an input."""
         return tuple(
-            size if isinstance(size, int) else self.sizes[symbol(value.name, axis, size)] for axis, size in enumerate(value.shape or ())
+            size if isinstance(size, int) else self.sizes[self.names.sizes[value.name, axis]] for axis, size in enumerate(value.shape or ())
         )
 
     def _read(self, node: OnnxNode) -> None:
@@ -230,7 +175,7 @@ class _Builder:
         if any(name and self.values[name] is None for name in node.inputs):
             results: Iterable[Read] = [None] * len(node.outputs)
             if node.kind not in _KNOWN | _STRUCTURE:
-                self._unread(node, Unsupported("", _nearest(node)))
+                self._unread(node, Unsupported("", instead_of(node)))
         else:
             try:
                 results = tuple(self._results(node, operands))
@@ -307,7 +252,7 @@ class _Builder:
         if node.kind in _STRUCTURE:
             return self._structure(node, given)
         if node.kind not in _KNOWN:
-            raise Unsupported("", _nearest(node))
+            raise Unsupported("", instead_of(node))
         operands = [value for value in given if not isinstance(value, Listed)]
         if len(operands) < len(given):
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
@@ -339,7 +284,7 @@ class _Builder:
         assert found is not None
         if isinstance(found, Listed):
             raise refused("E1006", f"the output {printable(value.name)} is a sequence", "return its tensors, each as a result of its own")
-        name = names.identifier(value.name, "out")
+        name = self.names.outputs[value.name]
         self.network.name = name
         try:
             tensor = self.network.tensor(found)
@@ -347,23 +292,27 @@ class _Builder:
             raise refused("E1007", f"the output {name} is a constant that can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([printable(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
-            self.network.notes[f"the file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
+            self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))
-        last = (0, *range(2, tensor.rank), 1)
-        images = {len(kept) for kept in self.layouts.values()}
-        if self.layout == "nhwc" and (tensor.rank == 4 or (tensor.rank == 3 and 3 in images)) and self._lies(tensor, last):
-            order = last
+        if self.layout == "nhwc" and self._is_image(value.name, tensor):
+            order = (0, *range(2, tensor.rank), 1)
             self.layouts[name] = order
         node = self.network.arranged(tensor, order)
         return Output(name, node.name)
 
-    @staticmethod
-    def _lies(t: Tensor, order: tuple[int, ...]) -> bool:
-        """Whether the tensor's node has its axes in this order already."""
-        moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
-        return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+    def _is_image(self, name: str, t: Tensor) -> bool:
+        """Whether a result is an image: an operator on images makes it, or its node has the axes of one."""
+        if t.rank == 4:
+            return name in self.image_results or order_of(t) == (0, 2, 3, 1) or _lies_last(t)
+        return t.rank == 3 and any(len(kept) == 3 for kept in self.layouts.values()) and _lies_last(t)
+
+
+def _lies_last(t: Tensor) -> bool:
+    """Whether the tensor's node has the channels, the second axis, behind the others already."""
+    moving = [part for axis in (0, *range(2, t.rank), 1) for part in t.axes[axis] if t.node.type.shape[part] != 1]
+    return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
 
 
 def _known(value: Read) -> AnyArray:
@@ -399,24 +348,6 @@ def _read_names(graph: OnnxGraph) -> Iterable[str]:
     yield from (value.name for value in graph.outputs)
 
 
-def symbol(name: str, axis: int, size: int | str | None) -> str:
-    """The param that stands for a size that the file leaves open."""
-    if isinstance(size, str):
-        return names.identifier(size, "size")
-    return "batch" if axis == 0 else names.identifier(f"{name}_size{axis}", "size")
-
-
-def image_inputs(graph: OnnxGraph) -> set[str]:
-    """The inputs that operators on images read: [N, C, H, W], or [N, C, L]."""
-    images: set[str] = set()
-    for node in reversed(graph.nodes):
-        if node.op in IMAGES and node.inputs:
-            images.add(node.inputs[0])
-        elif node.op in TRANSPARENT and images.intersection(node.outputs):
-            images.update(node.inputs)
-    return {value.name for value in graph.inputs if value.name in images and value.shape is not None and len(value.shape) in (3, 4)}
-
-
 def _key(node: OnnxNode, operands: Sequence[Value | None], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
@@ -431,11 +362,6 @@ def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
         [f"{printable(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()]
     )
     return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
-
-
-def _nearest(node: OnnxNode) -> str:
-    """What does instead of an operator that tpucc doesn't read."""
-    return NEAREST.get(node.op) or did_you_mean(node.op, RULES) or ""
 
 
 def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:

@@ -104,6 +104,44 @@ def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: Integer
     return next((function for function in chain(found, joint) if _is(function, table, x, y, of)), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A product with a number, held as `between`, and then a sum with another one."""
+
+    factor: float
+    between: Quantisation
+    term: float
+
+
+def shift_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Shift | None:
+    """The product and the sum of which a table is that moves all integers alike, or all from the other end; None for another table. The
+    compiler has such tables of `(1 - mask) * -10000`: it keeps the integers where a range moves. The shortest numbers that do."""
+    inputs = of.table_inputs.astype(np.int64)
+    for sign in (1, -1) if of.has_exact_tables else ():
+        ends = 0 if sign == 1 else of.low + of.high
+        between = Quantisation(y.scale, ends + sign * x.zero_point)
+        moved = ends + sign * inputs
+        inside = (table > of.low) & (table < of.high)
+        steps = set((table - moved)[inside].tolist())
+        if len(steps) != 1 or not np.array_equal(np.clip(moved + (step := steps.pop()), of.low, of.high), table):
+            continue
+        unit = float(np.float32(y.scale))
+        factor, term = sign * unit / float(np.float32(x.scale)), unit * (step + between.zero_point - y.zero_point)
+        factors = _near("Mul", factor, abs(factor)), x, between, moved
+        terms = _near("Add", term, unit), between, y, table[moved - of.low]  # the order of the entries is that of `between`
+        found = [
+            next((each.number for each in some if np.array_equal(_table(each, a, b, of), to)), None) for some, a, b, to in (factors, terms)
+        ]
+        if found[0] is not None and found[1] is not None:
+            return Shift(found[0], between, found[1])
+    return None
+
+
+def _near(op: str, number: float, unit: float) -> Iterator[Function]:
+    """A function of a value and a number, this one or one that is shorter and less than half a unit away."""
+    return _between(op, number - unit / 2, number + unit / 2)
+
+
 def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Iterator[tuple[float, float]]:
     """The lowest and highest scales of an input of which only the zero point is known, with which functions may have this table."""
     above = (of.table_inputs > zero).astype(np.int64)

@@ -17,6 +17,7 @@ from tpucc.interop.decompile.names import stem
 from tpucc.interop.decompile.orders import MOST, is_state
 from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
+from tpucc.interop.onnx.reading.names import BATCH
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
 from tpucc.ir.attributes import identity
@@ -57,19 +58,20 @@ class ImportedSource(Source):
     fixed: frozenset[str]
 
 
-def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layout = "nhwc") -> Text:
+def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layout = "nhwc", title: str = "") -> Text:
     """The model of an ONNX file as text, whose weights are in `NAME.npz`.
 
     A size that the file leaves open is a param of the text. Where the network for other values isn't the same one, it is a number, and a
-    comment says so. Raises as `read` and `Imported.built` do.
+    comment says so. `title` is what the file was made of, to be named in its place. Raises as `read` and `Imported.built` do.
     """
-    found = read(path, layout)
+    found = read(path, layout, title)
     sizes = found.sizes(given)
     made = found.built(sizes)
-    for params in dict.fromkeys((tuple(sizes), tuple(size for size in sizes if size == "batch"), ())):
+    tried = ((tuple(sizes), True), (tuple(sizes), False), (tuple(size for size in sizes if size == BATCH), False), ((), False))
+    for params, apart in dict.fromkeys((params, apart and _are_alike(sizes)) for params, apart in tried):
         fixed = [size for size in sizes if size not in params]
         try:
-            samples = _samples(found, made, sizes, params)
+            samples = _samples(found, made, sizes, params, apart)
             comments = [line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)]
             texts = [
                 source_of(
@@ -88,7 +90,7 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
             return Text(min(texts, key=lambda text: text.count("\n")), made.weights, frozenset(fixed))
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
-    raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}{where}")
+    raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
 
 
 def _activations(graph: Graph) -> str | None:
@@ -134,10 +136,19 @@ class _Differs(Exception):
     """For other sizes the network is another one."""
 
 
-def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
+def _are_alike(sizes: Mapping[str, int]) -> bool:
+    """Whether two sizes have one value, but for the batch."""
+    others = [size for name, size in sizes.items() if name != BATCH]
+    return len(set(others)) < len(others)
+
+
+def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], apart: bool) -> list[Sample]:
+    """Other values of the params, with their graphs. With `apart` no two have one value there, so that the text tells them apart; a network
+    may need two that are equal."""
     samples: list[Sample] = []
     for number in OTHERS if params else ():
-        others = {name: (number if name == "batch" else size + number) if name in params else size for name, size in sizes.items()}
+        more = {name: number + (place if apart else 0) for place, name in enumerate(params)}
+        others = {name: (number if name == BATCH else size + more[name]) if name in params else size for name, size in sizes.items()}
         try:
             other = found.built(others)
         except Error as error:
@@ -150,16 +161,25 @@ def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Seq
     return samples
 
 
+def _ranks_of_results(graph: Graph) -> dict[str, int]:
+    return {output.name: graph[output.node].type.rank for output in graph.outputs}
+
+
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
     by = f", which {found.model.producer} wrote" if found.model.producer else ""
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
+    if renamed := found.names.renamed:
+        yield printable(f"Renamed here: {listed(renamed)}.")
     ranks = {len(order) for order in made.layouts.values()}
     names = listed(list(made.layouts))
     if 4 in ranks:
         yield f"Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: {names}."
+        ends = {**{node.name: node.type.rank for node in made.graph.inputs}, **_ranks_of_results(made.graph)}
+        if others := [name for name, rank in ends.items() if rank == 4 and name not in made.layouts]:
+            yield f"No operator on images has to do with {listed(others)}, so the order of the axes is that of the file."
     elif 3 in ranks:
         yield f"Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: {names}."
     if fixed:
         yield f"The file leaves {listed(fixed)} open; this is the model for {listed([f'{name} = {sizes[name]}' for name in fixed])}."
     for note in made.notes:
-        yield f"{note[0].upper()}{note[1:]}."
+        yield f"{note}."

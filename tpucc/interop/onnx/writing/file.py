@@ -14,6 +14,7 @@ import numpy as np
 
 import tpucc
 from tpucc.diagnostics import Diagnostic, LimitError, Source
+from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.types import Range, TensorType
@@ -49,7 +50,7 @@ def onnx_bytes(model: OnnxModel, source: Source | None = None) -> bytes:
         raise LimitError(Diagnostic("E1023", f"the model's constants take {size:,} bytes, and an ONNX file has at most {MOST_BYTES:,}"))
     return _message(
         _integer(1, IR_VERSION),
-        _text(2, "tpucc"),
+        _text(2, PRODUCER),
         _text(3, tpucc.__version__),
         _text(6, f"{source.name}:\n\n{source.text}" if source else ""),
         _bytes(7, _graph(model)),

@@ -251,7 +251,7 @@ def _identity(c: Call) -> Result:
 
 def _dropout(c: Call) -> Result:
     if c.has(2) and isinstance(training := c.value(2), Static) and training.array.any():
-        c.network.notes["dropout changes nothing here, as outside of training"] = None
+        c.network.notes["Dropout changes nothing here, as outside of training"] = None
     c.alone()
     return c.value(0)
 

@@ -117,7 +117,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
-            net.notes[f"columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
+            net.notes[f"Columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
     return Static(values, name)
 
 
@@ -250,7 +250,7 @@ def _where(c: Call) -> Result:
 def _dynamic(c: Call) -> Result:
     """The scale of each run's own values: here calibration finds one, and what follows is computed with real values."""
     x = c.tensor(0)
-    c.network.notes["what the file quantises anew in each run is quantised here by calibration"] = None
+    c.network.notes["What the file quantises anew in each run is quantised here by calibration"] = None
     names = c.node.outputs
     return (
         Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)),

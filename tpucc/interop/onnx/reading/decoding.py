@@ -1,0 +1,267 @@
+"""From the bytes of an ONNX file to its value, checked.
+
+Nothing of a file is executed. Names are defined once, and something computes each; what is wrong is an error before any network is built.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import printable
+from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
+from tpucc.interop.onnx.reading.order import in_order, require_names
+from tpucc.interop.onnx.reading.problems import malformed, refused
+from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
+from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
+from tpucc.ir.types import Range, as_float32
+from tpucc.numerics import AnyArray
+
+MAX_NODES = 50_000
+MAX_DEPTH = 8
+"""Of graphs inside nodes of graphs."""
+DOMAINS = {"ai.onnx": ""}
+"""Other names of a set of operators."""
+
+
+SCOPES = b"pkg.torch.onnx.name_scopes"
+HELD, RANGE = b"scale_and_zero_point", b"range"
+"""The keys of the metadata that are read: PyTorch's, and tpucc's own."""
+_INTEGER = r"-?[0-9]+"
+_NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
+LONGEST_ENTRY = 4096
+"""Bytes of an entry that is read."""
+
+
+def decoded(data: bytes, folder: Path | None) -> OnnxModel:
+    """The model of a file's bytes; `folder` is where its other files may lie.
+
+    Raises `ProgramError` E1001 to E1004 for a file that is malformed, `CompileError` for one that tpucc can't take.
+    """
+    files = Files(Reader(), folder)
+    try:
+        model = _model(memoryview(data), files)
+    except WireError as error:
+        raise malformed(
+            f"not a model in ONNX's format: {error}",
+            "is it an .onnx file, and whole? onnx.checker.check_model(FILE) of the package onnx may say more",
+        ) from None
+    _require_opsets(model)
+    model = replace(model, graph=in_order(model.graph))
+    require_names(model.graph)
+    return model
+
+
+def _model(data: memoryview, files: Files) -> OnnxModel:
+    graph, opsets, producer, functions = None, {}, "", 0
+    for number, _, value in files.reader.fields(data):
+        match number:
+            case 2:
+                producer = text(value)
+            case 7:
+                graph = view(value)
+            case 8:
+                parts = {number: part for number, _, part in files.reader.fields(view(value))}
+                domain = text(parts[1]) if 1 in parts else ""
+                opsets[DOMAINS.get(domain, domain)] = signed(parts.get(2, 0))
+            case 25:
+                functions += 1
+    if graph is None:
+        raise WireError("it has no graph")
+    if functions:
+        help = "onnx.inliner.inline_local_functions(model) puts them in their places"
+        raise refused("E1006", "the model defines functions of its own, which tpucc doesn't read", help)
+    return OnnxModel(_graph(graph, files, MAX_DEPTH), opsets, producer)
+
+
+def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
+    if depth < 0:
+        raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
+    constants: dict[str, AnyArray] = {}
+    name, nodes, inputs, outputs = "", [], [], []
+    for number, _, value in files.reader.fields(data):
+        match number:
+            case 1:
+                nodes.append(_node(view(value), files, depth))
+                if len(nodes) > MAX_NODES:
+                    raise malformed(f"it has more than {MAX_NODES:,} nodes", code="E1003")
+            case 2:
+                name = text(value)
+            case 5:
+                _add_constant(constants, *tensor(view(value), files))
+            case 11:
+                inputs.append(_value(view(value), files.reader, "an input"))
+            case 12:
+                outputs.append(_value(view(value), files.reader, "an output"))
+            case 15:
+                raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
+    given = tuple(found for found in inputs if found.name not in constants)
+    return OnnxGraph(name, tuple(nodes), constants, given, tuple(outputs))
+
+
+def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
+    inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
+    held: tuple[float, int] | None = None
+    for number, _, value in files.reader.fields(data):
+        match number:
+            case 1:
+                inputs.append(text(value))
+            case 2:
+                outputs.append(text(value))
+            case 3 | 4 | 7:
+                words[number] = text(value)
+            case 5:
+                name, found = _attribute(view(value), files, depth)
+                attributes[name] = found
+            case 9:
+                key, content = _entry(view(value), files.reader)
+                scope = _scope(content) if key == SCOPES else scope
+                held = _held(content) if key == HELD else held
+    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
+
+
+def _entry(data: memoryview, reader: Reader) -> tuple[bytes, str]:
+    """An entry of metadata; empty if it is too long."""
+    words = {number: view(value) for number, kind, value in reader.fields(data) if kind == BYTES}
+    if len(words.get(2, b"")) > LONGEST_ENTRY:
+        return b"", ""
+    return bytes(words.get(1, b"")[:LONGEST_ENTRY]), text(words.get(2, memoryview(b"")))
+
+
+def _scope(content: str) -> str:
+    """The module of a node. PyTorch writes the text of a list, from the whole network to the operation, each name containing the one
+    before."""
+    names = re.findall(r"'([^']*)'", content)
+    return names[-2] if len(names) > 1 else ""
+
+
+def _held(content: str) -> tuple[float, int] | None:
+    """A finite float32 number above zero, and an integer; None for another text."""
+    if re.fullmatch(rf"{_NUMBER} {_INTEGER}", content) is None:
+        return None
+    scale, zero = content.split()
+    held = as_float32(float(scale)), float(zero)
+    return (held[0], int(held[1])) if 0 < held[0] < math.inf and abs(held[1]) < 2**15 else None
+
+
+def _range(content: str) -> Range | None:
+    """Two finite numbers as Python writes them, the smaller one first, also as float32; None for another text."""
+    if re.fullmatch(rf"{_NUMBER} {_NUMBER}", content) is None:
+        return None
+    low, high = map(float, content.split())
+    return Range(low, high) if -math.inf < as_float32(low) < as_float32(high) < math.inf else None
+
+
+def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
+    if key in constants:
+        raise malformed(f"the constant {printable(key)} is there twice", code="E1002")
+    constants[key] = array
+
+
+def _attribute(data: memoryview, files: Files, depth: int) -> tuple[str, Any]:
+    """An attribute's name and value. Old files don't say its type: then it is that of the one field there is."""
+    name, kind = "", 0
+    single: dict[int, Any] = {}
+    many: dict[int, list[Any]] = {}
+    for number, wire, value in files.reader.fields(data):
+        match number:
+            case 1:
+                name = text(value)
+            case 2 | 3 | 4 | 5 | 6:
+                single[number - 1] = _single(number, value, files, depth)
+            case 7 | 8 | 9:
+                many.setdefault(number - 1, []).extend(_several(number, wire, value))
+            case 20:
+                kind = signed(value)
+    if kind in single or (not kind and single):
+        return name, single[kind or next(iter(single))]
+    if kind in range(1, 6):
+        return name, {1: 0.0, 2: 0, 3: ""}.get(kind)
+    return name, tuple(many.get(kind) or next(iter(many.values()), ()))
+
+
+def _single(number: int, value: Field, files: Files, depth: int) -> Any:
+    """An attribute's one value: a number, a string, a tensor or a graph."""
+    match number:
+        case 2:
+            return float32(value)
+        case 3:
+            return signed(value)
+        case 4:
+            return str(view(value), "utf-8", "replace")
+        case 5:
+            return tensor(view(value), files)[1]
+    return _graph(view(value), files, depth - 1)
+
+
+def _several(number: int, wire: int, value: Field) -> list[Any]:
+    """Values of a list: numbers may be packed, strings aren't."""
+    if number == 7:
+        return _floats(view(value))
+    if number == 8:
+        found: list[Any] = integers(wire, value).tolist()
+        return found
+    return [str(view(value), "utf-8", "replace")]
+
+
+def _floats(data: memoryview) -> list[float]:
+    if len(data) % 4:
+        raise WireError("it ends inside a number")
+    return [float(str(number)) for number in np.frombuffer(data, "<f4")]
+
+
+def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
+    name, kind, shape, limits = "", 0, None, None
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            name = text(value)
+        elif number == 4:
+            key, content = _entry(view(value), reader)
+            limits = _range(content) if key == RANGE else limits
+        elif number == 2:
+            for what, _, inner in reader.fields(view(value)):
+                if what != 1 and what != 6:
+                    raise refused("E1006", f"{printable(name)} is a sequence, a map or another value that is no tensor")
+                if what == 1:
+                    kind, shape = _tensor_type(view(inner), reader, f"{who}, {printable(name)}," if name else who)
+    if not name:
+        raise malformed(f"{who} has no name")
+    return OnnxValue(name, kind, shape, limits)
+
+
+def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple[Dimension, ...] | None]:
+    kind, shape = 0, None
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            kind = signed(value)
+        elif number == 2:
+            shape = tuple(_dimension(view(part), reader, who) for number, _, part in reader.fields(view(value)) if number == 1)
+            if len(shape) > MAX_RANK:
+                raise malformed(f"{who} has {len(shape)} dimensions; the limit is {MAX_RANK}")
+    return kind, shape
+
+
+def _dimension(data: memoryview, reader: Reader, who: str) -> Dimension:
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            size = signed(value)
+            if size < 0:
+                raise malformed(f"{who} has a negative size, {size}")
+            return size
+        if number == 2:
+            return text(value) or None
+    return None
+
+
+def _require_opsets(model: OnnxModel) -> None:
+    if not model.opsets:
+        raise malformed("it doesn't say which operators it means: it has no opset", "onnx.checker.check_model says so too", "E1001")
+    version = model.opsets.get("")
+    if version is not None and version not in OPSETS:
+        found = f"the model has the operators of opset {version:,}, and tpucc reads {OPSETS.start} to {OPSETS.stop - 1}"
+        raise refused("E1005", found, "onnx.version_converter.convert_version(model, 21) makes another version of it")

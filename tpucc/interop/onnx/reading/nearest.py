@@ -1,0 +1,58 @@
+"""What to do about operators that tpucc doesn't read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpucc.diagnostics import did_you_mean, printable
+from tpucc.interop.onnx.reading.layers import LAYER
+from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.rules import RULES
+
+NEAREST: Mapping[str, str] = {
+    "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
+    "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
+    "CumSum": "a product with a triangular matrix of ones is the same sum",
+    "GatherElements": "Gather along an axis, by constants, is read",
+    "GatherND": "Gather along an axis, by constants, is read",
+    "If": "export the branch that is taken: both may not be in one network",
+    "Loop": "write its steps out, as exporters do with Python's loops: a loop is read if constants say how many steps it has",
+    "Sin": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of sines",
+    "SplitToSequence": "Split has its parts as results",
+    "MaxUnpool": "Resize or ConvTranspose enlarge an image",
+    "NonMaxSuppression": "end the model before it, and select boxes in your own program",
+    "NonZero": "tpucc's shapes are static: multiply by a mask instead",
+    "RandomNormalLike": "export the model for inference: model.eval()",
+    "RoiAlign": "tpucc's slices are static",
+    "Scan": "write its steps out, as exporters do with Python's loops",
+    "ScatterElements": "Where with a constant mask sets fixed places",
+    "ScatterND": "Where with a constant mask sets fixed places",
+    "TopK": "ArgMax gives the first; end the model before TopK",
+}
+"""By the operator, where something else does."""
+_NAMES = """
+    Acos Acosh AffineGrid Asin Asinh Atan Atanh Attention Bernoulli BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr
+    BitwiseXor BlackmanWindow CausalConvWithState CenterCropPad Col2Im Compress Cosh CumProd DFT DeformConv Det
+    GlobalLpPool GridSample HammingWindow HannWindow ImageDecoder LinearAttention LpPool MaxRoiPool MaxUnpool
+    MelWeightMatrix Multinomial NegativeLogLikelihoodLoss NonMaxSuppression Optional OptionalGetElement
+    OptionalHasElement RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch ReverseSequence
+    RoiAlign RotaryEmbedding STFT Scan Scatter ScatterElements SequenceErase SequenceMap Shrink Sinh
+    SoftmaxCrossEntropyLoss SplitToSequence StringConcat StringNormalizer StringSplit SwiGLU Tan TensorScatter
+    TfIdfVectorizer TopK Unique
+"""
+UNREAD = frozenset(_NAMES.split())
+"""The other operators of ONNX that tpucc doesn't read: their names are no misspellings of those that it reads."""
+OPTIMISED = "com.microsoft"
+"""The domain of operators that ONNX Runtime's optimizer makes."""
+
+
+def instead_of(node: OnnxNode) -> str:
+    """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
+    if node.op == LAYER:
+        table = "tables of no single function aren't read back; " if node.attributes.get("table") else ""
+        return f"{table}import what `tpucc export` writes without --quantized"
+    if node.domain == OPTIMISED:
+        return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
+    if node.domain:
+        return f"ONNX's own operators are read, not those of {printable(node.domain)}: export the model without them"
+    return NEAREST.get(node.op) or ("" if node.op in UNREAD else did_you_mean(node.op, RULES))
