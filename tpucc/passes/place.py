@@ -42,6 +42,9 @@ MOVING = (View, Rearrangement)
 class Place(Pass):
     """Gives every node its place.
 
+    What the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights on: in integers a small
+    number could be 0.
+
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
     """
