@@ -85,6 +85,8 @@ model m(x: f32[4, 3]):
     graph = front(Source("m.tpu", source), Path(), options_of()).graph
     assert graph is not None
     assert on_device(graph) == expected
+    former = {node.name for node in applied(graph, Place(float_divisors=False)) if node.place == "device"}
+    assert former >= expected
 
 
 def test_an_operator_beside_a_host_one_stays_on_the_device() -> None:

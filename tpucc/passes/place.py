@@ -42,8 +42,8 @@ MOVING = (View, Rearrangement)
 class Place(Pass):
     """Gives every node its place.
 
-    What the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights on: in integers a small
-    number could be 0.
+    With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
+    on: in integers a small number could be 0. Without it the device computes more, which is right where such values are known to be large.
 
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
@@ -54,12 +54,13 @@ class Place(Pass):
     level = 0
 
     float_sums: bool = False
+    float_divisors: bool = True
 
     def run(self, graph: Graph, context: Context) -> Graph:
         _require_operators(graph)
         sums = _sums_for_host(graph) if self.float_sums else ()
         kept = frozenset((*kept_layers(graph, context.on_host), *sums))
-        places, exact = _decided(graph, kept)
+        places, exact = _decided(graph, kept, self.float_divisors)
         if all(node.place == places[node.name] for node in graph):
             return graph
         placed = graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
@@ -83,16 +84,16 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     Raises `ProgramError` E0806 for a layer graph.
     """
     _require_operators(graph)
-    return _decided(graph, kept)[0]
+    return _decided(graph, kept, True)[0]
 
 
-def _decided(graph: Graph, kept: Collection[str]) -> tuple[Mapping[str, Side], frozenset[str]]:
-    """The places, and what they put on the host for the sake of singular operands."""
+def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> tuple[Mapping[str, Side], frozenset[str]]:
+    """The places, and what they put on the host for the sake of singular operands, if that is asked for."""
     exact: frozenset[str] = frozenset()
     while True:
         relations = _Placing(graph, exact.union(kept))
         places = _places(relations)
-        more = frozenset(for_singular_operands(relations, places))
+        more = frozenset(for_singular_operands(relations, places) if float_divisors else ())
         if not more:
             return places, exact
         exact |= more
