@@ -63,12 +63,12 @@ def front(source: Source, folder: Path, options: Options) -> State:
     return state
 
 
-def check_source(source: Source, folder: Path, options: Options) -> Model:
+def check_source(source: Source, folder: Path, options: Options, observer: Observer | None = None) -> Model:
     """Raises the errors of `compile_source`, without the stages that find none: choosing the fastest program, fetches, waits, the verifier.
 
     With stages of the user's, any of these may find an error: then all stages run.
     """
-    checked = _driven(source, folder, options, None, back_end if options.stages.replaced else _fits)
+    checked = _driven(source, folder, options, observer, back_end if options.stages.replaced else _fits)
     assert checked.model is not None
     return checked.model
 

@@ -23,7 +23,8 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
 from tpucc.passes.model_inputs import drawn as drawn_input
 from tpucc.runtime.export import exported
-from tpucc.runtime.outside import Session
+from tpucc.runtime.outside import Session, compare_with_onnxruntime
+from tpucc.runtime.runtime import Runtime
 
 EACH, COUNT, SOAK = 40, 200, 5_000
 BITS = (8, 16)
@@ -96,3 +97,18 @@ def test_many_random_networks(seed: int) -> None:
 def test_random_layers_at_length(bits: int, first: int) -> None:
     for seed in range(first, first + 10 * EACH, EACH):
         assert_equal(bits, range(seed, seed + EACH))
+
+
+def test_scalars_that_the_device_computes_and_that_enter_it() -> None:
+    text = """weights random(seed=0)
+model m(x: f32[] in [-1.0, 1.0], v: f32[2, 3]):
+    weight w: f32[3, 2]
+    return tanh(x), relu(softmax(v @ w)[0, 0] * x), tanh(mean(v @ w) * x)
+"""
+    made, inputs = (
+        compile_source(Source("m.tpu", text), Path(), Options()),
+        {"x": np.asarray(0.5, np.float32), "v": np.ones((2, 3), np.float32)},
+    )
+    assert made.program is not None
+    assert made.layers is not None
+    assert not [c for c in compare_with_onnxruntime(Runtime(made.program), made.layers, inputs) if c.unequal]

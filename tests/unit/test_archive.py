@@ -27,6 +27,15 @@ def archive(path: Path, members: list[tuple[str, bytes]], compression: int = zip
     return path
 
 
+def test_an_archive_is_what_numpy_writes_and_has_arrays_of_any_name() -> None:
+    given = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b/c": np.float32(2), "é": np.zeros((0, 3))}
+    np.savez(stream := io.BytesIO(), **given)  # type: ignore[arg-type]
+    assert npz_bytes(given) == stream.getvalue()
+    named = dict.fromkeys(("file", "args", "kwds", "allow_pickle", "self"), np.float32([1]))
+    with np.load(io.BytesIO(npz_bytes(named))) as archive:
+        assert archive.files == list(named)
+
+
 def test_arrays_come_back_equal(tmp_path: Path) -> None:
     given = {
         "a": np.arange(6, dtype=np.float32).reshape(2, 3),

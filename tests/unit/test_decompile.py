@@ -17,7 +17,7 @@ from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
-from tpucc.interop.decompile import Unwritable, same_model, source_of
+from tpucc.interop.decompile import Unwritable, repeats, same_model, source_of
 from tpucc.interop.decompile import families as lists
 from tpucc.interop.decompile.costs import call_cost
 from tpucc.interop.decompile.loops import rolled
@@ -435,3 +435,16 @@ def test_a_first_call_computes_the_variables_that_the_others_take() -> None:
     steps = [f"    z = a @ u + x[:, {t}] @ w\n{step}" for t in range(5)]
     text = "\n".join([head, "    b = exp(x[:, 0])\n    a = tanh(b)", *steps, "    return a - b", ""])
     assert "    for i in range(5):\n        h2, h = step(h2, x, h, i)\n" in require_source(anonymous(graph_of(text)))
+
+
+def test_a_long_chain_is_seen_to_be_a_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of it aren't grown to their greatest length: a file of thousands of equal operators took seconds."""
+    grown: list[object] = []
+    token = repeats._Growing.token
+    monkeypatch.setattr(repeats._Growing, "token", lambda window, step: (grown.append(step), token(window, step))[1])
+    model = Model()
+    h = model.input("x", 2, 3)
+    for _ in range(200):
+        h = model.op("tanh", h, name=f"tanh.{len(model.builder.nodes)}")
+    assert "for i in range(" in source_of(model.build(model.op("tanh", h, name="y")))
+    assert len(grown) < 5 * 200

@@ -179,3 +179,20 @@ def test_arithmetic_with_a_number_and_an_activation_is_one_table(activation: str
     (layer,) = [node for node in layers if is_layer(node)]
     assert isinstance(layer.attributes, Vector)
     assert layer.attributes.function == "table"
+
+
+SPREAD = [
+    (size, window, stride, before, after)
+    for size, window, stride in product((1, 2, 3), (1, 2, 3), (1, 2, 3, 4))
+    for before, after in product(range((size - 1) * stride + max(window, stride)), repeat=2)
+    if before + after < (size - 1) * stride + max(window, stride)
+]
+
+
+@each(sorted(SPREAD, key=lambda case: (hash(case) % 97, case)), usual=30)
+def test_a_transposed_convolution_with_any_padding(size: int, window: int, stride: int, before: int, after: int) -> None:
+    """Also where a phase of the stride meets no position of the kernel, or no pixel: then it is the bias."""
+    model, x, random = Model(), drawn(1, size, 2, 2), np.random.default_rng(size)
+    kernel, bias = model.constant("k.w", random.uniform(-1, 1, (window, 1, 2, 3))), model.constant("k.b", [1.0, -2.0, 0.0])
+    y = model.op("conv_transpose2d", model.input("x", *x.shape), kernel, stride=(stride, 2), padding=(before, after, 1, 0))
+    quantised(model.build(model.op("add", y, bias, name="y")), {"x": x}, 3, fused=True)

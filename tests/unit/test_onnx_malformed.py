@@ -123,6 +123,7 @@ def outside(location: str, **entries: str) -> bytes:
         ("w.bin", {"offset": "8"}, "has 16 bytes"),
         ("w.bin", {"offset": "-8"}, "has 16 bytes"),
         ("w.bin", {"length": "999999999999"}, "claims 16 bytes"),
+        ("w.bin", {"length": "-1"}, "claims 16 bytes, and -1"),
         ("w.bin", {"offset": "one"}, "no number"),
         ("w.bin", {"offset": "9" * 400}, "no number"),
     ]
@@ -319,6 +320,14 @@ def test_opsets(tmp_path: Path) -> None:
     codes, text, status = refused(model.SerializeToString(), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert "no opset" in text
+    again = model_of(relu, opset=21)
+    again.opset_import.append(helper.make_opsetid("ai.onnx", 21))
+    (tmp_path / "again.onnx").write_bytes(again.SerializeToString())
+    assert tpucc.import_onnx(tmp_path / "again.onnx").source
+    again.opset_import[-1].version = 13
+    codes, text, status = refused(again.SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert "two opsets of ai.onnx, 21 and 13" in text
 
 
 def test_all_unsupported_operators_are_named_at_once(tmp_path: Path) -> None:
@@ -429,7 +438,8 @@ def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> 
         assert f"y (ConvTranspose): output_padding has {more}, and" in text
 
 
-def test_the_node_is_named_that_has_no_text(tmp_path: Path) -> None:
+def test_the_node_is_named_that_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.interop.onnx.reading.names._member", str)  # which leaves no such key
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Add", ["a", "w\x01"], ["b"], name="/mend/Add")]
     nodes += [helper.make_node(f"{op}", [before], [after]) for op, before, after in (("Relu", "b", "c"), ("Exp", "c", "y"))]
     constant = pytest.importorskip("onnx").numpy_helper.from_array(np.arange(4, dtype=np.float32), "w\x01")

@@ -142,3 +142,15 @@ def test_facts_that_contradict_each_other_are_refused(name: str, wrong: dict[str
     op = OPS[name]
     with pytest.raises(TypeError, match=f"operator {name} contradict each other: .*{why}"):
         replace(op, facts=replace(op.facts, **wrong))
+
+
+@each(CASES)
+def test_a_number_makes_a_result_that_is_not_finite_only_where_it_is_said(op: OpDef[Any], example: Example[Any]) -> None:
+    whole = [np.ones(type_.shape, type_.numpy) for type_ in example.operands]
+    for index, array in enumerate(whole):
+        found = []
+        for number in (0, -1):
+            operands = [*whole[:index], np.full_like(array, number), *whole[index + 1 :]]
+            with np.errstate(all="ignore"):
+                found.append(array.dtype != np.float32 or np.isfinite(op.reference(example.attributes, operands)).all())
+        assert all(found) == (index not in op.facts.singular), index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, context
-from tpucc.diagnostics import ProgramError, UsageError
+from tpucc.diagnostics import ProgramError, Source, UsageError
+from tpucc.driver import front
 from tpucc.ir.graph import Graph
 from tpucc.options import options_of
 from tpucc.passes.place import Place, keeps_rows, needs_host, placement
@@ -50,6 +52,41 @@ def test_the_epilogue_takes_what_depends_on_host_operators_and_no_more() -> None
     h = model.op("tanh", product(model, model.input("x", 2, 3), "h"), name="t")
     y = model.op("relu", model.op("softmax", h, name="soft"), name="last")
     assert on_device(model.build(y, h)) == {"h", "t"}
+
+
+NORMALISED = {
+    "of an input": ("x / sqrt(sum(x * x, axis=1, keepdims=True))", set[str]()),
+    "of a layer": ("h / maximum(sqrt(sum(h * h, axis=1, keepdims=True)), 1e-30)", {"h"}),
+    "centred": (
+        "(h - mean(h, axis=1, keepdims=True)) / sqrt(mean((h - mean(h, axis=1, keepdims=True)) * h, axis=1, keepdims=True))",
+        {"h"},
+    ),
+    "with the layer's bias and clamp": (
+        "relu(h + b) / sum(exp(relu(h + b)), axis=1, keepdims=True)",
+        {"h", "add", "relu", "add.1", "relu.1"},
+    ),
+    "a logarithm of the host's": ("log(sum(exp(h), axis=1))", {"h"}),
+    "a logarithm of the device's": ("log(exp(h) + 1.0)", {"h", "exp", "add", "log"}),
+    "of what the device reads too": ("(tanh(h) @ v) / sum(tanh(h), axis=1, keepdims=True)", {"h", "tanh", "matmul"}),
+    "of a constant": ("tanh(h) / (v[0] * v[0])", {"h", "tanh"}),
+}
+
+
+@each(NORMALISED)
+def test_what_the_host_divides_by_stays_in_float32_from_the_last_layer_on(text: str, expected: set[str]) -> None:
+    source = f"""weights random(seed=0)
+model m(x: f32[4, 3]):
+    weight w: f32[3, 3]
+    weight b: f32[3]
+    weight v: f32[3, 3]
+    h = x @ w
+    return {text}
+"""
+    graph = front(Source("m.tpu", source), Path(), options_of()).graph
+    assert graph is not None
+    assert on_device(graph) == expected
+    former = {node.name for node in applied(graph, Place(float_divisors=False)) if node.place == "device"}
+    assert former >= expected
 
 
 def test_an_operator_beside_a_host_one_stays_on_the_device() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import each, one_of
 from tests.support.terminal import on_a_terminal, screen
 from tpucc.cli import progress
 from tpucc.cli.main import main
@@ -134,6 +134,18 @@ def test_commands_keep_it_from_standard_output(extra: list[str], capsys: pytest.
     assert ("\x1b[?25l" in raw) == (not extra)  # the display hides the cursor while it is there
     assert main(command) == 0
     assert screen(raw) == [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+@each(["import", "check", "profile"])
+def test_an_import_says_what_it_does(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Progress, "stage", lambda _, words: said.append(words))
+    made = tpucc.compile_source("model m(x: f32[2, 3]) -> f32[2, 3]:\n    return relu(x)\n")
+    tpucc.export_onnx(made, tmp_path / "net.onnx")
+    assert main([command, str(tmp_path / "net.onnx")]) == 0
+    then = [] if command == "import" else ["parse", "elaborate"]
+    found = said[said.index("read the network") :]
+    assert found[: 2 + len(then)] == ["read the network", "write it as a source", *then]
 
 
 @pytest.mark.long

@@ -9,6 +9,9 @@ import pytest
 
 import tpucc
 from tests.support.cases import each
+from tpucc.layers.error import Noise
+from tpucc.runtime.check import float_reference
+from tpucc.runtime.quality import not_finite
 
 SOFTMAX = """
 param batch = 4
@@ -65,3 +68,48 @@ def test_an_input_of_another_shape_is_told_how_to_fit(row: tuple[int, ...], give
     with pytest.raises(tpucc.InputError) as caught:
         exe.run(np.zeros(given, np.float32))
     assert caught.value.diagnostics[0].help == (mend,)
+
+
+NORMS = """
+weights random(seed=1)
+model m(x: f32[6, 8] in [-1.0, 1.0]) -> (f32[6, 8], f32[6, 8], f32[6, 8]):
+    weight w: f32[8, 8]
+    h = x @ w
+    c = h - mean(h, axis=1, keepdims=True)
+    e = exp(h)
+    y = x / maximum(sqrt(sum(x * x, axis=1, keepdims=True)), 1e-30)
+    return y, c / sqrt(mean(c * c, axis=1, keepdims=True) + 1e-9), e / sum(e, axis=1, keepdims=True)
+"""
+
+
+def test_norms_of_rows_of_which_the_squares_are_small_are_as_in_float32() -> None:
+    exe = tpucc.compile_source(NORMS)
+    x = (np.random.default_rng(0).uniform(-1, 1, (6, 8)) * np.float32([[1], [0.5], [0.1], [0.05], [0.03], [1]])).astype(np.float32)
+    graph = exe.compilation.graph
+    assert graph is not None
+    found, meant = exe.run(x), float_reference(graph, {"x": x})
+    assert np.array_equal(found["y"], meant["y"])
+    assert max(np.abs(found[name] - meant[name]).max() for name in meant) < 0.4  # the row of 0.03 has a few steps of h
+
+
+@each([((1.0, np.nan), "nan", -np.inf), ((np.inf, 2.0), "inf", -np.inf), ((1.0, 2.0), "0", np.inf)])
+def test_an_error_that_is_not_a_number_is_the_largest(found: tuple[float, ...], largest: str, ratio: float) -> None:
+    noise = Noise()
+    noise.add(np.float64([1, 2]), np.float64(found))
+    noise.add(np.float64([np.inf, np.nan, 3]), np.float64([np.inf, np.nan, 3]))
+    assert f"{noise.largest:g}" == largest
+    assert noise.sqnr == ratio
+
+
+def test_outputs_that_are_not_finite_are_noted() -> None:
+    values = {"y": np.float32([[1, np.inf], [np.nan, 0]]), "n": np.int32([1]), "z": np.float32(np.nan)}
+    assert list(not_finite(values)) == ["y: 2 values of 4 are not finite; y[0, 1] is infinite", "z: 1 value of 1 is not finite; z is NaN"]
+
+
+@each([("(x @ w)", "matmul is in integers, and 0 where"), ("exp(x @ w)", "exp is computed on the host"), ("(x @ w + 9.0)", "")])
+def test_what_integers_do_to_a_divisor_is_noted(divisor: str, note: str) -> None:
+    head = "weights random(seed=1)\nmodel m(x: f32[4, 6] in [-1.0, 1.0]) -> f32[4, 3]:\n    weight w: f32[6, 3]\n"
+    notes = tpucc.compile_source(f"{head}    return x[:, :3] / {divisor}\n").compilation.notes
+    found = [text for text in notes if "no calibration" not in text]
+    assert len(found) == bool(note)
+    assert all(note in text for text in found)

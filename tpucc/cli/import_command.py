@@ -10,6 +10,7 @@ import click
 from tpucc.cli.columns import filled
 from tpucc.cli.options import FILE, option
 from tpucc.cli.places import beside, keep_inputs, refuse_others
+from tpucc.cli.progress import Progress
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_files
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Layout
@@ -39,7 +40,8 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], layout:
     target = output or beside(model, ".tpu")
     if target.suffix != ".tpu":
         raise UsageError(Diagnostic("E0505", f"can't write {printable(str(target))}: a source ends in .tpu"))
-    made = imported_model(model, target.stem, open_sizes(params), layout)
+    with Progress(True) as progress:
+        made = imported_model(model, target.stem, open_sizes(params), layout, begin=progress.stage)
     files = model_files(made.source, made.weights, target.stem, target.stem)
     keep_inputs(*(target.parent / name for name in files))
     refuse_others(target.parent, {target.name: files[target.name]}, AWAY)

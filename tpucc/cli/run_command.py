@@ -34,7 +34,7 @@ from tpucc.runtime.check import (
     parts_with_reference,
     random_inputs,
 )
-from tpucc.runtime.quality import Accuracy, Regression, notices
+from tpucc.runtime.quality import Accuracy, Regression, not_finite, notices
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
 
@@ -77,6 +77,7 @@ def command(
         inputs = runtime.accepted(given_inputs)
         progress.stage("execute")
         outputs, parts = runtime.run_with_integers(inputs) if check else (runtime.run(inputs), [])
+        told(not_finite(outputs), progress, quiet)
         shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
         summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": shapes}
         if output_file is not None:

@@ -16,7 +16,7 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
-from tpucc.driver import compile_source, require_stage
+from tpucc.driver import FRONT_STAGES, compile_source, require_stage
 from tpucc.files import write_file
 from tpucc.interop.archive import naming
 from tpucc.interop.reads import held_out_file
@@ -91,7 +91,9 @@ def compiled(
         compilation = resumed(path, given["like"], options, observe)
     else:
         refuse_like(given)
-        compilation = compile_source(read_source(path, options.params), path.parent, options, observe)
+        source = read_source(path, options.params, progress.stage)
+        progress.stage(FRONT_STAGES[0])
+        compilation = compile_source(source, path.parent, options, observe)
     if not quiet:
         print_warnings(compilation.warnings, progress, of_accuracy)
     return compilation

@@ -184,9 +184,15 @@ def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
-    """An uncompressed npz archive with one member for each array, in their order; NumPy stamps members with a fixed date."""
+    """An uncompressed npz archive with one member for each array, in their order; members are stamped with a fixed date.
+
+    The bytes are those of `np.savez`, which takes no array with the name of one of its own parameters.
+    """
     stream = io.BytesIO()
-    np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
+    with zipfile.ZipFile(stream, "w") as archive:
+        for key, array in arrays.items():
+            with archive.open(key + SUFFIX, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     return stream.getvalue()
 
 

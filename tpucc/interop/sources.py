@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,14 +27,15 @@ IMPORTED = " as .tpu"
 """What ends the name of a source that another file was read as."""
 
 
-def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
+def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS, begin: Callable[[str], None] = lambda _: None) -> Source:
     """The source at `path`. An ONNX file is imported, with its weights; `params` are the texts of -D, some of which may be sizes of it.
+    `begin` is told what an import does from now on.
 
     Raises what `imported_model` does for such a file, else `UsageError` when it can't be read, `LimitError` when it is too large,
     `CompileError` E0121 for another kind of file, and E0101 when it isn't UTF-8.
     """
     if path.suffix.lower() == ONNX:
-        return _imported(path, params)
+        return _imported(path, params, begin)
     most = Limits().source_bytes
     try:
         with opened(path) as stream:
@@ -75,10 +76,10 @@ def files_of(path: Path, keywords: Collection[str] = ("weights", "calibration"))
                 yield named
 
 
-def _imported(path: Path, params: Mapping[str, str]) -> Source:
+def _imported(path: Path, params: Mapping[str, str], begin: Callable[[str], None]) -> Source:
     from tpucc.interop.onnx.reading.text import ImportedSource, imported_model  # a source needs none of it
 
-    made = imported_model(path, path.stem, open_sizes(params))
+    made = imported_model(path, path.stem, open_sizes(params), begin=begin)
     return ImportedSource(printable(f"{path.name}{IMPORTED}"), made.source, made.weights, made.fixed)
 
 

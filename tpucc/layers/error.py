@@ -93,13 +93,16 @@ class Noise:
         self.largest = 0.0
 
     def add(self, real: Float64, found: Float64) -> None:
-        with np.errstate(invalid="ignore", over="ignore"):  # the distance of two infinite values is none
+        with np.errstate(invalid="ignore", over="ignore"):
             error = np.abs(found - real)
+            if not np.isfinite(error).all():
+                error[(found == real) | (np.isnan(found) & np.isnan(real))] = 0.0
+                real = real[np.isfinite(real)]
             self._signal += float(np.square(real).sum())
             self._noise += float(np.square(error).sum())
             self._absolute += float(error.sum())
         self._count += error.size
-        self.largest = max(self.largest, float(error.max(initial=0.0)))
+        self.largest = float(np.maximum(self.largest, error.max(initial=0.0)))  # NaN if one of them is
 
     @property
     def mean(self) -> float:
@@ -107,9 +110,11 @@ class Noise:
 
     @property
     def sqnr(self) -> float:
-        """In decibels; infinite when nothing differs, minus infinite for noise without a signal."""
+        """In decibels; infinite when nothing differs, minus infinite for noise without a signal, and for noise that isn't finite."""
         if self._noise == 0:
             return math.inf
+        if not math.isfinite(self._noise):
+            return -math.inf
         return 10 * math.log10(self._signal / self._noise) if self._signal else -math.inf
 
 

@@ -78,8 +78,10 @@ def _faults(graph: Graph, node: Node) -> Iterator[Fault]:
 def _misread(graph: Graph, node: Node) -> Iterator[Fault]:
     """Weights that the host writes to weight memory are in no other memory."""
     for name in weights_of(node):
+        if not is_written(graph[name]):
+            continue
         others = [user.name for user in graph.users[name] if user.operands.count(name) > weights_of(user).count(name)]
-        if is_written(graph[name]) and others:
+        if others:
             yield "E0820", f"it reads {name} from weight memory, and {others[0]} reads it elsewhere"
 
 

@@ -100,7 +100,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device has it only folded into the weights of the layer before"),
-    facts=whole(batch=_batch),
+    facts=whole(batch=_batch, singular=(4,)),
     gradient=Rule(gradient),
     floats=Ieee(),
     onnx=Form(onnx, Layout.IMAGES),

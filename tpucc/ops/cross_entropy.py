@@ -54,7 +54,7 @@ OP = OpDef(
     infer=infer_labelled,
     reference=reference,
     legalisation=ON_HOST,
-    facts=whole(batch=of_labels),
+    facts=whole(batch=of_labels, singular=(0,)),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),

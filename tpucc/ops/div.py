@@ -44,7 +44,7 @@ OP = OpDef(
     infer=binary,
     reference=reference,
     legalisation=OnHost("the device has no division"),
-    facts=whole(batch=element_by_element),
+    facts=whole(batch=element_by_element, singular=(1,)),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.divide),
     onnx=of_elements("Div"),

@@ -61,6 +61,7 @@ class Facts:
     - `batch`: the axis of the batch in the result; None without operands.
     - `keeps_parameters`: the result has the scale and zero point of its operand; of an element-wise operator it has them on the device.
     - `terms`: how many products are added up for each value of the result, from the operands' shapes; 1 if none are.
+    - `singular`: the operands with finite values at which the result isn't finite: a divisor, and what a root or a logarithm is taken of.
     - `fuses_into`: the operator that is this one with an activation, and perhaps a bias, after it; empty if there is none.
     """
 
@@ -74,6 +75,7 @@ class Facts:
     batch: BatchRule | None
     keeps_parameters: bool
     terms: Terms
+    singular: tuple[int, ...]
     fuses_into: str
 
 
@@ -105,6 +107,7 @@ _PLAIN = Facts(
     batch=None,
     keeps_parameters=False,
     terms=one_term,
+    singular=(),
     fuses_into="",
 )
 """Nothing special is true: where the families begin. Each says what is true of it beside, and asks its operators for the rest."""
@@ -115,10 +118,10 @@ def given() -> Facts:
     return replace(_PLAIN, values=Values.GIVEN)
 
 
-def of_one_value(*, monotone: Predicate, keeps_parameters: bool) -> Facts:
+def of_one_value(*, monotone: Predicate, keeps_parameters: bool, singular: tuple[int, ...] = ()) -> Facts:
     """A function of one value, element by element. A clamp keeps the parameters: the values that it lets through are as they were."""
     made = replace(_PLAIN, elementwise=True, part=element_by_element, batch=rules.each)
-    return replace(made, monotone=monotone, keeps_parameters=keeps_parameters)
+    return replace(made, monotone=monotone, keeps_parameters=keeps_parameters, singular=singular)
 
 
 def of_two_values(*, commutative: Predicate, signs: tuple[int, ...], fuses_into: str) -> Facts:
@@ -137,9 +140,9 @@ def table_rows(*, batch: BatchRule) -> Facts:
     return replace(_PLAIN, batch=batch, keeps_parameters=True)
 
 
-def whole(*, batch: BatchRule | None) -> Facts:
+def whole(*, batch: BatchRule | None, singular: tuple[int, ...] = ()) -> Facts:
     """Facts of an operator that isn't computed in parts, because the device lacks it, or of a name that isn't an operator's."""
-    return replace(_PLAIN, batch=batch)
+    return replace(_PLAIN, batch=batch, singular=singular)
 
 
 def product(*, fuses_into: str) -> Facts:

@@ -38,7 +38,7 @@ OP = OpDef(
     infer=unary,
     reference=reference,
     legalisation=Table(lambda _, x: np.log(np.maximum(x, 0))),
-    facts=of_one_value(monotone=never, keeps_parameters=False),
+    facts=of_one_value(monotone=never, keeps_parameters=False, singular=(0,)),
     gradient=Rule(gradient),
     floats=Defined(lambda _, operands, arithmetic: arithmetic.log(operands[0])),
     onnx=of_elements("Log"),

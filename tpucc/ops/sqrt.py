@@ -38,7 +38,7 @@ OP = OpDef(
     infer=unary,
     reference=reference,
     legalisation=Table(lambda _, x: np.sqrt(np.maximum(x, 0))),
-    facts=of_one_value(monotone=never, keeps_parameters=False),
+    facts=of_one_value(monotone=never, keeps_parameters=False, singular=(0,)),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.sqrt),
     onnx=of_elements("Sqrt"),

@@ -23,7 +23,7 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
-from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Meter, Tails
+from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
 from tpucc.values import dataclass
 
 NO_CALIBRATION = "no calibration inputs"
@@ -100,8 +100,8 @@ class Calibrate(Pass):
         """What chooses the range of `size` values."""
         if self.method in CHOICES:
             return Binned(CHOICES[self.method], to)
-        percent = 0.0 if self.method == "minmax" else 100 - self.percentile
-        return Tails(math.floor(percent / 100 * size + 1e-6))
+        cut = 0 if self.method == "minmax" else math.floor((100 - self.percentile) / 100 * size + 1e-6)
+        return Tails(cut) if cut else Extremes()
 
 
 def given_examples(graph: Graph, context: Context) -> Checked | None:

@@ -5,6 +5,8 @@ device lacks, and other products of two computed values, go on the host:
 before the device starts, after it has finished, or in the middle, where the device stops and waits. At the edges, an operator of the host
 pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
 the host stands around it.
+
+What the host divides by, or takes a root or a logarithm of, is its own as far back as it can be (`singular.py`).
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
-from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product, obstacle
+from tpucc.passes.rewriter import has_weights, is_product, obstacle
+from tpucc.passes.singular import adds_bias, for_singular_operands
 from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
+SINGULAR = "a divisor, or what a root or a logarithm is taken of, could become 0 in integers"
 NAMED = 3
-"""Products that a note names; the others are counted."""
+"""Nodes that a note names; the others are counted."""
 SHOWN = 12
 """Layers that a message names where none has the name that was asked for."""
 MOVING = (View, Rearrangement)
@@ -38,6 +42,9 @@ MOVING = (View, Rearrangement)
 class Place(Pass):
     """Gives every node its place.
 
+    With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
+    on: in integers a small number could be 0. Without it the device computes more, which is right where such values are known to be large.
+
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
     """
@@ -47,16 +54,17 @@ class Place(Pass):
     level = 0
 
     float_sums: bool = False
+    float_divisors: bool = True
 
     def run(self, graph: Graph, context: Context) -> Graph:
         _require_operators(graph)
         sums = _sums_for_host(graph) if self.float_sums else ()
         kept = frozenset((*kept_layers(graph, context.on_host), *sums))
-        places = placement(graph, kept)
+        places, exact = _decided(graph, kept, self.float_divisors)
         if all(node.place == places[node.name] for node in graph):
             return graph
         placed = graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
-        return placed.noting(*_notes(graph, kept))
+        return placed.noting(*_notes(graph, kept, exact))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -76,12 +84,27 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     Raises `ProgramError` E0806 for a layer graph.
     """
     _require_operators(graph)
-    relations = _Placing(graph, kept)
+    return _decided(graph, kept, True)[0]
+
+
+def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> tuple[Mapping[str, Side], frozenset[str]]:
+    """The places, and what they put on the host for the sake of singular operands, if that is asked for."""
+    exact: frozenset[str] = frozenset()
+    while True:
+        relations = _Placing(graph, exact.union(kept))
+        places = _places(relations)
+        more = frozenset(for_singular_operands(relations, places) if float_divisors else ())
+        if not more:
+            return places, exact
+        exact |= more
+
+
+def _places(relations: _Placing) -> dict[str, Side]:
     on_host = _forced_to_host(relations)
     device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
     device |= _boundaries(relations, device, on_host)
     device |= _between(relations, device, on_host)
-    return {node.name: "device" if node.name in device else "host" for node in graph}
+    return {node.name: "device" if node.name in device else "host" for node in relations.graph}
 
 
 def _require_operators(graph: Graph) -> None:
@@ -196,16 +219,11 @@ def _sums_for_host(graph: Graph) -> Iterator[str]:
     for node in reversed(relations.computed):
         readers = [reader.name for reader in graph.users[node.name]]
         only_host = bool(readers) and of_host.issuperset(readers) and node.name not in graph.output_nodes
-        if facts_of(node.op).signs and only_host and not _adds_bias(graph, node):
+        if facts_of(node.op).signs and only_host and not adds_bias(graph, node):
             yield node.name
             of_host.add(node.name)
         elif node.name in relations.host_only or (only_host and isinstance(OPS[node.op].legalisation, MOVING)):
             of_host.add(node.name)
-
-
-def _adds_bias(graph: Graph, node: Node) -> bool:
-    constants = [value for operand in graph.operands(node) if (value := constant_of(operand)) is not None]
-    return any(as_columns(value, node.type) is not None for value in constants)
 
 
 class _Placing(Relations):
@@ -293,13 +311,15 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _notes(graph: Graph, kept: Collection[str]) -> Iterator[str]:
-    """For each reason one note that names the products of the host: those of an unrolled loop once."""
+def _notes(graph: Graph, kept: Collection[str], exact: Container[str]) -> Iterator[str]:
+    """For each reason one note that names the products of the host, or what is `exact`: those of an unrolled loop once."""
     relations = _Placing(graph, kept)
     named: dict[str, dict[object, str]] = {}
     for node in relations.computed:
-        if is_product(node) and (why := relations.host_only.get(node.name)):
-            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, _written(node))
-    for why, products in named.items():
-        shown = [*islice(products.values(), NAMED), *([counted(len(products) - NAMED, "other")] if len(products) > NAMED else [])]
-        yield f"{why}: {listed(shown)} {'is' if len(products) == 1 else 'are'} computed on the host"
+        why = SINGULAR if node.name in exact and _computes(node) else relations.host_only.get(node.name, "") if is_product(node) else ""
+        if why:
+            written = _written(node) if is_product(node) else node.name
+            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)
+    for why, nodes in named.items():
+        shown = [*islice(nodes.values(), NAMED), *([counted(len(nodes) - NAMED, "other")] if len(nodes) > NAMED else [])]
+        yield f"{why}: {listed(shown)} {'is' if len(nodes) == 1 else 'are'} computed on the host"

@@ -28,6 +28,7 @@ from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_written
+from tpucc.passes.singular import zeros_of_integers
 from tpucc.values import dataclass
 
 GRANULARITIES = ("per_channel", "per_tensor")
@@ -62,7 +63,7 @@ class Quantise(Pass):
             folded = with_corrected_biases(folded, context, per_channel=per_channel)
         unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
         layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
-        return _quantised(folded, layers)
+        return _quantised(folded, layers).noting(*zeros_of_integers(folded))
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:

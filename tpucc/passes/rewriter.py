@@ -51,12 +51,15 @@ class Rewriter:
         """The old graph's nodes in order, each with its operands as they are now named."""
         for node in self.graph:
             self._place = node.place
-            operands = tuple(self.resolve(name) for name in node.operands)
+            operands = self._resolved(node)
             yield node if operands == node.operands else replace(node, operands=operands)
 
     def resolve(self, name: str) -> str:
         """The new name of a node of the old graph."""
         return self._aliases.get(name, name)
+
+    def _resolved(self, node: Node) -> tuple[str, ...]:
+        return tuple(self._aliases.get(name, name) for name in node.operands) if self._aliases else node.operands
 
     def operands(self, node: Node) -> tuple[Node, ...]:
         """The operands as they stand in the new graph."""
@@ -64,9 +67,11 @@ class Rewriter:
 
     def put(self, node: Node, *fused: Node) -> Node:
         """Adds a node under its own name. `fused` are the nodes that it takes the place of beside its namesake; it takes their origins."""
-        if (replaced := self.graph.by_name.get(node.name)) is not None:
-            self._reads.subtract(self.resolve(name) for name in replaced.operands)
-        self._reads.update(node.operands)
+        replaced = self.graph.by_name.get(node.name)
+        before = () if replaced is None else self._resolved(replaced)
+        if before != node.operands:
+            self._reads.subtract(before)
+            self._reads.update(node.operands)
         for other in fused:
             if not self._reads[other.name]:
                 self._reads.subtract(other.operands)

@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
@@ -43,7 +45,8 @@ class Session:
 
     def run(self, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
         """An array for each output, from one for each input."""
-        return dict(zip(self._outputs, self._session.run(self._outputs, dict(inputs)), strict=True))
+        arrays = {name: np.asarray(value) for name, value in inputs.items()}  # of NumPy's scalars it knows none
+        return dict(zip(self._outputs, self._session.run(self._outputs, arrays), strict=True))
 
 
 def _required() -> Any:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.runtime.check import Arrays, float_reference
 from tpucc.runtime.runtime import Runtime
 from tpucc.values import dataclass
@@ -86,6 +86,17 @@ def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike]
             if array.size and array.dtype.kind in "biuf":
                 yield from _outside(name, array, kind, then)
                 yield from _rounded(name, array, kind)
+
+
+def not_finite(outputs: Mapping[str, AnyArray]) -> Iterator[str]:
+    """Of each output with NaN or infinity: how many values, and the first of them, with its index."""
+    for name, array in outputs.items():
+        bad = ~np.isfinite(array)
+        if count := int(np.count_nonzero(bad)):
+            index = place_of_largest(bad)
+            of = f"{counted(count, 'value')} of {array.size:,} {'is' if count == 1 else 'are'} not finite"
+            first = "NaN" if np.isnan(array[index]) else "infinite"
+            yield f"{printable(name)}: {of}; {printable(name)}{list(index) if index else ''} is {first}"
 
 
 def _outside(name: str, array: AnyArray, kind: TensorType, then: str) -> Iterator[str]:

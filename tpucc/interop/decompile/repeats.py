@@ -219,7 +219,8 @@ def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Chains) -> Iterat
                 if last < len(window.body.steps):
                     token = window.token(window.body.steps[last])
                     extended[number, kinds[id(window.body)][last], token].append(window)
-        groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[0], length, chained, 3)]
+        # the last one, as the first of a run reads what isn't made by a step like it
+        groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[-1], length, chained, 3)]
         for group in groups if length > 1 else ():
             first = group[0]
             if _is_run(first, length, chained, 2):

@@ -43,9 +43,19 @@ def _phases(axis: Axis) -> list[Phase]:
     count = -(-axis.size // axis.stride)
     more = count * axis.stride - axis.size
     alike = replace(axis, size=axis.size + more, after=axis.after - more)
-    found: dict[int, Phase] = {pixels.start: (kernel, image) for pixels, kernel, image in alike.phases()}
+    found: dict[int, Phase] = {pixels.start: (kernel, image) for pixels, kernel, image in alike.phases() if _sees(image)}
     nothing = (None, Axis(axis.outputs, 1, 1, 0, count - axis.outputs))
     return [found.get(first, nothing) for first in range(axis.stride)]
+
+
+def _seen(image: Axis) -> tuple[int, int]:
+    """The pixels that windows see: the padding may be negative."""
+    return max(0, -image.before), image.size - max(0, -image.after)
+
+
+def _sees(image: Axis) -> bool:
+    start, stop = _seen(image)
+    return start < stop
 
 
 def _phase(layers: LayerGraph, node: Node, x: Node, weights: Int8, phases: tuple[Phase, Phase], convolve: Convolve) -> Node:
@@ -53,8 +63,7 @@ def _phase(layers: LayerGraph, node: Node, x: Node, weights: Int8, phases: tuple
     (r, lines), (s, beside) = phases
     met = r is not None and s is not None
     kernel = weights[r, s] if met else np.zeros((lines.window, beside.window, *weights.shape[2:]), weights.dtype)
-    seen = tuple((max(0, -axis.before), axis.size - max(0, -axis.after)) for axis in (lines, beside))
-    part = _part(layers, node, x, seen)
+    part = _part(layers, node, x, (_seen(lines), _seen(beside)))
     top, bottom, left, right = (max(0, side) for side in sides(lines, beside))
     return convolve(part, kernel, (top, bottom, left, right))
 

@@ -58,7 +58,8 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
 
 
 def _model(data: memoryview, files: Files) -> OnnxModel:
-    graph, opsets, producer, functions = None, {}, "", 0
+    graph, producer, functions = None, "", 0
+    opsets: dict[str, int] = {}
     for number, _, value in files.reader.fields(data):
         match number:
             case 2:
@@ -67,8 +68,10 @@ def _model(data: memoryview, files: Files) -> OnnxModel:
                 graph = view(value)
             case 8:
                 parts = {number: part for number, _, part in files.reader.fields(view(value))}
-                domain = text(parts[1]) if 1 in parts else ""
-                opsets[DOMAINS.get(domain, domain)] = signed(parts.get(2, 0))
+                domain, version = text(parts[1]) if 1 in parts else "", signed(parts.get(2, 0))
+                if (first := opsets.setdefault(DOMAINS.get(domain, domain), version)) != version:
+                    of = printable(domain) or "ONNX's own domain"
+                    raise malformed(f"it has two opsets of {of}, {first:,} and {version:,}: which operators are meant isn't said")
             case 25:
                 functions += 1
     if graph is None:

@@ -192,9 +192,9 @@ def _outside(found: _Found, dtype: np.dtype[Any], size: int, files: Files, what:
     if not name or "\0" in name or Path(name).is_absolute() or not inside(path, files.folder):
         mend = "data lies in the model's own folder: onnx.save(model, path, save_as_external_data=True) writes it there"
         raise malformed(f"{what} lies in {printable(name) or 'no file'}, outside of the model's folder", mend, "E1004")
-    start, length = (_number(found.external.get(key, default), what) for key, default in (("offset", "0"), ("length", "-1")))
     wanted = size * dtype.itemsize
-    if length not in (-1, wanted):
+    start, length = (_number(found.external.get(key, default), what) for key, default in (("offset", "0"), ("length", str(wanted))))
+    if length != wanted:
         raise malformed(f"{what} claims {wanted:,} bytes, and {length:,} in {printable(name)}", code="E1004")
     try:
         with opened(path) as stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -58,15 +58,25 @@ class ImportedSource(Source):
     fixed: frozenset[str]
 
 
-def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layout = "nhwc", title: str = "") -> Text:
+def imported_model(
+    path: Path,
+    name: str,
+    given: Mapping[str, int],
+    layout: Layout = "nhwc",
+    title: str = "",
+    begin: Callable[[str], None] = lambda _: None,
+) -> Text:
     """The model of an ONNX file as text, whose weights are in `NAME.npz`.
 
     A size that the file leaves open is a param of the text. Where the network for other values isn't the same one, it is a number, and a
-    comment says so. `title` is what the file was made of, to be named in its place. Raises as `read` and `Imported.built` do.
+    comment says so. `title` is what the file was made of, to be named in its place. `begin` is told what is done from now on. Raises as
+    `read` and `Imported.built` do.
     """
+    begin("read the network")
     found = read(path, layout, title)
     sizes = found.sizes(given)
     made = found.built(sizes)
+    begin("write it as a source")
     tried = ((tuple(sizes), True), (tuple(sizes), False), (tuple(size for size in sizes if size == BATCH), False), ((), False))
     for params, apart in dict.fromkeys((params, apart and _are_alike(sizes)) for params, apart in tried):
         fixed = [size for size in sizes if size not in params]
