@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from tpucc.diagnostics import counted, percent
 from tpucc.values import dataclass
-from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, shares_of
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
 from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
 
 READABLE = 200
@@ -158,7 +158,6 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
         return replace(boxes[0], cluster=cluster)
     cycles = sum(box.cycles for box in boxes)
     shares = shares_of((box.kind, box.cycles if cycles else 1) for box in boxes)
-    kind = max(shares, key=lambda share: share[1])[0]
     parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
     origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
@@ -174,7 +173,7 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
         details = (" · ".join([*([common] if common else []), *([] if call.whole else [f"of {name}"]), line]), _summary(titles))
     return Box(
         head,
-        kind,
+        largest(shares),
         (*details, *([f"{counted(cycles, 'cycle')}, {percent(cycles, diagram.cycles)}"] if cycles else [])),
         cluster,
         origins=origins,

@@ -30,6 +30,11 @@ def shares_of(parts: Iterable[tuple[Kind, int]]) -> Shares:
     return tuple((kind, found[kind]) for kind in in_order(+found))
 
 
+def largest(shares: Shares) -> Kind:
+    """The kind that has most."""
+    return max(shares, key=lambda share: share[1])[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Box:
     """One box. Texts are as the user wrote them; they are escaped where they are drawn.

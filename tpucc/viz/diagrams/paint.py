@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
 from tpucc.viz.diagrams.layout import Frame, Layout, Route
 from tpucc.viz.heading import EDGE, HALO, LEAST, RADIUS, Heading, heading
-from tpucc.viz.palette import INKS, ink_fill, ink_line, kind_paint, solid_paint
+from tpucc.viz.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect, hull
 from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
@@ -107,14 +107,15 @@ def _bar(box: Box, rect: Rect) -> Markup:
         return NOTHING
     whole = sum(amount for _, amount in box.shares)
     widths = [max(SLIVER, (rect.width - 2 * INSET) * amount / whole) for _, amount in box.shares]
-    scale = (rect.width - 2 * INSET) / sum(widths)
-    starts = accumulate(widths, initial=0.0)
-    top = rect.bottom - BAR - 1.4
-    pieces = (
-        _rect(Rect(rect.left + INSET + start * scale, top, rect.left + INSET + (start + width) * scale, top + BAR), solid_paint(kind))
-        for (kind, _), start, width in zip(box.shares, starts, widths, strict=False)
-    )
-    return tag("g", joined(pieces))
+    ends = [*accumulate((width * (rect.width - 2 * INSET) / sum(widths) for width in widths), initial=rect.left + INSET)]
+    bottom = rect.bottom - 1.4
+    pieces = (Rect(left, bottom - BAR, right, bottom) for left, right in pairwise(ends))
+    return tag("g", joined(_rect(piece, _strong(kind)) for (kind, _), piece in zip(box.shares, pieces, strict=True)))
+
+
+def _strong(kind: Kind) -> Mapping[str, Value]:
+    """The strong colour of a kind; what only moves values is white in a grey outline, as full grey is the host."""
+    return kind_paint(kind) if kind is Kind.MOVE else solid_paint(kind)
 
 
 def _texts(box: Box, rect: Rect) -> Markup:
