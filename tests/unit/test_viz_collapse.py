@@ -104,7 +104,9 @@ def test_a_box_for_boxes_of_several_kinds_shows_how_much_each_has() -> None:
     assert (slow.boxes[0].kind, slow.boxes[0].shares) == (Kind.VECTOR, ((Kind.MATRIX, 5), (Kind.VECTOR, 85)))
     assert slow.boxes[0].details[-1] == "90 cycles, 90 %"
     assert "by cycles" in slow.subtitle
-    assert collapse(replace(timed, boxes=timed.boxes[::3]), 1).diagram.boxes[0].shares == ()
+    assert collapse(replace(timed, boxes=timed.boxes[::3]), 1).diagram.boxes[0].shares == (), "one kind"
+    free = collapse(replace(timed, boxes=(timed.boxes[0], box("in", kind=Kind.HOST))), 1).diagram
+    assert free.boxes[0].shares == ((Kind.MATRIX, 5), (Kind.HOST, 0)), "what takes no cycles is there, too"
 
 
 def test_the_bar_is_as_wide_as_the_box_and_none_of_its_kinds_is_too_small_to_see() -> None:

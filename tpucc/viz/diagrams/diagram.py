@@ -23,11 +23,11 @@ Shares = tuple[tuple[Kind, int], ...]
 
 
 def shares_of(parts: Iterable[tuple[Kind, int]]) -> Shares:
-    """How much each kind has of parts of these sizes. Kinds that have nothing are left out."""
+    """How much each kind has of parts of these sizes."""
     found = Counter[Kind]()
     for kind, amount in parts:
         found[kind] += amount
-    return tuple((kind, found[kind]) for kind in in_order(+found))
+    return tuple((kind, found[kind]) for kind in in_order(found))
 
 
 def largest(shares: Shares) -> Kind:
