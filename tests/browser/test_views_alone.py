@@ -163,6 +163,22 @@ def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(
     assert page.locator("#peak .term", has_text="colours").count() == 1, "what the colours of buffers mean is explained"
 
 
+def test_the_name_of_a_line_at_the_foot_of_the_buffer_stands_above_it(open_page: OpenPage) -> None:
+    page = with_scripts(
+        open_page,
+        *("words", "tips", "axis", "buffer"),
+        body=f"<canvas id='buffer' {WIDE.replace('163', '114')}></canvas><p id='rows'></p><p id='peak'></p>",
+        stubs=VIEW,
+        buffers=[],
+        machine={"peak_rows": 20, "lower_bound_rows": 1, "buffer_rows": 96},
+    )
+    page.evaluate(DRAWN.replace("push(text)", "push([text, place[1]])"))
+    page.evaluate("buffer.start(); buffer.paint()")
+    top, foot = 8, 114 - 6
+    line = foot - (foot - top) / 20
+    assert page.evaluate("window.drawn.slice(-2)") == [["peak", top + 13], ["lower bound", line - 5]]
+
+
 @pytest.mark.parametrize(("wide", "high"), [(390, 164), (1122, 60)])
 def test_a_small_map_of_the_buffer_has_the_names_of_its_lines_above_it(wide: int, high: int, open_page: OpenPage) -> None:
     """Few pixels wide or high, it draws the lines without names, which would cover buffers; the words above show how each is drawn."""

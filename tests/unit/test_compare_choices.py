@@ -30,11 +30,14 @@ def test_both_take_the_vector_unit_for_depthwise_convolutions_and_no_tile_is_wai
     )
     found = tpucc.compare(here, prime)
     assert found.difference == 0
-    assert "In both the vector unit computes 4 depthwise convolutions." in found.cause
+    assert "In both the activation unit computes 4 depthwise convolutions." in found.cause
     assert "A tile is fetched in 250 cycles instead of 1,349; the matrix unit waits for none in either." in found.cause
     assert all(found.rows[ROWS[cause].key].a == 0 for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT))
     said = tpucc.compare(here, matrix).cause
-    assert "The vector unit computes none of the depthwise convolutions in B, 4 in A: those that move take 47,318 cycles instead of" in said
+    assert (
+        "The activation unit computes none of the depthwise convolutions in B, 4 in A: those that move take 47,318 cycles instead of"
+        in said
+    )
     assert "Of all layers" not in said, "it would name one of the four, or another"
     assert "A tile is fetched" not in said, "the weight memory is the same"
 
@@ -55,7 +58,7 @@ def test_where_tiles_are_waited_for_or_nothing_is_depthwise_neither_is_said() ->
     one, other = (tpucc.compile_source(WIDE.format(rows=8), target=target) for target in ("tpu_v1", "tpu_v1_prime"))
     said = tpucc.compare(one, other).cause
     assert "waits for none" not in said
-    assert "vector unit" not in said
+    assert "depthwise convolution" not in said
     assert ("250 cycles each instead of 1,349 cycles each" in said, "A tile is fetched" in said) == (True, False)
 
 

@@ -293,6 +293,9 @@ def test_gradients_stand_beside_the_operator_whose_rule_made_them() -> None:
     assert {len(update.nodes) for update in found.updates} == {12}
     assert [node.name for node in found.kept] == ["x", "label", "tanh", "add.1"]
     assert found.kept_bytes == 16 * 4 * (4 + 1 + 8 + 3)
+    shares = {box.title: [str(kind) for kind, _ in box.shares] for box in drawn.diagram.boxes}
+    assert shares["gradient of matmul"] == ["matrix", "move"], "what moves rows for the product isn't the matrix unit's"
+    assert shares["next fc1.w"] == []
 
 
 def test_a_value_and_its_view_are_kept_once() -> None:

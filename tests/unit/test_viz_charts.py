@@ -437,7 +437,12 @@ def test_a_layer_above_the_roof_is_explained() -> None:
     below, above = RooflinePoint("below", 10**6, 65536, 1400), RooflinePoint("above", 10**6, 65536, 700)
     reason = "Above the roof: weights fetched in other layers' time."
     assert not any(reason in text for text in texts(roofline_svg(target, below, [below])))
-    assert any(reason in text for text in texts(roofline_svg(target, below, [below, above])))
+    svg = roofline_svg(target, below, [below, above])
+    assert any(reason in text for text in texts(svg))
+    tips = [tip.text or "" for tip in ET.fromstring(svg).iter(f"{SVG}title")]
+    assert [tip.split("\n")[0] for tip in tips if tip.endswith("\nabove the roof, as its weights are fetched in other layers' time")] == [
+        "above"
+    ]
 
 
 def test_bandwidths_in_words() -> None:

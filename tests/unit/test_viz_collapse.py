@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,8 +11,12 @@ import pytest
 from tests.support.cases import each
 from tpucc.viz.diagrams.collapse import collapse, sized
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.dot import dot_source
 from tpucc.viz.diagrams.grouping import LONGEST_PERIOD, TRIES, _runs
+from tpucc.viz.diagrams.layout import Layout
+from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.palette import Kind
+from tpucc.viz.rect import Rect
 
 
 def box(signature: str = "", *, cluster: int = -1, beside: int = -1, outside: bool = False, kind: Kind = Kind.VECTOR) -> Box:
@@ -84,6 +89,35 @@ def test_what_is_outside_stays_at_its_end_and_counts_for_nothing() -> None:
     assert found.repeats == (1, 4, 1, 1, 1)
     assert [box.title for box in found.diagram.boxes] == ["in", "4 operators", "b", "out", "out too"]
     assert found.diagram.subtitle == "5 boxes drawn as 2; a double box stands for several. Read on."
+
+
+def test_a_box_for_boxes_of_several_kinds_shows_how_much_each_has() -> None:
+    """By their cycles where these are known, else by their number. All of them are in the legend."""
+    full = picture(*(box(str(place), kind=kind) for place, kind in enumerate((Kind.MATRIX, Kind.MATRIX, Kind.VECTOR, Kind.MATRIX))))
+    found = collapse(full, 1).diagram
+    assert (found.boxes[0].kind, found.boxes[0].shares) == (Kind.MATRIX, ((Kind.MATRIX, 3), (Kind.VECTOR, 1)))
+    assert found.boxes[0].share_text == "matrix unit 75 %, activation unit 25 %"
+    assert found.kinds == (Kind.MATRIX, Kind.VECTOR)
+    assert found.subtitle == "4 boxes drawn as 1; a double box stands for several, whose colours its bar shows by number. Read on."
+    timed = replace(full, boxes=tuple(replace(each, cycles=own) for each, own in zip(full.boxes, (5, 0, 85, 0), strict=True)), cycles=100)
+    slow = collapse(timed, 1).diagram
+    assert (slow.boxes[0].kind, slow.boxes[0].shares) == (Kind.VECTOR, ((Kind.MATRIX, 5), (Kind.VECTOR, 85)))
+    assert slow.boxes[0].details[-1] == "90 cycles, 90 %"
+    assert "by cycles" in slow.subtitle
+    assert collapse(replace(timed, boxes=timed.boxes[::3]), 1).diagram.boxes[0].shares == (), "one kind"
+    free = collapse(replace(timed, boxes=(timed.boxes[0], box("in", kind=Kind.HOST))), 1).diagram
+    assert free.boxes[0].shares == ((Kind.MATRIX, 5), (Kind.HOST, 0)), "what takes no cycles is there, too"
+
+
+def test_the_bar_is_as_wide_as_the_box_and_none_of_its_kinds_is_too_small_to_see() -> None:
+    full = picture(*(replace(box(str(kind), kind=kind), cycles=own) for kind, own in ((Kind.HOST, 9999), (Kind.MATRIX, 1))))
+    diagram = collapse(replace(full, cycles=10000), 1).diagram
+    assert "style=striped" in dot_source(diagram)
+    assert '"#cfe5f3;0.0001:#e3e6ea"' in dot_source(diagram)
+    svg = painted(diagram, Layout((Rect(0, 0, 108, 40),), (), ()))
+    widths = dict(re.findall(r'<rect class="s-(\w+)"[^>]* width="([\d.]+)"', svg))
+    assert widths == {"matrix": "2", "host": "98"}
+    assert "host 100 %, matrix unit under 0.1 %" in svg or "matrix unit under 0.1 %, host 100 %" in svg
 
 
 def test_small_boxes_stay_beside_what_is_still_alone() -> None:

@@ -78,6 +78,22 @@ def test_its_operator_has_that_colour_where_the_unit_is_known(stem: str) -> None
     assert kinds == {name: Kind.VECTOR if name in by_lanes else Kind.MATRIX for name in kinds}
 
 
+def test_the_title_counts_what_the_matrix_unit_computes() -> None:
+    compilation = compiled("mlperf_ds_cnn").compilation
+    assert compilation is not None
+    assert compilation.graph is not None
+    said = operator_diagram(compilation.graph, by_lanes=computed_by_lanes(compilation.graph, layers_of("mlperf_ds_cnn"))).title
+    assert ": 6 matrix products, 4 depthwise convolutions on the activation unit, " in said
+
+
+def test_a_normalisation_behind_a_product_is_none_of_the_host() -> None:
+    compilation = compiled("mlperf_ds_cnn").compilation
+    assert compilation is not None
+    graph = next(snapshot.value for snapshot in compilation.snapshots if snapshot.stage == "elaborate")
+    assert isinstance(graph, Graph)
+    assert {box.kind for box in operator_diagram(graph).boxes if box.title == "batch_norm"} == {Kind.VECTOR}
+
+
 def test_no_operator_has_it_where_the_matrix_unit_computes_all() -> None:
     executable = tpucc.compile(PROGRAMS / "gallery" / "mlperf_ds_cnn.tpu", omit=["depthwise"])
     assert not computed_by_lanes(executable.graph.value, executable.layers.value)

@@ -155,7 +155,8 @@ def test_past_the_limit_a_box_is_a_layer() -> None:
     diagram = collapsed(operator_diagram(dense_chain("deep", 8, sizes)))
     assert len(diagram.main_boxes) == 69 + 3
     layer = diagram.boxes[1]
-    assert (layer.title, layer.details[0], layer.kind, layer.stands_for) == ("fc1 · line 9", "matmul, add, relu", Kind.MATRIX, 3)
+    assert (layer.title, layer.details[0], layer.stands_for) == ("fc1 · line 9", "matmul, add, relu", 3)
+    assert layer.shares == ((Kind.MATRIX, 1), (Kind.VECTOR, 2))
     assert "drawn as 72;" in diagram.subtitle
 
 

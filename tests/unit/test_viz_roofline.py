@@ -16,10 +16,11 @@ from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import Target, load_target
 from tpucc.viz.charts import chart, roofline
-from tpucc.viz.charts.beside import REACHES, Room
+from tpucc.viz.charts.beside import REACHES, Room, _places
+from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.charts.roofline import ABOVE, BOTTLENECKS_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
 from tpucc.viz.pictures import NARROW, works_of
-from tpucc.viz.rect import Rect
+from tpucc.viz.rect import Rect, centred
 from tpucc.viz.text import SMALL, rate_text, text_width
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
@@ -369,6 +370,20 @@ def test_in_a_crowd_no_number_touches_anything_and_the_legend_counts_those_left_
     left = [text for text in texts(svg) if text.startswith("no room for the numbers of ")]
     assert (left == []) == everything
     assert count + sum(int(text.split()[6]) for text in left) == len(layers)
+
+
+def test_points_that_nearly_touch_share_a_number_where_some_would_have_none() -> None:
+    """A block of points, ten pixels from each other: there is no room for a number of the one in the middle."""
+    points = [NamedPoint(f"l{x}{y}", (100.0 + 10 * x, 100.0 + 10 * y), 1) for x in range(3) for y in range(3)]
+    room = Room(Rect(0, 0, 250, 250), [], [centred(*point.place, (14, 14)) for point in points])
+    legend = texts(f'<svg xmlns="http://www.w3.org/2000/svg">{names_of_points(points, room, 300).markup}</svg>')
+    assert [text for text in legend if ":" in text] == ["1: l00 … l11 (4)", "2: l02, l12", "3: l20, l21", "4: l22"]
+    assert not any("no room" in text for text in legend)
+
+
+def test_a_short_line_is_better_than_a_longer_one_in_a_better_direction() -> None:
+    reaches = [math.dist((0, 0), end) for _, _, end in _places((0.0, 0.0), 20.0, 9.0) if end is not None]
+    assert reaches == pytest.approx(sorted(reaches))
 
 
 def test_hostile_names_stay_text_beside_points() -> None:

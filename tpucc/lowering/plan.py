@@ -99,7 +99,9 @@ class Plan:
                 return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)), choice=choice)
             case Weighted() as work:
                 shape = work.positions, step.result.columns
-                return LayerInfo(step.name, work.kind, step.origin, step.y.rows * prod(shape), shape, (), "lane by lane on the vector unit")
+                return LayerInfo(
+                    step.name, work.kind, step.origin, step.y.rows * prod(shape), shape, (), "lane by lane on the activation unit"
+                )
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
             case ElementWise() | Pooling():

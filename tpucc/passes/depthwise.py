@@ -1,4 +1,4 @@
-"""Depthwise convolutions: by the matrix unit, or by the vector unit.
+"""Depthwise convolutions: by the matrix unit, or by the vector unit, a part of the activation unit.
 
 In a depthwise convolution each filter sees one channel. The matrix unit computes it with tiles of which only the diagonal holds weights:
 one tile for each position of the kernel and each column block, and every tile is fetched whole. The vector unit multiplies lane by lane. It
@@ -37,7 +37,7 @@ class Depthwise(Pass):
     takes fewer rows of the unified buffer."""
 
     name = "depthwise"
-    summary = "gives depthwise convolutions to the vector unit, where an estimate says fewer cycles"
+    summary = "gives depthwise convolutions to the activation unit, where an estimate says fewer cycles"
     level = 1
 
     unit: str = "cheaper"
@@ -96,5 +96,5 @@ def _rows_of_an_image(graph: Graph, value: Node) -> int:
 def _note(gains: list[tuple[str, int, int]], unit: str) -> str:
     """One sentence, with the estimates of the layer that gains most."""
     name, matrix, vector = max(gains, key=lambda each: each[1] - each[2])
-    what = f"the vector unit computes {counted(len(gains), 'depthwise convolution')}{', as asked' if unit == 'vector' else ''}"
+    what = f"the activation unit computes {counted(len(gains), 'depthwise convolution')}{', as asked' if unit == 'vector' else ''}"
     return f"{what}: by an estimate of the layer alone, {name} takes {vector:,} cycles there, and {matrix:,} on the matrix unit"

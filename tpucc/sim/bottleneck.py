@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import effects
-from tpucc.isa.program import Port, Program
+from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.sim import levers
 from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
@@ -74,7 +75,27 @@ def _matrix_unit(work: Work, share: str) -> str:
 
 
 def _activation(work: Work, share: str) -> str:
-    return f"the activation unit works in {share}{_rate(work)}"
+    return f"the activation unit works in {share}{_busy(work)}{_rate(work)}"
+
+
+def _busy(work: Work) -> str:
+    """What keeps the activation unit busy on the path: the layers that take most of its cycles there."""
+    cycles = Counter[str]()
+    for part in work.path:
+        number = int(work.program.layer_of[part.instruction])
+        if part.limit is Limit.ACTIVATION and number < len(work.program.layers):
+            cycles[_work_of(work.program.layers[number])] += part.cycles
+    if not cycles:
+        return ""
+    (most, own), *_ = cycles.most_common(1)
+    return f", {percent(own, cycles.total())} of that for {most}"
+
+
+def _work_of(layer: LayerInfo) -> str:
+    """What the activation unit does for a layer."""
+    if layer.multiplies:
+        return "the sums of products"
+    return "depthwise convolutions" if layer.is_by_lanes else _WORKS.get(layer.kind, "other layers")
 
 
 def _rate(work: Work) -> str:
@@ -134,6 +155,10 @@ def _rows_of(port: Port, mxu: int) -> Iterator[tuple[int, int]]:
 def _data_dependencies(work: Work, share: str) -> str:
     pipeline = work.program.target.pipeline_cycles
     return f"sums are on their way in {share}: the array fills and drains for {pipeline:,} cycles before others can use them"
+
+
+_WORKS: Mapping[str, str] = MappingProxyType({"pool": "pooling", "vector": "element-wise layers", "move": "copies of rows"})
+"""What it does for layers without weights, by their kinds."""
 
 
 _SENTENCES: Mapping[Limit, Callable[[Work, str], str]] = MappingProxyType(

@@ -217,7 +217,7 @@ def roofline_table(runtime: Runtime) -> str:
     early = any(work.rate(target) > work.roof(target) for work in works)
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
     kept = (
-        f"\n\n{wrapped('Left out are layers that fetch no tiles, as an earlier layer did or the vector unit computes them.')}"
+        f"\n\n{wrapped('Left out are layers that fetch no tiles, as an earlier layer did or the activation unit computes them.')}"
         if any(work.kept for work in layers)
         else ""
     )

@@ -86,7 +86,10 @@ def lanes(target: Target) -> dict[str, str]:
         "weights": f"weight memory: weight tiles on their way to the FIFO, {target.tile_fetch_cycles:,} cycles each",
         "shift": f"weight tiles on their way from the FIFO into the matrix unit, {target.tile_shift_cycles:,} cycles each",
         "matrix": "the matrix unit: products; hatching is waiting, and says for what",
-        "activation": "the activation unit: it makes integers of finished sums, applies functions, and writes to the unified buffer",
+        "activation": (
+            "the activation unit: it makes integers of finished sums, applies functions, and writes to the unified buffer. A part of it, "
+            "the vector unit, computes rows of the unified buffer without the matrix unit: it adds, multiplies, pools and copies"
+        ),
     }
 
 

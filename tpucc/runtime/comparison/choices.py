@@ -44,9 +44,9 @@ def by_vector_unit(sides: tuple[Runtime, Runtime], moved: Pair, said: tuple[str,
     if counts.difference:
         b, a = (f"{number:,}" if number else "none" for number in (counts.b, counts.a))
         cycles = f": those that move take {moved.b:,} cycles instead of {moved.a:,}" if moved.difference else ""
-        yield f"The vector unit computes {b} of the depthwise convolutions in {said[1]}, {a} in {said[0]}{cycles}."
+        yield f"The activation unit computes {b} of the depthwise convolutions in {said[1]}, {a} in {said[0]}{cycles}."
     elif counts.b and sides[0].program.target != sides[1].program.target:
-        yield f"In both the vector unit computes {counted(counts.b, 'depthwise convolution')}."
+        yield f"In both the activation unit computes {counted(counts.b, 'depthwise convolution')}."
 
 
 def moved_cycles(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifference]) -> Pair:

@@ -15,10 +15,8 @@ from tpucc.viz.text import SMALL, text_width
 
 REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
 """How long the line may be to a name that doesn't fit beside its point's mark."""
-TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115)
-"""The directions of such a line, in degrees from the right, downwards."""
-BETWEEN = (-15, 15, -165, 165, -90, 90, -50, 50, -130, 130)
-"""Those that are tried where none of the others leads to a free place."""
+TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115, -15, 15, -165, 165, -90, 90, -50, 50, -130, 130)
+"""The directions of such a line, in degrees from the right, downwards. A short line in any of them is better than a longer one."""
 NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
@@ -61,9 +59,9 @@ class Room:
         return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)
 
 
-def are_near(one: Point, other: Point) -> bool:
+def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
     """Whether the marks of two points lie on each other, so that they share a name."""
-    return abs(one[0] - other[0]) < NEAR and abs(one[1] - other[1]) < NEAR
+    return abs(one[0] - other[0]) < distance and abs(one[1] - other[1]) < distance
 
 
 def _along(start: Point, end: Point, away: float) -> list[Rect]:
@@ -83,11 +81,10 @@ def _places(point: Point, width: float, away: float) -> Iterator[tuple[float, fl
     x, y = point
     right, before, centre = x + away, x - away - width, x - width / 2
     yield from ((right, y + 4, None), (before, y + 4, None), (centre, y - away, None), (centre, y + away + 10, None))
-    for turns in (TURNS, BETWEEN):
-        for reach, turn in itertools.product(REACHES, turns):
-            across, down = math.cos(math.radians(turn)) * (away + reach), math.sin(math.radians(turn)) * (away + reach)
-            end = x + across, y + down
-            yield (end[0] + 2 if across > 0 else end[0] - 2 - width), end[1] + 4, end
+    for reach, turn in itertools.product(REACHES, TURNS):
+        across, down = math.cos(math.radians(turn)) * (away + reach), math.sin(math.radians(turn)) * (away + reach)
+        end = x + across, y + down
+        yield (end[0] + 2 if across > 0 else end[0] - 2 - width), end[1] + 4, end
 
 
 def _written(words: str, point: Point, place: Point, end: Point | None, bold: bool) -> Markup:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
 from tpucc.values import dataclass
-from tpucc.viz.charts.beside import Room, are_near
+from tpucc.viz.charts.beside import NEAR, Room, are_near
 from tpucc.viz.charts.chart import Legend
 from tpucc.viz.rect import Point
 from tpucc.viz.svg import Markup, joined, label
@@ -17,6 +17,8 @@ MOST = 40
 """Points that have a number; the legend says how many others there are."""
 FEW = 6
 """Points whose names may stand farther away, at the end of a line."""
+WIDER = (12.0, 16.0)
+"""Points that are nearer to each other than this share a number, where some would have none otherwise; tried one after the other."""
 COLUMN, LINE = 200.0, 17.0
 """The least width of a column, and the height of a line, of the legend."""
 
@@ -73,13 +75,21 @@ def names_of_points(points: Sequence[NamedPoint], room: Room, below: float) -> L
     if all(beside):
         return Legend(joined(beside), 0)
     chosen, numbers = _numbered(groups, room)
-    return _legend(chosen, sum(len(group.points) for group in groups if group not in chosen), numbers, room, below)
+    for distance in WIDER:
+        if _count(chosen) < len(points):
+            wider = _numbered(_groups(points, distance), room)
+            chosen, numbers = max((chosen, numbers), wider, key=lambda tried: _count(tried[0]))
+    return _legend(chosen, len(points) - _count(chosen), numbers, room, below)
 
 
-def _groups(points: Sequence[NamedPoint]) -> list[_Group]:
+def _count(groups: Sequence[_Group]) -> int:
+    return sum(len(group.points) for group in groups)
+
+
+def _groups(points: Sequence[NamedPoint], distance: float = NEAR) -> list[_Group]:
     groups: list[list[NamedPoint]] = []
     for point in points:
-        near = next((group for group in groups if are_near(group[0].place, point.place)), None)
+        near = next((group for group in groups if are_near(group[0].place, point.place, distance)), None)
         if near is None:
             groups.append([point])
         else:

@@ -30,6 +30,7 @@ NUMBER = 40.0
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
+BEFORE = "\nabove the roof, as its weights are fetched in other layers' time"
 LINK, HOST, CELLS, UNIT = "the host link", "the host and its link", "the cells that hold weights", "the activation unit"
 BOTTLENECKS_OF = {
     "the matrix unit": ("matrix unit",),
@@ -40,7 +41,7 @@ BOTTLENECKS_OF = {
     UNIT: ("activation",),
 }
 """The bottlenecks that each roof is the limit of."""
-KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them{}."
+KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the activation unit computes them{}."
 STARRED = "; the star has their {} of the multiply-accumulates, too"
 
 
@@ -397,7 +398,8 @@ def _is_above(target: Target, work: RooflinePoint) -> bool:
 
 def _words(target: Target, work: RooflinePoint) -> str:
     rate = rate_text(work.rate(target))
-    return f"{shown(work.name)}\n{rate} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}"
+    above = BEFORE if _is_above(target, work) else ""
+    return f"{shown(work.name)}\n{rate} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}{above}"
 
 
 def _apart(target: Target, axes: _Axes, layers: Sequence[RooflinePoint]) -> list[list[RooflinePoint]]:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, percent
 from tpucc.values import dataclass
-from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
 from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
 
 READABLE = 200
@@ -142,7 +142,8 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], way: Way) -> Collaps
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
     count = sum(not diagram.boxes[index].outside for index in diagram.main_boxes)
     drawn = sum(not box.outside for box in boxes) - len(small)
-    note = f"{counted(count, 'box', 'boxes')} drawn as {drawn:,}; a double box stands for several. "
+    colours = f", whose colours its bar shows by {'cycles' if diagram.cycles else 'number'}" if any(box.shares for box in boxes) else ""
+    note = f"{counted(count, 'box', 'boxes')} drawn as {drawn:,}; a double box stands for several{colours}. "
     drawing = replace(diagram, subtitle=note + diagram.subtitle, boxes=tuple(boxes), edges=tuple(edges), clusters=clusters)
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
@@ -155,8 +156,8 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
     cluster = kept.get(boxes[0].cluster, -1) if len(clusters) == 1 else -1
     if len(boxes) == 1:
         return replace(boxes[0], cluster=cluster)
-    kind = Counter(box.kind for box in boxes).most_common(1)[0][0]
-    kind = next((box.kind for box in boxes if box.kind == "matrix"), kind)
+    cycles = sum(box.cycles for box in boxes)
+    shares = shares_of((box.kind, box.cycles if cycles else 1) for box in boxes)
     parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
     origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
@@ -170,9 +171,18 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
             head = f"{count:,} × {name}" if count > 1 else name
         common = _common(diagram, members)
         details = (" · ".join([*([common] if common else []), *([] if call.whole else [f"of {name}"]), line]), _summary(titles))
-    layers = tuple(dict.fromkeys(layer for box in boxes for layer in box.layers))
-    instructions = tuple(sorted({index for box in boxes for index in box.instructions}))
-    return Box(head, kind, details, cluster, origins=origins, stands_for=len(boxes), layers=layers, instructions=instructions)
+    return Box(
+        head,
+        largest(shares),
+        (*details, *([f"{counted(cycles, 'cycle')}, {percent(cycles, diagram.cycles)}"] if cycles else [])),
+        cluster,
+        origins=origins,
+        stands_for=len(boxes),
+        layers=tuple(dict.fromkeys(layer for box in boxes for layer in box.layers)),
+        instructions=tuple(sorted({index for box in boxes for index in box.instructions})),
+        cycles=cycles,
+        shares=shares if len(shares) > 1 else (),
+    )
 
 
 def _common(diagram: Diagram, members: Sequence[int]) -> str:

@@ -91,7 +91,8 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Se
     title = f"{program.title}: {', '.join([*sizes, *hosts])}"
     clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)
     noun, subtitle, frames = ("instruction", FINE, clusters) if small else ("layer", COARSE, ())
-    return Diagram("program", noun, title, subtitle + (STEPS if hosts else ""), tuple(boxes), tuple(edges), frames)
+    subtitle += STEPS if hosts else ""
+    return Diagram("program", noun, title, subtitle, tuple(boxes), tuple(edges), frames, cycles=0 if small else sum(layer_cycles))
 
 
 FINE = "Instructions in the order of the data; an arrow names the memory rows that one writes and another reads."
@@ -237,6 +238,7 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
     boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
     for layer, box in own.items():
         boxes[layer] = _of_layer(box, program.layers[layer], times[layer] if times else "")
+    boxes = [replace(box, cycles=own) for box, own in zip(boxes, cycles or [0] * count, strict=True)]
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
     boxes += [work.port_box("input", port) for port in work.inputs]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cached_property
 
-from tpucc.diagnostics import Origin
+from tpucc.diagnostics import Origin, percent
 from tpucc.values import dataclass
-from tpucc.viz.palette import Kind, in_order
+from tpucc.viz.palette import KINDS, Kind, in_order
 from tpucc.viz.text import LINE_HEIGHT, MAX_NAME, NORMAL, SMALL, shown, text_width
 
 PADDING_X, PADDING_Y = 12.0, 7.0
@@ -16,6 +17,22 @@ MIN_WIDTH = 56.0
 LONG_CHAIN = 5
 """From so many edges in a row on, a diagram runs from left to right: panes are wider than high."""
 MOST_LINES = 24
+
+Shares = tuple[tuple[Kind, int], ...]
+"""Several kinds, in the palette's order, and how much each of them has."""
+
+
+def shares_of(parts: Iterable[tuple[Kind, int]]) -> Shares:
+    """How much each kind has of parts of these sizes."""
+    found = Counter[Kind]()
+    for kind, amount in parts:
+        found[kind] += amount
+    return tuple((kind, found[kind]) for kind in in_order(found))
+
+
+def largest(shares: Shares) -> Kind:
+    """The kind that has most."""
+    return max(shares, key=lambda share: share[1])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +43,8 @@ class Box:
     to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture. `name` is what lists
     call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to. `layers` are the
     names of the program's layers that it stands for, where it stands for whole ones; `instructions` are those that the host's part of it
-    consists of, in the order of the program. Names in its texts have at most `letters`.
+    consists of, in the order of the program. Names in its texts have at most `letters`. `cycles` are its share of the program's, where it
+    is known. One that stands for boxes of several kinds has `shares`, and `kind` is the largest of these.
     """
 
     title: str
@@ -42,11 +60,24 @@ class Box:
     layers: tuple[str, ...] = ()
     instructions: tuple[int, ...] = ()
     letters: int = MAX_NAME
+    cycles: int = 0
+    shares: Shares = ()
 
     @property
     def called(self) -> str:
         """Its full name, which tells it from others."""
         return self.name or self.title
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What its colours mean."""
+        return tuple(kind for kind, _ in self.shares) or (self.kind,)
+
+    @property
+    def share_text(self) -> str:
+        """`matrix unit 60 %, activation unit 40 %`; empty for a box of one kind."""
+        whole = sum(amount for _, amount in self.shares)
+        return ", ".join(f"{KINDS[kind].meaning} {percent(amount, whole)}" for kind, amount in self.shares)
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -111,7 +142,8 @@ class Diagram:
     """Boxes in an order in which edges run forwards, small ones anywhere; edges; clusters.
 
     `key` begins the picture's ids, `noun` is what a box is called. `title` is the answer that the picture
-    gives, `subtitle` says how to read it. `source` is the text that the boxes' origins are places of, if it is known.
+    gives, `subtitle` says how to read it. `source` is the text that the boxes' origins are places of, if it is known. `cycles` are the
+    whole program's, where those of its boxes are known.
     """
 
     key: str
@@ -122,6 +154,7 @@ class Diagram:
     edges: tuple[Edge, ...]
     clusters: tuple[Cluster, ...] = field(default=())
     source: str = ""
+    cycles: int = 0
 
     @cached_property
     def main_boxes(self) -> tuple[int, ...]:
@@ -175,4 +208,4 @@ class Diagram:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        return in_order(box.kind for box in self.boxes)
+        return in_order(kind for box in self.boxes for kind in box.kinds)

@@ -75,6 +75,11 @@ def _box_attributes(diagram: Diagram, index: int) -> dict[str, str]:
         "fillcolor": colour.fill,
         "color": colour.line,
     }
+    if box.shares:
+        whole = sum(amount for _, amount in box.shares)
+        *most, last = ((KINDS[kind].fill, amount / whole) for kind, amount in box.shares)
+        stripes = ":".join([*(f"{fill};{share:.4f}" for fill, share in most), last[0]])
+        attributes |= {"style": "striped", "fillcolor": stripes, "color": INKS["soft"].light}
     if box.lines:
         attributes["tooltip"] = origin_text(box.lines)
     if box.stands_for > 1:

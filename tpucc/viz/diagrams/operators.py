@@ -33,12 +33,13 @@ def operator_diagram(graph: Graph, words: str = SUBTITLE, by_lanes: Collection[s
 
     def box(node: Node, constants: Sequence[Node]) -> Box:
         details, cluster = _details(node), cluster_of.get(node.name, -1)
-        kind = Kind.VECTOR if node.name in by_lanes else kind_of(node.op)
-        return Box(node.op, kind, details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name)
+        return Box(
+            node.op, _kind_of(node, cluster >= 0, by_lanes), details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name
+        )
 
     boxes, edges = boxes_and_edges(graph, box, lambda _, constants: tuple(dict.fromkeys(map(constant_label, constants))))
     subtitle = f"{words}; the arrows are tensors{', the frames are layers' if layers else ''}."
-    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph)}", subtitle, boxes, edges, layers)
+    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph, by_lanes)}", subtitle, boxes, edges, layers)
 
 
 def boxes_and_edges(
@@ -81,6 +82,12 @@ def origins_of(nodes: Iterable[Node]) -> tuple[Origin, ...]:
     return tuple(dict.fromkeys(node.origin for node in nodes))
 
 
+def _kind_of(node: Node, is_in_layer: bool, by_lanes: Collection[str]) -> Kind:
+    """The kind of an operator in the picture. A normalisation behind a product becomes a part of the product's layer."""
+    kind = kind_of(node.op)
+    return Kind.VECTOR if node.name in by_lanes or (is_in_layer and kind is Kind.HOST) else kind
+
+
 def kind_of(op: str) -> Kind:
     """The kind of an operator, from how it is legalised."""
     if op in CONSTANTS:
@@ -102,14 +109,16 @@ def kind_of(op: str) -> Kind:
             assert_never(other)
 
 
-def _counts(graph: Graph) -> str:
+def _counts(graph: Graph, by_lanes: Collection[str] = ()) -> str:
     shown = shown_nodes(graph)
-    products = sum(kind_of(node.op) is Kind.MATRIX for node in shown)
+    lanes = sum(node.name in by_lanes for node in shown)
+    products = sum(kind_of(node.op) is Kind.MATRIX for node in shown) - lanes
     others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in shown)
     held = (node for node in graph if node.op in CONSTANTS)
     weights = sum(node.type.size for node in held if node.type.shape or not isinstance(_value(node), Constant))  # no number of the source
     parts = [counted(products, "matrix product")] if products else []
-    parts += [counted(others, "other operator" if products else "operator")] if others else []
+    parts += [f"{counted(lanes, 'depthwise convolution')} on the activation unit"] if lanes else []
+    parts += [counted(others, "other operator" if parts else "operator")] if others else []
     return listed([*parts, counted(weights, "weight")]) if weights else listed(parts) or "no operators"
 
 

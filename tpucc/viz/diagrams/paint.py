@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -14,12 +15,17 @@ from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
 from tpucc.viz.diagrams.layout import Frame, Layout, Route
 from tpucc.viz.heading import EDGE, HALO, LEAST, RADIUS, Heading, heading
-from tpucc.viz.palette import ink_fill, ink_line
+from tpucc.viz.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect, hull
-from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, kind_rect, label, number_text, picture, tag, title
+from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
 ARROW = 8.0
+NEUTRAL: dict[str, Value] = {"class": "f-paper l-soft", "fill": INKS["paper"].light, "stroke": INKS["soft"].light}
+"""The colours of a box that stands for several kinds; a bar in it has theirs."""
+NEUTRAL_RADIUS = 4.0
+BAR, INSET, SLIVER = 3.5, 4.0, 2.0
+"""The height of that bar, its distance from the box's sides, and the least width of a kind."""
 
 
 def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
@@ -79,15 +85,37 @@ def _frame_name(diagram: Diagram, frame: Frame, taken: Float64) -> Markup:
 
 def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
     box = diagram.boxes[index]
-    radius = min(RADIUS[box.kind], rect.height / 2)
-    behind = kind_rect(box.kind, rect.left + 4, rect.top + 4, rect.width, rect.height, rx=radius) if box.stands_for > 1 else NOTHING
+    radius = min(NEUTRAL_RADIUS if box.shares else RADIUS[box.kind], rect.height / 2)
+    paint = NEUTRAL if box.shares else kind_paint(box.kind)
+    behind = _rect(rect.moved(4, 4), paint, rx=radius) if box.stands_for > 1 else NOTHING
     stroke: dict[str, Value] = {"stroke-width": 1.0 if box.minor else 1.4, "stroke-dasharray": "4 3" if box.outside else None}
-    shape = kind_rect(box.kind, rect.left, rect.top, rect.width, rect.height, rx=radius, **stroke)
-    words = "\n".join((*box.texts, *([origin_text(box.lines)] if box.lines else [])))
+    shape = _rect(rect, paint, rx=radius, **stroke)
+    words = "\n".join(filter(None, (*box.texts, box.share_text, origin_text(box.lines))))
     classes = " ".join(("box", *(f"line-{number}" for number in box.lines)))
-    inside = joined([title(words), behind, shape, _texts(box, rect)])
+    inside = joined([title(words), behind, shape, _bar(box, rect), _texts(box, rect)])
     body = tag("a", inside, href=f"#line-{box.lines[0]}") if box.lines else inside
     return tag("g", body, id=f"{diagram.key}-b{index}", class_=classes)
+
+
+def _rect(rect: Rect, paint: Mapping[str, Value], **more: Value) -> Markup:
+    return tag("rect", attributes=paint, x=rect.left, y=rect.top, width=rect.width, height=rect.height, **more)
+
+
+def _bar(box: Box, rect: Rect) -> Markup:
+    """At the foot of a box that stands for several kinds: how much each of them has. What would be too small to be seen is widened."""
+    if not box.shares:
+        return NOTHING
+    whole = sum(amount for _, amount in box.shares)
+    widths = [max(SLIVER, (rect.width - 2 * INSET) * amount / whole) for _, amount in box.shares]
+    ends = [*accumulate((width * (rect.width - 2 * INSET) / sum(widths) for width in widths), initial=rect.left + INSET)]
+    bottom = rect.bottom - 1.4
+    pieces = (Rect(left, bottom - BAR, right, bottom) for left, right in pairwise(ends))
+    return tag("g", joined(_rect(piece, _strong(kind)) for (kind, _), piece in zip(box.shares, pieces, strict=True)))
+
+
+def _strong(kind: Kind) -> Mapping[str, Value]:
+    """The strong colour of a kind; what only moves values is white in a grey outline, as full grey is the host."""
+    return kind_paint(kind) if kind is Kind.MOVE else solid_paint(kind)
 
 
 def _texts(box: Box, rect: Rect) -> Markup:

@@ -62,7 +62,9 @@ class Period:
         crowded = {len(before) - 1} if len(entering) > len(before) else set()
         crowded |= {len(boxes) - 1} if len(leaving) > len(after) else set()
         numbers = (*(-1 for _ in before), *inner, *(-1 for _ in after))
-        return Part(Diagram(key, whole.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters, whole.source), numbers)
+        return Part(
+            Diagram(key, whole.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters, whole.source, whole.cycles), numbers
+        )
 
     def _boxes(
         self, inner: Sequence[int], place: Mapping[int, int], likes: Mapping[int, Sequence[int]]

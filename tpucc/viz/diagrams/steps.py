@@ -19,7 +19,7 @@ from tpucc.training.step import bytes_of
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.calls import by_calls, line_of
 from tpucc.viz.diagrams.collapse import collapse
-from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
 from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
 from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
@@ -33,7 +33,10 @@ COLUMNS = ((Role.FORWARD, Role.STATISTICS), (Role.BACKWARD, None), (Role.OPTIMIZ
 """The roles of the operators in each column."""
 SHOWN = 3
 """Weights of a box that are named."""
-SUBTITLE = "Gradients stand beside the operator whose rule made them. Arrows from left to right are kept activations; double boxes open."
+SUBTITLE = (
+    "Gradients stand beside the operator whose rule made them. Arrows from left to right are kept activations; double boxes open, and a "
+    "bar has the colours of their operators, by number."
+)
 GAP, COLUMN_GAP, LANE, PAD, HEAD = 30.0, 76.0, 14.0, 14.0, 24.0
 """Pixels between rows, between columns, between parallel arrows, around a column, and above it for its name."""
 
@@ -126,7 +129,8 @@ class _Drawing:
             if _is_cut(diagram, members, times):
                 box = replace(box, title=f"{box.title}{_lines(full[index] for index in members)}")
             if nodes and not box.small:
-                yield _Row(nodes, replace(box, cluster=0, outside=False, kind=self._kind(nodes), details=self._details(box, nodes)))
+                box = replace(box, cluster=0, outside=False, details=self._details(box, nodes))
+                yield _Row(nodes, self._coloured(box, nodes))
 
     def _in_order(self, rows: Sequence[_Row]) -> list[_Row]:
         """An input comes just before the first box that reads it."""
@@ -145,10 +149,10 @@ class _Drawing:
         loss = ["the loss"] if self._parts.loss_value in nodes else []
         return (*box.details, *loss, *([f"keeps {size(kept)}"] if kept else []))
 
-    def _kind(self, nodes: Iterable[str]) -> Kind:
-        """The kind of most of them; a product counts more than all others."""
-        kinds = [self._kind_of(self._graph[name]) for name in nodes]
-        return Kind.MATRIX if Kind.MATRIX in kinds else Counter(kinds).most_common(1)[0][0]
+    def _coloured(self, box: Box, nodes: Iterable[str]) -> Box:
+        """The box with the kinds of these nodes, by their number."""
+        shares = shares_of((self._kind_of(self._graph[name]), 1) for name in nodes)
+        return replace(box, kind=largest(shares), shares=shares if len(shares) > 1 else ())
 
     def _kind_of(self, node: Node) -> Kind:
         """As on a machine that trains: there are no operators of the host but inputs."""
@@ -165,7 +169,7 @@ class _Drawing:
 
     def _box(self, title: str, details: tuple[str, ...], nodes: Sequence[str], cluster: int) -> Box:
         origins = tuple(dict.fromkeys(self._graph[name].origin for name in nodes))
-        return Box(title, self._kind(nodes), details, cluster, origins=origins, stands_for=len(nodes), name=title)
+        return self._coloured(Box(title, Kind.VECTOR, details, cluster, origins=origins, stands_for=len(nodes), name=title), nodes)
 
     def _backward(self, row: _Row) -> int:
         made = (name for each in (*row.nodes, *row.states) for name in self._parts.backward.get(each, ()))
@@ -193,7 +197,7 @@ class _Drawing:
         reduced = sum(self._parts.roles[name] is Role.REDUCE for name in nodes)
         how = f"{self._optimizer}, {counted(len(nodes) - reduced, 'operator')}"
         box = self._box(f"next {title}", (*([str(Role.REDUCE)] if reduced else []), how), nodes, 2)
-        return self._add(replace(box, kind=Kind.VECTOR), nodes)
+        return self._add(replace(box, kind=Kind.VECTOR, shares=()), nodes)
 
     def _states(self, row: _Row) -> int:
         """The small box of the weights that a box reads."""

@@ -45,7 +45,7 @@ INSTEAD = {
     HOST: "the host computes it",
 }
 """What layers without multiply-accumulates do, by their kinds."""
-BY_LANES = "the vector unit multiplies by its weights lane by lane, and reads them from the unified buffer"
+BY_LANES = "the activation unit multiplies by its weights lane by lane, and reads them from the unified buffer"
 """How a layer has weights, but no tiles of them."""
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""

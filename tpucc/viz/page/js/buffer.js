@@ -1,6 +1,7 @@
 /** The unified buffer: who has which rows when, over the timeline's time, and over as many of its rows as are shown. */
 const buffer = (() => {
   const [TOP, FOOT, FADED, STEP, FEWEST] = [8, 6, 0.25, 1.3, 4];
+  const [BELOW, ABOVE] = [13, 5]; // from a line to the baseline of its name
   const ROOMY = { wide: 480, high: 72 }; // from this size on, the lines' names cover little of the map
   const canvas = document.getElementById("buffer");
   const { buffers, machine } = model;
@@ -44,12 +45,18 @@ const buffer = (() => {
     clipped(context, width, () => {
       if (lit) blocks(context, seen.filter((index) => lit.buffers.has(index)), { alpha: 1, x, y, width });
       const roomy = width - axis.LEFT - axis.RIGHT >= ROOMY.wide && inside() >= ROOMY.high;
-      for (const [text, at] of limits(y).filter(() => roomy)) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, at + 13, "end");
+      for (const [text, at] of limits(y).filter(() => roomy)) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, beside(at), "end");
     });
   }
 
   /** The buffers of which something is in the window. */
   const within = (from, to) => buffers.flatMap((stay, index) => (stay.to >= from && stay.from <= to && stay.row < high && stay.row + stay.rows > low ? [index] : []));
+
+  /** The baseline of a line's name: below the line, or above it where it lies at the foot of the map. */
+  function beside(line) {
+    const foot = canvas.clientHeight - FOOT;
+    return line <= foot && line + BELOW > foot ? line - ABOVE : line + BELOW;
+  }
 
   function clipped(context, width, paint) {
     context.save();
@@ -122,7 +129,7 @@ const buffer = (() => {
     return [[y(peak), []], ...(bound && bound !== peak ? [[y(bound), [6, 4]]] : [])];
   }
 
-  /** Their names, each with the height of the line that it stands below. */
+  /** Their names, each with the height of the line that it stands beside. */
   function limits(y) {
     const [peak, bound] = [y(machine.peak_rows), y(machine.lower_bound_rows)];
     if (peak === bound) return [["peak = lower bound", peak]];
