@@ -10,12 +10,14 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import counted, printable
 
 SMALL, NORMAL, LARGE = 12.0, 13.0, 17.0
 """Sizes in CSS pixels; 12 pixels are 9 points."""
 LINE_HEIGHT = 1.25
 MAX_NAME = 40
+MOST_NAMES = 3
+"""Operators or values that a box or a row names."""
 
 _ASCII = (
     [278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278]  # space to /
@@ -50,6 +52,12 @@ def shown(text: str, limit: int = MAX_NAME) -> str:
         return safe
     head = (limit - 1) * 2 // 3
     return f"{safe[:head]}…{safe[len(safe) - (limit - 1 - head) :]}"
+
+
+def first_names(names: Sequence[str]) -> str:
+    """`softmax`, `exp, sum, divide, 2 more`."""
+    more = [counted(len(names) - MOST_NAMES, "more", "more")] if len(names) > MOST_NAMES else []
+    return ", ".join([*names[:MOST_NAMES], *more])
 
 
 def fitted(text: str, size: float, width: float) -> str:
