@@ -70,6 +70,13 @@ def fitted(text: str, size: float, width: float) -> str:
     return kept + "…" if len(kept) >= 4 else ""
 
 
+def fitted_name(name: str, size: float, width: float) -> str:
+    """A name as `shown`, in at most `width` pixels: the middle goes first, as names of one network often begin alike. Nothing when fewer
+    than four characters would be left."""
+    limits = (MAX_NAME, *range(min(MAX_NAME, len(whole(name))) - 1, 4, -1))
+    return next((words for limit in limits if text_width(words := shown(name, limit), size) <= width), "")
+
+
 def broken(text: str, size: float, width: float) -> list[str]:
     """`text` in lines of at most `width` pixels, broken between words; a longer word has a line of its own."""
     lines: list[str] = []
