@@ -86,7 +86,7 @@ def test_layers_and_program_count_host_steps_alike() -> None:
     assert title.endswith(f"on the host in float32, {steps} host steps")
 
 
-def test_the_vector_unit_s_share_of_the_peak_is_said() -> None:
+def test_the_activation_unit_s_share_of_the_peak_is_said() -> None:
     stats = tpucc.compile_source(DEPTHWISE, settings={"depthwise": {"unit": "vector"}}).stats
     assert (stats["macs"], stats["vector_macs"]) == (2 * 64 * 16 * (4 + 9), 2 * 64 * 16 * 9)
 
@@ -94,6 +94,6 @@ def test_the_vector_unit_s_share_of_the_peak_is_said() -> None:
 @pytest.mark.parametrize(("unit", "is_said"), [("vector", True), ("matrix", False)])
 def test_two_shares_of_the_peak_differ_only_where_the_difference_is_said(unit: str, is_said: bool) -> None:
     runtime = tpucc.compile_source(DEPTHWISE, settings={"depthwise": {"unit": unit}}).runtime
-    assert ("of peak above count products of the vector unit too" in words(timeline_table(runtime))) is is_said
+    assert ("of peak above count products of the activation unit too" in words(timeline_table(runtime))) is is_said
     shares = runtime.stats["breakdown"]["useful_macs"], 100 * runtime.stats["utilization"]
     assert (shares[0] == pytest.approx(shares[1], rel=0.02)) is not is_said

@@ -6,7 +6,7 @@
 | `cores` | how many cores share the batch |
 | `cycles`, `seconds` | the program's makespan, the same on every core |
 | `macs` | multiply-accumulates of the model that the device computes, for the whole batch, no padding; rows of two bands count in both |
-| `vector_macs` | those of `macs` that the vector unit computes, lane by lane; `useful_macs` below are the others' |
+| `vector_macs` | those of `macs` that the activation unit computes, lane by lane by its vector unit; `useful_macs` are the others |
 | `host_macs` | multiply-accumulates of the products that the host computes, none of which are in `macs` |
 | `tops` | 2 · macs ÷ seconds ÷ 10¹² |
 | `utilization` | tops ÷ peak, 0…1 |

@@ -37,7 +37,7 @@ BREAKDOWN = (
 )
 """The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order. Unindented rows add up to 100 %, indented ones to the row
 above them."""
-BY_LANES = "(The {} of peak above count products of the vector unit too, the useful MACs do not.)"
+BY_LANES = "(The {} of peak above count products of the activation unit too, the useful MACs do not.)"
 OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
 """Rows that are left out where they are zero."""
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")

@@ -55,7 +55,7 @@ TERMS: Mapping[str, str] = {
     "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
     "time": "from the first instruction's start until everything has finished, at the target's clock",
     "speed": (
-        f"{GLOSSARY['TOPS']}; each multiply-accumulate of the model is two, on the matrix unit or the vector unit; padding isn't counted, "
+        f"{GLOSSARY['TOPS']}; each multiply-accumulate of the model is two, also on the activation unit; padding isn't counted, "
         "nor is what the host computes"
     ),
     "TOPS": GLOSSARY["TOPS"],
