@@ -41,7 +41,7 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "pitch": "of a walk: the rows from one outer step to the next; its stride is the rows from one inner step to the next",
     "ridge": "the intensity at which weight memory and the matrix unit are equally fast: 1,349 on TPU v1",
-    "TOPS": "tera-operations per second: 10¹² multiplications and additions a second",
+    "TOPS": "tera-operations per second: 10¹² multiplications and additions a second; those of the host aren't counted",
     "unified buffer": "the memory on the device that holds activations: 98,304 rows on TPU v1, 24 MiB",
     "walk": (
         "the rows that an instruction visits, in two loops: so many outer steps, each of so many inner steps. A plain stretch of "
@@ -54,10 +54,7 @@ TERMS: Mapping[str, str] = {
     **{row.name: row.meaning for row in ROWS.values()},
     "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
     "time": "from the first instruction's start until everything has finished, at the target's clock",
-    "speed": (
-        f"{GLOSSARY['TOPS']}; each multiply-accumulate of the model is two, also on the activation unit; padding isn't counted, "
-        "nor is what the host computes"
-    ),
+    "speed": f"{GLOSSARY['TOPS']}. Each multiply-accumulate of the model is two, also on the activation unit; padding isn't counted",
     "TOPS": GLOSSARY["TOPS"],
     "bottleneck": f"the limit that takes most of the critical path: {GLOSSARY['critical path']}",
     "in a stream": "each batch of many: its inputs arrive during the batch before, its outputs leave during the one after",
