@@ -13,8 +13,6 @@ from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
 from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.stats import stats
-from tpucc.sim.timing import time_program
 from tpucc.viz.scaling import HEAD, cells, scaling
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
@@ -83,7 +81,7 @@ def _measured(name: str, given: tuple[tuple[str, str], ...], omit: frozenset[str
     assert program is not None
     assert graph is not None
     weights = sum(node.type.size for node in graph if node.op in ("weight", "constant") and node.type.rank)
-    return Measured(_named(name, params), program.device_layers, weights, stats(program, time_program(program)))
+    return Measured(_named(name, params), program.device_layers, weights, Runtime(program).stats)
 
 
 def _compiled(name: str, options: Options) -> Compilation:
@@ -133,12 +131,18 @@ def _gallery() -> Iterator[str]:
 def _table(rows: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
     yield f"| {' | '.join(COLUMNS)} |"
     yield f"|{'---|' * len(COLUMNS)}"
-    for name, params in rows:
-        yield _program_row(name, params)
+    found = [measured(name, params) for name, params in rows]
+    yield from map(_program_row, found)
+    remarks = (
+        ("MACs and TOPS are those of the device. The host computes more products", "host_macs", "multiply-accumulates"),
+        ("Of the tiles some hold no weights, but values that the host writes while the program runs", "written_tiles", "tiles"),
+    )
+    for remark, key, noun in remarks:
+        if own := [f"{each.name} {each.stats[key]:,}" for each in found if each.stats[key]]:
+            yield f"\n{remark}: {', '.join(own)} {noun}."
 
 
-def _program_row(name: str, params: Mapping[str, str]) -> str:
-    found = measured(name, params)
+def _program_row(found: Measured) -> str:
     numbers = found.stats
     cells = (
         *(found.name, f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),

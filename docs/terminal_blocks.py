@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import sys
@@ -83,7 +84,8 @@ def _answered(text: str) -> str:
 
 def printed(command: str, typed: str = "") -> str:
     """What `tpucc COMMAND` prints on standard output. Raises `RuntimeError` when it fails, other than with a verdict."""
-    with contextlib.redirect_stdout(io.StringIO()) as stream, mock.patch.object(sys, "stdin", io.StringIO(typed)):
+    narrow = mock.patch.dict(os.environ, COLUMNS="80")
+    with narrow, contextlib.redirect_stdout(io.StringIO()) as stream, mock.patch.object(sys, "stdin", io.StringIO(typed)):
         status = main(shlex.split(command))
     if status and not (status == 1 and command.startswith(VERDICTS)):
         raise RuntimeError(f"tpucc {command} ends with status {status}\n{stream.getvalue()}")

@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     keep the bytecode of what they import, even where the environment says that Python shouldn't: each would compile tpucc again, which
     takes a quarter of their time. It lies beside pytest's own cache.
     """
+    os.environ.pop("COLUMNS", None)  # tables would be as wide
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))

@@ -5,20 +5,22 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from rich.text import Text
 
 from tests.support.cases import each, one_of
 from tpucc import plugins
-from tpucc.cli.columns import described, filled, prose
+from tpucc.cli.columns import described, filled, prose, table_width
 from tpucc.cli.main import COMMANDS, main
 from tpucc.cli.messages import fitted, say
 from tpucc.explain import codes
 from tpucc.ops import OPS
 from tpucc.target import target_names
-from tpucc.viz.tables import WIDTH, table
+from tpucc.viz.tables import WIDTH, _initials, table
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 WAYS: tuple[tuple[str, ...], ...] = (
@@ -127,6 +129,39 @@ def test_columns_stand_two_blanks_apart_where_there_is_room() -> None:
     assert table(("a", "bb"), [("x", "1"), ("yy", "22")]).split("\n") == ["a   bb", "x    1", "yy  22"]
 
 
+def firsts(names: Sequence[str], width: int = WIDTH) -> list[str]:
+    """The names in the first column of a table whose numbers leave eleven columns to it."""
+    lines = table(("layer", *"abcdefgh"), [(name, "12,345,678,901", *["123,456"] * 5, *["12,345"] * 2) for name in names], width=width)
+    return [line.split()[0] for line in lines.split("\n")[1:]]
+
+
+def test_initials_keep_numbers_and_tell_names_apart() -> None:
+    """Those of an imported EfficientNet: digits were doubled, and layers of one block looked alike."""
+    block = [f"features.{stage}.1.block.{part}" for stage in (6, 66) for part in ("0.0", "1.0", "2.fc1", "2.fc2", "3.0")]
+    assert firsts(["features.0.0", *block])[:6] == ["f.0.0", "f.6.1.b.0.0", "f.6.1.b.1.0", "f.6.1.….fc1", "f.6.1.….fc2", "f.6.1.b.3.0"]
+    assert len({*firsts(block)}) == len(block)
+    assert firsts(block, 2 * WIDTH) == block, "a wider terminal has room"
+
+
+@each(
+    [
+        ("layer1_2.x", "l1_2.x"),
+        ("conv2d_3.x", "c3.x"),
+        ("12.x", "12.x"),
+        ("3x3.x", "3x3.x"),
+        ("b.x", "b.x"),
+        (".x", ".x"),
+    ]
+)
+def test_initials(name: str, brief: str) -> None:
+    assert _initials(Text(name), 20).plain == brief
+
+
+def test_names_that_no_cut_tells_apart_make_a_table_wider() -> None:
+    alike = [f"{'a' * 20}{digit}{'b' * 20}" for digit in "123456"]
+    assert firsts(alike) == [f"{'a' * 20}{digit}…" for digit in "123456"]
+
+
 def test_prose_is_filled_and_programs_are_left_alone() -> None:
     long = "x = " + "1 + " * 40 + "1"
     text = prose(
@@ -196,6 +231,15 @@ def test_a_terminal_gets_short_lines_and_a_file_whole_ones(capsys: pytest.Captur
         monkeypatch.setenv("COLUMNS", columns)
         say("note: " + "word " * 99)
         assert widest - 5 < max(map(len, capsys.readouterr().err.split("\n"))) <= widest
+
+
+def test_tables_are_as_wide_as_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """COLUMNS says so for a pipe as well; narrower than 80 columns they would lose numbers."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert table_width() == WIDTH
+    for columns, width in (("160", 160), ("60", WIDTH), ("none", WIDTH)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert table_width() == width
 
 
 def test_so_do_the_verdicts_of_judge(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

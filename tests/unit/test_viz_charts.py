@@ -26,7 +26,7 @@ from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.pictures import NARROW
-from tpucc.viz.text import SMALL, fitted, number, numbers, rate_text, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted, fitted_name, number, numbers, rate_text, shown, size, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activation")
 
@@ -361,6 +361,9 @@ def test_numbers_and_names_in_words() -> None:
     assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13
     assert fitted("a long name", 12, 35) == "a lo…"
     assert fitted("name", 12, 5) == ""
+    assert [fitted_name(f"block.attention.{part}", 12, 50) for part in ("query", "value")] == ["bloc…ry", "bloc…ue"]
+    assert fitted_name("fc", 12, 50) == "fc"
+    assert fitted_name("a long name", 12, 15) == ""
 
 
 def test_widths_are_those_of_helvetica() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -16,6 +18,15 @@ HANGING = {"- ": "  ", "> ": "> "}
 def filled(text: str, first: str = "", indent: str = "") -> str:
     """A sentence in lines of 80 columns: `first` before the first one, `indent` before the others. Words stay whole."""
     return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def table_width() -> int:
+    """The columns that a table on standard output may take: what COLUMNS says or a terminal has, and 80 at least."""
+    try:
+        own = int(os.environ.get("COLUMNS") or (os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0))
+    except (ValueError, OSError):
+        own = 0
+    return max(own, WIDTH)
 
 
 def described(name: str, width: int, text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tpucc.api import Executable
+from tpucc.cli.columns import table_width
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option
 from tpucc.cli.places import keep_inputs
@@ -58,7 +59,7 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
     if as_json:
         print_json(_json(found, sides))
     else:
-        click.echo(comparison_table(found))
+        click.echo(comparison_table(found, table_width()))
         if output is not None:
             click.echo(f"\n{printable(str(output))}: open it in a browser")
 

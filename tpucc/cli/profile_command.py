@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
+from tpucc.cli.columns import table_width
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
 from tpucc.cli.places import keep_inputs
@@ -108,7 +109,7 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
     if as_json:
         print_json(losses_json(name, found, inputs))
     else:
-        click.echo(losses_table(name, found, inputs, integers))
+        click.echo(losses_table(name, found, inputs, integers, table_width()))
 
 
 def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> str:
@@ -116,7 +117,7 @@ def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> str
         return scaling_table(runtimes)
     if batches is not None:
         return stream_table(runtimes[0], batches)
-    return timeline_table(runtimes[0]) if timing == OVERLAPPED else counts_table(runtimes[0])
+    return (timeline_table if timing == OVERLAPPED else counts_table)(runtimes[0], table_width())
 
 
 def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> dict[str, Any]:

@@ -133,6 +133,19 @@ def _host_steps(program: Program) -> str:
     return f" and {counted(len(program.host_steps), 'host step')}" if program.host_steps else ""
 
 
+def _products(stats: Mapping[str, Any]) -> str:
+    """The multiply-accumulates, and what the host computes of them."""
+    more = f", and {stats['host_macs']:,} more by the host" if stats["host_macs"] else ""
+    return f"{stats['macs']:,} multiply-accumulates{more}"
+
+
+def _tiles(stats: Mapping[str, Any], tile_bytes: int) -> str:
+    """The tiles of weights, and those with computed values, which the host writes while the program runs."""
+    written = stats["written_tiles"]
+    parts = [(stats["tiles"] - written, ""), *([(written, " that the host writes")] if written else [])]
+    return "; ".join(f"{counted(count, 'tile')}{whose}, {size(count * tile_bytes)}" for count, whose in parts)
+
+
 def _numbers(runtime: Runtime) -> str:
     program, stats = runtime.program, runtime.stats
     target = program.target
@@ -140,8 +153,8 @@ def _numbers(runtime: Runtime) -> str:
     rows = [
         ("model", f"{printable(program.name)} on {program.machine}"),
         *_cores(runtime),
-        ("layers", f"{program.device_layers:,}{_host_steps(program)}, with {stats['macs']:,} multiply-accumulates"),
-        ("weights", f"{counted(stats['tiles'], 'tile')}, {size(stats['weight_bytes'])}"),
+        ("layers", f"{program.device_layers:,}{_host_steps(program)}, with {_products(stats)}"),
+        ("weights", _tiles(stats, target.tile_bytes)),
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),
         ("cycles", f"{stats['cycles']:,}, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),

@@ -68,6 +68,14 @@ def computing(graph: Graph) -> list[Node]:
     return [node for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
 
 
+def operators_in(graph: Graph) -> list[str]:
+    """The operators of these nodes, each once, those first that take the most time."""
+    elements: dict[str, int] = {}
+    for node in computing(graph):
+        elements[node.op] = elements.get(node.op, 0) + _elements(graph, node)
+    return sorted(elements, key=lambda name: -elements[name])
+
+
 def partition(graph: Graph) -> Partition:
     """Divides a layer graph. Time is linear in its nodes, however many parts there are."""
     return _Cut(graph).partition()

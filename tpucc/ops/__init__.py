@@ -27,7 +27,7 @@ INTERNAL = frozenset(
 _SHARED = frozenset(
     (
         *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "onnx_form", "opdef"),
-        *("parts", "reductions", "rules", "verify", "windows"),
+        *("parts", "products", "reductions", "rules", "verify", "windows"),
     )
 )
 """The files that define no operator."""

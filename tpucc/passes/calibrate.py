@@ -15,10 +15,10 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
-from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
-from tpucc.ops.opdef import Matrix, Table
+from tpucc.ops.opdef import Table
+from tpucc.ops.products import multiply_accumulates
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
@@ -163,8 +163,7 @@ def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
     Rounds that are added for inputs of few elements keep all values of the model within it, too: a model need not have products.
     """
     batch = largest_batch(graph.inputs)
-    products = (node for node in graph if isinstance(OPS[node.op].legalisation, Matrix))
-    macs = sum(node.type.size * OPS[node.op].facts.terms([operand.type.shape for operand in graph.operands(node)]) for node in products)
+    macs = multiply_accumulates(graph)
     given = sum(node.type.size for node in graph.inputs)
     affordable = max(1, min(MADE_UP_MACS // max(1, macs), MADE_UP_INPUTS // max(1, given)))
     most = MADE_UP_MACS // max(1, macs, sum(node.type.size for node in graph))

@@ -30,6 +30,7 @@ from tpucc.passes.model_inputs import channels_last
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
+from tpucc.runtime.host_numbers import with_host
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.durations import duration
 from tpucc.sim.fast.backends import Backend
@@ -79,6 +80,11 @@ class Runtime:
         return host_parts(self.program)
 
     @property
+    def has_host_part(self) -> bool:
+        """Whether there are such graphs: a program that was typed may have none."""
+        return bool(self.program.prologue or self.program.epilogue or self.program.host_steps)
+
+    @property
     def prologue(self) -> Graph:
         return self.host.prologue
 
@@ -108,7 +114,7 @@ class Runtime:
     @cached_property
     def stats(self) -> dict[str, Any]:
         """The contents of `stats.json`."""
-        return stats(self.program, self.timeline)
+        return with_host(stats(self.program, self.timeline), self.program, self.host if self.has_host_part else None)
 
     @property
     def summary(self) -> str:
@@ -391,7 +397,7 @@ def load_program(path: str | Path) -> Runtime:
     program = decode(read_file(Path(path)), str(path))
     check(program)
     runtime = Runtime(program)
-    if program.prologue or program.epilogue or program.host_steps:
+    if runtime.has_host_part:
         require_computable(*(node for graph in runtime.host.all for node in graph))
         _ = runtime.outputs, runtime.inputs
     return runtime

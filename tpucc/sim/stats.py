@@ -5,13 +5,16 @@
 | `model`, `target`, `tpucc` | names; tpucc's version |
 | `cores` | how many cores share the batch |
 | `cycles`, `seconds` | the program's makespan, the same on every core |
-| `macs` | multiply-accumulates of the model itself on the whole batch, no padding; rows that two bands of a map compute count in both |
+| `macs` | multiply-accumulates of the model that the device computes, for the whole batch, no padding; rows of two bands count in both |
+| `vector_macs` | those of `macs` that the activation unit computes, lane by lane by its vector unit; `useful_macs` are the others |
+| `host_macs` | multiply-accumulates of the products that the host computes, none of which are in `macs` |
 | `tops` | 2 · macs ÷ seconds ÷ 10¹² |
 | `utilization` | tops ÷ peak, 0…1 |
 | `peak_tops` | the peak of all cores: two operations a cell and cycle, half of that with 16-bit activations |
 | `instructions` | all of them, synchronisations included |
 | `tiles` | weight tiles of the program, each counted once; of a layer: distinct tiles that its multiplies use |
 | `tile_fetches` | tiles fetched, of the program or for a layer; a tile that is asked for twice counts twice |
+| `written_tiles` | those of `tiles` that hold no weights: the host writes them while the program runs |
 | `weight_bytes` | bytes of the program's tiles in weight memory, padding included |
 | `macs_per_weight_byte`, `ridge_macs_per_weight_byte` | intensity: macs ÷ bytes fetched; and where the target's roofline bends |
 | `ub_peak_bytes`, `ub_lower_bound_bytes` | unified buffer: highest use, and the largest sum of what lives at one time |
@@ -24,6 +27,9 @@
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
+
+A layer that is a step of the host has its `operators`, too. These and `host_macs` come from the host's graphs, by
+`tpucc.runtime.host_numbers`.
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
 the weights.
@@ -81,11 +87,13 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "cycles": cycles,
         "seconds": cycles / target.clock_hz,
         "macs": macs,
+        "vector_macs": sum(layer.macs for layer in program.layers if layer.is_by_lanes) * program.cores,
         "tops": tops,
         "utilization": tops * 1e12 / peak,
         "peak_tops": peak / 1e12,
         "instructions": len(program.instructions),
         "tiles": program.tile_count,
+        "written_tiles": program.written_tiles,
         "tile_fetches": fetches,
         "weight_bytes": program.tile_count * target.tile_bytes,
         "macs_per_weight_byte": macs / (fetches * program.cores * target.tile_bytes) if fetches else 0.0,

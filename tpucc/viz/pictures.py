@@ -54,8 +54,7 @@ def program_svg(runtime: Runtime) -> str:
 
 def _host_of(runtime: Runtime) -> Sequence[Graph]:
     """The graphs of the host's part, in order; none of a program that was typed without them."""
-    program = runtime.program
-    return runtime.host.all if program.prologue or program.epilogue or program.host_steps else ()
+    return runtime.host.all if runtime.has_host_part else ()
 
 
 def timeline_of(runtime: Runtime) -> str:

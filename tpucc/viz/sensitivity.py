@@ -8,7 +8,7 @@ from typing import Any
 from tpucc.diagnostics import counted, printable
 from tpucc.runtime.sensitivity import LayerLoss, Losses
 from tpucc.viz.charts.errors import decibels
-from tpucc.viz.tables import MOST_ROWS, table, wrapped
+from tpucc.viz.tables import MOST_ROWS, WIDTH, table, wrapped
 
 EXPLAINED = (
     "only it: the signal-to-noise ratio of the outputs, in dB, when only this layer is quantised and all others compute in float32; the "
@@ -17,7 +17,7 @@ EXPLAINED = (
 )
 
 
-def losses_table(name: str, found: Losses, inputs: str, integers: str) -> str:
+def losses_table(name: str, found: Losses, inputs: str, integers: str, width: int = WIDTH) -> str:
     """What each layer costs; past `MOST_ROWS` the cheapest are counted. `inputs` says what was measured on."""
     head = (
         f"{printable(name)}: {decibels(found.output_sqnr)} of signal to noise at the outputs, on {counted(found.rows, 'row')} of {inputs}"
@@ -27,7 +27,7 @@ def losses_table(name: str, found: Losses, inputs: str, integers: str) -> str:
     shown, others = found.layers[:MOST_ROWS], found.layers[MOST_ROWS:]
     judged = any(loss.accuracy is not None for loss in shown)
     heads = ("layer", "kind", "line", "only it", *(("accuracy",) if judged else ()), "alone", "as it runs")
-    text = table(heads, [_row(loss, judged) for loss in shown])
+    text = table(heads, [_row(loss, judged) for loss in shown], width=width)
     more = f"\n({counted(len(others), 'more layer')} that cost less)" if others else ""
     return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED)}"
 

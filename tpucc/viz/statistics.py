@@ -32,6 +32,7 @@ class LayerStatistics(msgspec.Struct, frozen=True):
     tiles: int = 0
     tops: float = 0.0
     macs: int = 0
+    operators: list[str] = []
     breakdown: Breakdown = Breakdown()
 
 
@@ -67,6 +68,8 @@ class Statistics(msgspec.Struct, frozen=True):
     cores: int = 1
     tile_fetches: int = 0
     stream: Stream = Stream()
+    host_macs: int = 0
+    written_tiles: int = 0
 
     @property
     def machine(self) -> str:

@@ -1,7 +1,8 @@
-"""Tables for the terminal, 80 columns wide at most."""
+"""Tables for the terminal: 80 columns wide, or as wide as their reader's terminal where names need it."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,7 @@ from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
 from tpucc.viz.pictures import works_of
-from tpucc.viz.text import layer_rate, rate_text, size
+from tpucc.viz.text import first_names, layer_rate, rate_text, size
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -36,44 +37,53 @@ BREAKDOWN = (
 )
 """The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order. Unindented rows add up to 100 %, indented ones to the row
 above them."""
+BY_LANES = "(The {} of peak above count products of the activation unit too, the useful MACs do not.)"
 OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
 """Rows that are left out where they are zero."""
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
+SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
 PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, width: int = WIDTH) -> str:
     """Columns under their heads, the first `left` flush left, the others flush right.
 
-    Where they are too wide, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are. Cells
-    that look alike without their ends keep these, and lose their beginnings; or of the parts of their names there are initials.
+    Where they are wider than `width`, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
+    Different cells stay different: see `_cut`. If that takes more room than there is, the table is wider.
     """
     from rich import console, table  # imported only when a table is printed: it takes longer than most commands
 
     cells = [[_cell(text) for text in row] for row in rows]
     widths = [max(text.cell_len for text in column) for column in zip(map(_cell, head), *cells, strict=True)]
-    tight = sum(widths) + GAP * (len(widths) - 1) > WIDTH
-    room = WIDTH - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
+    tight = sum(widths) + GAP * (len(widths) - 1) > width
+    room = width - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
     drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=tight, header_style="")
+    firsts = _cut([row[0] for row in cells], max(1, room))
+    most = max([room, 1, *(text.cell_len for text in firsts)])
     for index, name in enumerate(head):
-        most = None if index else max(1, room)
         justify: Literal["left", "right"] = "left" if index < left else "right"
-        drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=most)
-    for first, row in zip(_cut([row[0] for row in cells], max(1, room)), cells, strict=True):
+        drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=None if index else most)
+    for first, row in zip(firsts, cells, strict=True):
         drawn.add_row(first, *row[1:])
-    out = console.Console(width=WIDTH, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
+    whole = width + most - max(1, room)
+    out = console.Console(width=whole, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
     with out.capture() as captured:
         out.print(drawn)
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
 
 
 def _cut(texts: Sequence[Text], room: int) -> list[Text]:
-    """The texts in so many columns: their beginnings, or their ends or initials where these alone tell them apart."""
-    for keep in (_beginning, _ending, _initials):
-        found = [text if text.cell_len <= room else keep(text, room) for text in texts]
-        if len({text.plain for text in found}) == len({text.plain for text in texts}):
-            break
-    return found
+    """The texts in so many columns, or in the fewest more in which different ones stay different.
+
+    Of those that are too long their beginnings are kept, or where that doesn't tell them apart their ends, initials, or both ends.
+    """
+    different = len({text.plain for text in texts})
+    for most in range(room, max([room, *(text.cell_len for text in texts)]) + 1):
+        for keep in (_beginning, _ending, _initials, _both_ends):
+            found = [text if text.cell_len <= most else keep(text, most) for text in texts]
+            if len({text.plain for text in found}) == different:
+                return found
+    return list(texts)
 
 
 def _beginning(text: Text, room: int) -> Text:
@@ -87,20 +97,37 @@ def _ending(text: Text, room: int) -> Text:
     return type(text)("…").append_text(text[first:])
 
 
+def _both_ends(text: Text, room: int) -> Text:
+    """Without its middle, two thirds of the room before the gap."""
+    if text.cell_len <= room:
+        return text
+    before = text.copy()
+    before.truncate((room - 1) * 2 // 3)
+    return before.append_text(_ending(text, room - before.cell_len))
+
+
 def _initials(text: Text, room: int) -> Text:
-    """`s3.b1.conv2` of `stage3.block1.conv2`: of all parts but the last the first letter and the number."""
+    """`s3.b1.conv2` of `stage3.block1.conv2`, and `f.0.1` of `features.0.1`; without its middle where that is too long as well. A name of
+    one part has no initials."""
     *outer, last = text.plain.split(".")
-    short = [part[:1] + part[len(part.rstrip("0123456789")) :] for part in outer]
-    return _beginning(type(text)(".".join([*short, last])), room)
+    return _both_ends(type(text)(".".join([*map(_initial, outer), last])), room) if outer else _beginning(text, room)
 
 
-def timeline_table(runtime: Runtime) -> str:
-    """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer."""
+def _initial(part: str) -> str:
+    """The first letter of a part of a name, and the number behind it (`1_2` of `layer1_2`); a part that begins with a digit is kept."""
+    number = re.search(r"(?:[0-9]+_)*[0-9]*$", part)
+    return part if part[:1].isdigit() or number is None else part[:1] + number.group()
+
+
+def timeline_table(runtime: Runtime, width: int = WIDTH) -> str:
+    """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, of at most `width` columns."""
     stats = runtime.stats
     machine = machine_name(stats["target"], stats["cores"])
     head = f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {duration(stats['seconds'])}, {speed(stats)}"
+    head += f"; without {counted(stats['host_macs'], 'multiply-accumulate')} of the host" if stats["host_macs"] else ""
     verdict = f"{stats['bottleneck']} bound: " if stats["bottleneck"] != "nothing" else ""
-    texts = [wrapped(head, "  "), breakdown_table(stats), layer_table(stats), wrapped(f"{verdict}{stats['explanation']}")]
+    lanes = "\n" + wrapped(BY_LANES.format(percent(stats["utilization"], 1))) if stats["vector_macs"] else ""
+    texts = [wrapped(head, "  "), breakdown_table(stats) + lanes, layer_table(stats, width), wrapped(f"{verdict}{stats['explanation']}")]
     if stats["cycles"]:
         texts.append(wrapped(f"critical path, %: {path_words(stats['critical_path'])}", "  "))
         texts.append(wrapped(f"in a stream of batches: {stream_words(stats)}", "  "))
@@ -163,11 +190,12 @@ def stream_cycles(stats: dict[str, Any], batches: int) -> int:
     return int(stats["cycles"] + (batches - 1) * stats["stream"]["cycles"])
 
 
-def counts_table(runtime: Runtime) -> str:
-    """The cycles counted in four ways, a row a layer, and what each way counts."""
+def counts_table(runtime: Runtime, width: int = WIDTH) -> str:
+    """The cycles counted in four ways, a row a layer of at most `width` columns, and what each way counts."""
     program, counts = runtime.program, runtime.counts
     head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
-    layers, others = _largest(counts["layers"], "serial")
+    named = zip(counts["layers"], runtime.stats["layers"], strict=True)
+    layers, others = _largest([{**layer, "name": _name(numbers)} for layer, numbers in named], "serial")
     rows = [(layer["name"], layer["kind"], *(f"{layer[way]:,}" for way in WAYS)) for layer in layers]
     if others:
         rows.append((f"{len(others):,} more", "", *(f"{sum(layer[way] for layer in others):,}" for way in WAYS)))
@@ -181,7 +209,7 @@ def counts_table(runtime: Runtime) -> str:
         "SCALE-Sim: folds × (M + 2R + C - 2) - 1 for each product: shift, rows, fill and drain of each tile, nothing else",
         "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
     )
-    text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2)
+    text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2, width=width)
     return "\n\n".join([wrapped(head, "  "), text, "\n".join(wrapped(way, "  ") for way in ways)])
 
 
@@ -193,15 +221,19 @@ def breakdown_table(stats: dict[str, Any]) -> str:
     return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")]) + note
 
 
-def layer_table(stats: dict[str, Any]) -> str:
+def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
     shown, others = _largest(stats["layers"], "cycles")
     rest = sum(layer["cycles"] for layer in others)
-    rows = [_layer_row(layer, stats["cycles"]) for layer in shown]
-    if others:
-        rows.append(_sum_row(f"{len(others):,} more", rest, stats["cycles"]))
+    end = [_sum_row(f"{len(others):,} more", rest, stats["cycles"])] if others else []
+    end.append(_sum_row("in all", stats["cycles"], stats["cycles"]))
     note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in (*(layer["cycles"] for layer in shown), rest)])
-    return table(LAYER_HEADS, [*rows, _sum_row("in all", stats["cycles"], stats["cycles"])]) + note
+    for step in ("step ", ""):  # without the word there is more room for what a step computes
+        rows = [_layer_row(layer, stats["cycles"], step) for layer in shown]
+        text = table(LAYER_HEADS, [*rows, *end], width=width)
+        if is_whole := all(printable(row[0]) in text for row in rows):
+            break
+    return text + note + ("" if is_whole else SHORTENED)
 
 
 def roofline_table(runtime: Runtime) -> str:
@@ -249,11 +281,16 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
     return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
 
 
-def _layer_row(layer: dict[str, Any], whole: int) -> tuple[str, ...]:
+def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
     parts = (f"{layer['breakdown'][key]:.1f}" for key in PARTS)
     numbers = (f"{layer['cycles']:,}", _share(layer["cycles"], whole), f"{layer['tiles']:,}", layer_rate(layer["tops"], layer["macs"]))
-    name = layer["name"].removeprefix(f"{HOST} ") if layer["kind"] == HOST else layer["name"]  # the kind is beside it
-    return (name, layer["kind"], str(layer["line"]), *numbers, *parts)
+    return (_name(layer, step), layer["kind"], str(layer["line"]), *numbers, *parts)
+
+
+def _name(layer: Mapping[str, Any], step: str = "step ") -> str:
+    """Its name; of a step of the host also what it computes: `step 1: softmax`. The kind is beside it."""
+    name = layer["name"].removeprefix(f"{HOST} ") if layer["kind"] == HOST else layer["name"]
+    return f"{name.replace('step ', step)}: {first_names(layer['operators'])}" if layer.get("operators") else name
 
 
 def _sum_row(name: str, cycles: int, whole: int) -> tuple[str, ...]:

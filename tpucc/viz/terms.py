@@ -41,7 +41,7 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "pitch": "of a walk: the rows from one outer step to the next; its stride is the rows from one inner step to the next",
     "ridge": "the intensity at which weight memory and the matrix unit are equally fast: 1,349 on TPU v1",
-    "TOPS": "tera-operations per second: 10¹² multiplications and additions a second",
+    "TOPS": "tera-operations per second: 10¹² multiplications and additions a second; those of the host aren't counted",
     "unified buffer": "the memory on the device that holds activations: 98,304 rows on TPU v1, 24 MiB",
     "walk": (
         "the rows that an instruction visits, in two loops: so many outer steps, each of so many inner steps. A plain stretch of "
@@ -54,13 +54,16 @@ TERMS: Mapping[str, str] = {
     **{row.name: row.meaning for row in ROWS.values()},
     "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
     "time": "from the first instruction's start until everything has finished, at the target's clock",
-    "speed": f"{GLOSSARY['TOPS']}; each multiply-accumulate of the model is two, padding isn't counted",
+    "speed": f"{GLOSSARY['TOPS']}. Each multiply-accumulate of the model is two, also on the activation unit; padding isn't counted",
     "TOPS": GLOSSARY["TOPS"],
     "bottleneck": f"the limit that takes most of the critical path: {GLOSSARY['critical path']}",
     "in a stream": "each batch of many: its inputs arrive during the batch before, its outputs leave during the one after",
-    "work": f"{GLOSSARY['MAC']}; those of the whole batch, without padding",
+    "work": f"{GLOSSARY['MAC']}; those of the whole batch that the device computes, without padding",
     "instructions": "all instructions of the program, synchronisations included",
-    "weight tiles": "pieces of the weight matrices, each as large as the matrix unit; each is counted once, however often it is fetched",
+    "weight tiles": (
+        "pieces of the weight matrices, each as large as the matrix unit, and computed values that the host writes in such pieces; each is "
+        "counted once, however often it is fetched"
+    ),
     "tiles": "distinct weight tiles that the layer's products use",
     "unified buffer": f"{GLOSSARY['unified buffer']}. Lower bound, {GLOSSARY['lower bound']}",
     "host transfers": "bytes that cross the link between host and device, spills included",

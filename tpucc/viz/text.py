@@ -10,12 +10,14 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import counted, printable
 
 SMALL, NORMAL, LARGE = 12.0, 13.0, 17.0
 """Sizes in CSS pixels; 12 pixels are 9 points."""
 LINE_HEIGHT = 1.25
 MAX_NAME = 40
+MOST_NAMES = 3
+"""Operators or values that a box or a row names."""
 
 _ASCII = (
     [278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278]  # space to /
@@ -52,6 +54,12 @@ def shown(text: str, limit: int = MAX_NAME) -> str:
     return f"{safe[:head]}…{safe[len(safe) - (limit - 1 - head) :]}"
 
 
+def first_names(names: Sequence[str]) -> str:
+    """`softmax`, `exp, sum, divide, 2 more`."""
+    more = [counted(len(names) - MOST_NAMES, "more", "more")] if len(names) > MOST_NAMES else []
+    return ", ".join([*names[:MOST_NAMES], *more])
+
+
 def fitted(text: str, size: float, width: float) -> str:
     """`text` cut to `width` pixels, or nothing when fewer than four characters would be left."""
     if text_width(text, size) <= width:
@@ -60,6 +68,13 @@ def fitted(text: str, size: float, width: float) -> str:
     while kept and text_width(kept + "…", size) > width:
         kept = kept[:-1]
     return kept + "…" if len(kept) >= 4 else ""
+
+
+def fitted_name(name: str, size: float, width: float) -> str:
+    """A name as `shown`, in at most `width` pixels: the middle goes first, as names of one network often begin alike. Nothing when fewer
+    than four characters would be left."""
+    limits = (MAX_NAME, *range(min(MAX_NAME, len(whole(name))) - 1, 4, -1))
+    return next((words for limit in limits if text_width(words := shown(name, limit), size) <= width), "")
 
 
 def broken(text: str, size: float, width: float) -> list[str]:

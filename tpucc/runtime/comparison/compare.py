@@ -110,7 +110,8 @@ def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]
 
 def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
     numbers: dict[str, Callable[[Runtime], int]] = {
-        "multiply-accumulates of the model": lambda side: side.stats["macs"],
+        "multiply-accumulates of the device": lambda side: side.stats["macs"],
+        "multiply-accumulates of the host": lambda side: side.stats["host_macs"],
         "rows multiplied": rows_of(Engine.MATRIX),
         "rows through the activation unit": rows_of(Engine.ACTIVATION),
         **{part.name: part.count for part in (FOR_HOST, FOR_SUMS)},

@@ -12,7 +12,7 @@ from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, shown
+from tpucc.viz.text import SMALL, fitted_name, number, shown
 
 LEFT, RIGHT = 236.0, 280.0
 """Room for the names, and for the numbers behind the bars."""
@@ -155,7 +155,7 @@ def _row(error: LayerError, scale: Scale, top: float) -> Markup:
 
 def _name(error: LayerError, middle: float) -> Markup:
     line_number = f"line {error.line:,}" if error.line else ""
-    words = fitted(shown(error.name), SMALL, LEFT - EDGE - 76) or "…"
+    words = fitted_name(error.name, SMALL, LEFT - EDGE - 76) or "…"
     place = label(line_number, LEFT - 10, middle + 4, SMALL, "soft", "end")
     return joined([label(words, EDGE, middle + 4), place])
 

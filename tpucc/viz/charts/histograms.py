@@ -12,7 +12,7 @@ from tpucc.viz.charts.errors import NAME, decibels, facts, kind_of, measured_on,
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, fitted, number, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, fitted_name, number, shown, text_width
 
 COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
 MARGIN = 8.0
@@ -91,7 +91,7 @@ def _heading(error: LayerError) -> Markup:
         words = f"{percent(error.saturated, 1)} saturates"
         parts.append(label(words, room + 4, TOP - 8, SMALL, "alarm", "end", font_weight="bold"))
         room -= text_width(words, SMALL, bold=True) + 10
-    name = fitted(shown(error.name), NORMAL, room / 1.08)
+    name = fitted_name(error.name, NORMAL, room / 1.08)
     return joined([label(name, 0, TOP - 8, NORMAL, font_weight="bold"), *parts])
 
 

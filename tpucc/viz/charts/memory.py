@@ -13,7 +13,7 @@ from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted_name, shown, size, text_width
 
 LEFT, RIGHT = 92.0, 108.0
 """Room for the axis, and for the names of the peak and the bound."""
@@ -111,7 +111,7 @@ def _name(name: str, rect: Rect, bound: float) -> Markup:
     if long > width and width >= 6 and long <= bottom - top - 4:
         x = rect.middle[0] + 4
         return label(name, x, middle, anchor="middle", transform=f"rotate(-90 {x:.1f} {middle:.1f})")
-    if bottom - top >= SMALL + 2 and (words := fitted(name, SMALL, width)):
+    if bottom - top >= SMALL + 2 and (words := fitted_name(name, SMALL, width)):
         return label(words, rect.left + 4, middle + 4)
     return NOTHING
 

@@ -9,13 +9,13 @@ from tpucc.runtime.comparison.compare import Comparison
 from tpucc.runtime.comparison.layer_rows import layer_rows
 from tpucc.runtime.comparison.pairs import Pair, together
 from tpucc.sim.accounting import NON_MATRIX, ROWS
-from tpucc.viz.tables import BREAKDOWN, table, wrapped
+from tpucc.viz.tables import BREAKDOWN, WIDTH, table, wrapped
 
 
-def comparison_table(found: Comparison) -> str:
+def comparison_table(found: Comparison, width: int = WIDTH) -> str:
     """The cause in a few sentences; the accounting, the layers with the largest differences, and the numbers that differ."""
     sides = "\n".join(wrapped(printable(f"{side}: {name}"), "   ") for side, name in zip("AB", found.names, strict=True))
-    parts = [sides, wrapped(found.cause), _notes(found), _rows(found), _layers(found), _counts(found)]
+    parts = [sides, wrapped(found.cause), _notes(found), _rows(found), _layers(found, width), _counts(found)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -39,13 +39,13 @@ def item_rows(found: Comparison) -> Iterator[tuple[str, str, str, str]]:
         yield "an item of the batch", f"{a:,.1f}", f"{b:,.1f}", f"{b - a:+,.1f}"
 
 
-def _layers(found: Comparison) -> str:
+def _layers(found: Comparison, width: int) -> str:
     rows = layer_rows(found.layers)
     if not rows:
         return ""
     note = equal_layers(found)
     cells = [(row.brief, row.line, *numbers(row.cycles, row.only), row.cause) for row in rows]
-    return table(("layer", "line", "A", "B", "difference", "mostly"), cells) + (f"\n{note}" if note else "")
+    return table(("layer", "line", "A", "B", "difference", "mostly"), cells, width=width) + (f"\n{note}" if note else "")
 
 
 def equal_layers(found: Comparison) -> str:

@@ -86,7 +86,8 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Se
     small = len(moving) <= SMALL_PROGRAM
     boxes, edges = _instructions(program, touched, moving, work) if small else _layers(program, touched, moving, layer_cycles, work)
     count = len(program.instructions)
-    sizes = counted(count, "instruction"), counted(program.tile_count, "weight tile"), counted(program.device_layers, "layer")
+    written = [f"{counted(program.written_tiles, 'tile')} that the host writes"] if program.written_tiles else []
+    sizes = counted(count, "instruction"), counted(len(program.tiles), "weight tile"), *written, counted(program.device_layers, "layer")
     hosts = [counted(len(program.host_steps), "host step")] if program.host_steps else []
     title = f"{program.title}: {', '.join([*sizes, *hosts])}"
     clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)

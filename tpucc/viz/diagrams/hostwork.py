@@ -12,14 +12,12 @@ from tpucc.diagnostics import Origin, counted
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Port, Program
-from tpucc.layers.partition import computing
+from tpucc.layers.partition import computing, operators_in
 from tpucc.numerics import Int64
 from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.palette import Kind
-
-NAMED = 3
-"""Operators or values that a box names."""
+from tpucc.viz.text import first_names
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,8 @@ class HostWork:
         """A host step: its operators, how many values it computes, and the instructions that the box stands for."""
         step = self.program.host_steps[number]
         nodes = computing(self.graphs[number + 1]) if self.graphs else []
-        names = list(dict.fromkeys(node.op for node in nodes))
-        details = [_listed(names) or f"makes {_listed(step.writes)}", counted(step.elements, "value")]
+        names = operators_in(self.graphs[number + 1]) if self.graphs else []
+        details = [first_names(names) or f"makes {first_names(step.writes)}", counted(step.elements, "value")]
         details += [f"instruction {instructions[0]:,}"] if len(instructions) == 1 else []
         origins = tuple(dict.fromkeys(node.origin for node in nodes))
         signature, title = f"host step {' '.join(names)} {step.elements}", f"host step {number:,}"
@@ -105,9 +103,3 @@ def step_rows(program: Program, number: int) -> tuple[list[Int64], list[Int64]]:
     """The host rows that a host step reads, and those that it fills: an array for each port."""
     reads, writes = program.step_ports[number]
     return [port_rows(program, port) for port in reads], [port_rows(program, port) for port in writes]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`softmax`, `exp, sum, divide, 2 more`."""
-    more = [counted(len(names) - NAMED, "more", "more")] if len(names) > NAMED else []
-    return ", ".join([*names[:NAMED], *more])

@@ -15,6 +15,7 @@ from tpucc.viz.palette import Kind, kind_of_layer
 
 ROLES = ("bias", "multipliers", "table")
 SUBTITLE = "Thick arrows carry {}, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
+STEPS = " Between two frames is a host step: operators, or moves of integers, for which the device waits."
 
 
 def layer_diagram(graph: Graph, title: str = "") -> Diagram:
@@ -22,13 +23,15 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
 
     `title` is the graph's name unless given.
     """
-    segments = partition(graph).segments
+    parts = partition(graph)
+    segments = parts.segments
     boxes, edges = boxes_and_edges(graph, lambda node, read: _box(node, graph, segments.get(node.name, 0), origins_of(read)), _constants)
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
-    subtitle = SUBTITLE.format(_held(graph))
-    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", subtitle, boxes, edges, clusters)
+    steps = f", {counted(len(parts.middle), 'host step')}" if parts.middle else ""
+    subtitle = SUBTITLE.format(_held(graph)) + (STEPS if steps else "")
+    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}{steps}", subtitle, boxes, edges, clusters)
 
 
 def computed_by_lanes(graph: Graph, layers: Graph) -> frozenset[str]:

@@ -15,7 +15,7 @@ from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
 from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
 from tpucc.viz.terms import term
-from tpucc.viz.text import SMALL, fitted, layer_rate, rate_text, shown, size
+from tpucc.viz.text import SMALL, first_names, fitted, layer_rate, rate_text, shown, size
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
@@ -66,10 +66,11 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     yield "bottleneck", stats.bottleneck, f"of the critical path, %: {path_words(stats.critical_path, 2)}"
     if stats.stream.cycles:
         yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
-    yield "work", f"{stats.macs:,}", "multiply-accumulates"
+    yield "work", f"{stats.macs:,}", f"multiply-accumulates{f'; {stats.host_macs:,} more on the host' if stats.host_macs else ''}"
     yield "instructions", f"{stats.instructions:,}", _counted(stats.layers)
     fetched = counted(stats.tile_fetches, "fetch", "fetches")
-    yield "weight tiles", f"{stats.tiles:,} distinct", f"{size(stats.weight_bytes)} with padding; {fetched}"
+    written = f"; the host writes {stats.written_tiles:,} of them" if stats.written_tiles else ""
+    yield "weight tiles", f"{stats.tiles:,} distinct", f"{size(stats.weight_bytes)} with padding; {fetched}{written}"
     yield "unified buffer", size(stats.ub_peak_bytes), f"at the peak; lower bound {size(stats.ub_lower_bound_bytes)}"
     way_in, out = (size(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
     yield "host transfers", f"{way_in} in", f"{out} out"
@@ -149,7 +150,8 @@ def _shares(found: Breakdown) -> list[str]:
 
 
 def _layer_row(index: int, layer: LayerStatistics, whole: int) -> Markup:
-    name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
+    own = f"{layer.name}: {first_names(layer.operators)}" if layer.operators else layer.name
+    name, line = f"{shown(own)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
     numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", share(layer.cycles / max(1, whole)), layer_rate(layer.tops, layer.macs))
     return row(map(escaped, (name, line, *numbers, *_shares(layer.breakdown))), data_layers=index)
 
