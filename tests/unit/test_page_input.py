@@ -182,7 +182,7 @@ def test_the_layers_diagram_has_the_model_s_name(both: Executable) -> None:
     assert both.compilation is not None
     assert both.compilation.layers is not None
     named = replace(both.runtime.program, name="another")
-    runtime = SimpleNamespace(program=named, stats=both.runtime.stats, host=both.runtime.host)
+    runtime = SimpleNamespace(program=named, stats=both.runtime.stats, host=both.runtime.host, has_host_part=both.runtime.has_host_part)
     drawn = pictures.draw_diagrams(("layers", "program"), None, both.compilation.layers, runtime)  # type: ignore[arg-type]
     assert drawn["layers"].diagram.title.startswith("another: ")
     assert list(drawn) == ["layers", "program"]
