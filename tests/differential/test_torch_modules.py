@@ -62,6 +62,16 @@ class Several(torch.nn.Module):
         return {"logits": sum((self.fc(other) for other in (*xs, *more.values())), h), "x": h}
 
 
+class Nested(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+
+    def forward(self, left: Any, right: Any) -> Any:
+        h = self.fc(left)
+        return {"left": left, "fc.weight": h, "same": h, "parts": {"sum": left * 2 + right, "rest": [h - 1, None]}}
+
+
 class Unknown(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.erfinv(x / 10)
@@ -116,6 +126,18 @@ def test_arguments_without_a_name_of_their_own_and_results_with_one() -> None:
     expected = module(*parts)
     assert list(found) == ["logits", "x_out"]
     assert np.abs(found["logits"] - expected["logits"].detach().numpy()).max() < 0.05
+
+
+def test_one_tensor_for_two_inputs_and_results_that_are_inputs_or_inside_each_other() -> None:
+    x = torch.rand(5, 4)
+    for example in ((x, x), {"left": x, "right": x}):
+        exe = tpucc.from_torch(Nested(), example).compile()
+        graph = exe.compilation.graph
+        assert graph is not None
+        assert [output.name for output in graph.outputs] == ["left_out", "fc_weight_out", "same", "parts_sum", "parts_rest_0"]
+        values = evaluate(graph, {"left": np.full((5, 4), 3, np.float32), "right": np.ones((5, 4), np.float32)})
+        assert (values[graph.outputs[0].node] == 3).all()
+        assert (values[graph.outputs[3].node] == 7).all()
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def export(module: Any, example: Any, path: Path) -> int | None:
     module.eval()
     try:
         with _quiet(), torch.no_grad():
-            outputs = _outputs(torch, given, _tried(module, given))
+            outputs = _outputs(torch, module, given, _tried(module, given))
             open_batch = given.each({0: torch.export.Dim(BATCH)})
             if batch is not None and _problem(torch, module, given, path, outputs, open_batch) is None:
                 return batch
@@ -112,7 +112,8 @@ def plain_module(module: Any) -> Any:
 
 
 def _arguments(torch: Any, module: Any, example: Any) -> Arguments:
-    """The example's tensors as `forward` takes them."""
+    """The example's tensors as `forward` takes them. One that is given twice is two: PyTorch's exporter reads the last of equal inputs."""
+    example = _apart(torch, example)
     taken = inspect.signature(module.forward).parameters
     kinds = {kind: [name for name, found in taken.items() if found.kind is kind] for kind in inspect._ParameterKind}
     places = [*kinds[inspect.Parameter.POSITIONAL_ONLY], *kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]]
@@ -135,6 +136,18 @@ def _arguments(torch: Any, module: Any, example: Any) -> Arguments:
     return found
 
 
+def _apart(torch: Any, example: Any) -> Any:
+    """The example, in which no two values are the same tensor."""
+    if isinstance(example, Mapping):
+        return dict(zip(example, _apart(torch, tuple(example.values())), strict=True))
+    if not isinstance(example, (list, tuple)):
+        return example
+    known = [id(value) for value in example]
+    return tuple(
+        value.clone() if isinstance(value, torch.Tensor) and id(value) in known[:place] else value for place, value in enumerate(example)
+    )
+
+
 def _batch(given: Mapping[str, Any]) -> int | None:
     """The first size that all tensors share. PyTorch takes no size of 1 for one that may change."""
     sizes = {value.shape[0] if value.ndim else None for value in given.values()}
@@ -152,13 +165,22 @@ def _tried(module: Any, given: Arguments) -> Any:
         ) from None
 
 
-def _outputs(torch: Any, given: Arguments, result: Any) -> list[str] | None:
-    """The keys of a dict of tensors that a module returns; None for other results, and where two are one tensor."""
-    if not isinstance(result, Mapping) or not all(isinstance(value, torch.Tensor) for value in result.values()):
+def _outputs(torch: Any, module: Any, given: Arguments, result: Any) -> list[str] | None:
+    """The keys of a dict that a module returns, those of dicts and places of lists in it behind them; None for other results. An input or
+    a weight may have the name: then it is another."""
+    if not isinstance(result, Mapping):
         return None
-    if len({id(value) for value in (*result.values(), *given.tensors.values())}) < len(result) + len(given.tensors):
-        return None
-    return [f"{key}_out" if key in given.tensors else str(key) for key in result]
+    taken = {*given.tensors, *module.state_dict()}
+    names = [f"{name}_out" if name in taken else name for name in _paths(torch, result)]
+    return names if len(set(names)) == len(names) else None
+
+
+def _paths(torch: Any, result: Any, name: str = "") -> Iterator[str]:
+    if isinstance(result, torch.Tensor):
+        yield name
+    elif isinstance(result, (Mapping, list, tuple)):
+        for key, value in result.items() if isinstance(result, Mapping) else enumerate(result):
+            yield from _paths(torch, value, f"{name}_{key}" if name else str(key))
 
 
 def _problem(
