@@ -196,7 +196,7 @@ def test_the_first_comment_says_which_values_of_four_axes_are_no_images(tmp_path
     onnx.save(model_of(nodes, [drawn("k", 4, 3, 1, 1)], {"i": (2, 3, 6, 8), "a": (2, 3, 5, 5)}, ("y", "s")), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx").source
     assert "in the file: i and y." in source.replace("\n# ", " ")
-    assert "No operator on images has to do with a and s, so the order of the axes is that of the file." in source.replace("\n# ", " ")
+    assert "The axes of a and s are in the file's order." in source.replace("\n# ", " ")
 
 
 SEQUENCE = {"x": (3, 5, 6)}

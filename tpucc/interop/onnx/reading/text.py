@@ -184,11 +184,11 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     names = listed(list(made.layouts))
     if 4 in ranks:
         yield f"Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: {names}."
-        ends = {**{node.name: node.type.rank for node in made.graph.inputs}, **_ranks_of_results(made.graph)}
-        if others := [name for name, rank in ends.items() if rank == 4 and name not in made.layouts]:
-            yield f"No operator on images has to do with {listed(others)}, so the order of the axes is that of the file."
     elif 3 in ranks:
         yield f"Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: {names}."
+    ends = {**{node.name: node.type.rank for node in made.graph.inputs}, **_ranks_of_results(made.graph)}
+    if others := [name for name, rank in ends.items() if rank in ranks and name not in made.layouts]:
+        yield f"The axes of {listed(others)} are in the file's order."
     if fixed:
         yield f"The file leaves {listed(fixed)} open; this is the model for {listed([f'{name} = {sizes[name]}' for name in fixed])}."
     for note in made.notes:
