@@ -7,8 +7,12 @@ DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 SITE := $(VENV)/.site
 COLLECTED := $(VENV)/.collected
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Modules are compiled when they are first imported: to compile all that is installed takes ten seconds.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# Long tests wait for processes and pages; without them a fourth worker costs more than it gives on two processors.
 WORKERS ?= 4
+TEST_WORKERS ?= 3
+COLLECT := $(BIN)/python -m pytest --collect-only -qq
 
 # The tests start a hundred processes: compiled modules are kept, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -42,16 +46,16 @@ run: $(READY) ## compile, execute and check the digits network on held-out data,
 	$(BIN)/tpucc compile programs/04_digits_mlp.tpu
 	$(BIN)/tpucc run programs/04_digits_mlp.tpu --check
 
-# Pytest compiles the modules of the tests in its own way: once here, and not in each worker of the first run.
+# Pytest compiles the modules of the tests in its own way: once here, in two processes, and not in each worker of the first run.
 $(COLLECTED): $(DEV)
-	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true  # the tests themselves say what is wrong
+	@$(COLLECT) tests/unit >/dev/null & $(COLLECT) --ignore tests/unit >/dev/null; wait  # the tests themselves say what is wrong
 	@touch $@
 
 quick: $(DEV) ## half a minute, for the loop while editing: most of what all tests find
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' @tests/quick.txt
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long' @tests/quick.txt
 
 test: $(COLLECTED) ## four minutes: the tests, but for those that take long and that no known fault needs
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long'
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long'
 
 check: $(DEV) ## what CI runs: format, lint, types, import contract, and all tests, in seven minutes
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
