@@ -15,6 +15,10 @@ from tpucc.diagnostics import ProgramError, Source, UsageError
 from tpucc.driver import front
 from tpucc.ir.graph import Graph
 from tpucc.options import options_of
+from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.fuse_activation import FuseActivation
+from tpucc.passes.fuse_bias import FuseBias
 from tpucc.passes.place import Place, keeps_rows, needs_host, placement
 
 W44 = np.ones((4, 4), np.float32)
@@ -87,6 +91,30 @@ model m(x: f32[4, 3]):
     assert on_device(graph) == expected
     former = {node.name for node in applied(graph, Place(float_divisors=False)) if node.place == "device"}
     assert former >= expected
+
+
+@each(
+    [
+        ("tanh(h @ v) / sqrt(sum(tanh(h @ v) * tanh(h @ v), axis=1, keepdims=True) + 0.000001)", {"h", "matmul"}),
+        ("sigmoid(relu(h) @ v + b) / sum(sigmoid(relu(h) @ v + b), axis=1, keepdims=True)", {"relu", "add"}),
+        ("log(sum(exp(h), axis=1))", {"h"}),
+        ("exp(h) / sum(exp(h), axis=1, keepdims=True)", {"h"}),
+        ("tanh(h / sum(exp(h), axis=1, keepdims=True)) @ v", {"h", "tanh", "matmul"}),
+    ]
+)
+def test_a_product_stays_on_the_device_though_the_function_of_it_is_the_hosts(text: str, expected: set[str]) -> None:
+    source = f"""weights random(seed=0)
+model m(x: f32[4, 3] in [-1.0, 1.0]):
+    weight w: f32[3, 3]
+    weight b: f32[3]
+    weight v: f32[3, 3]
+    h = x @ w
+    return {text}
+"""
+    graph = front(Source("m.tpu", source), Path(), options_of()).graph
+    assert graph is not None
+    fused = applied(graph, CommonSubexpressions(), Place(), Calibrate(), FuseBias(), FuseActivation())
+    assert {node.name for node in fused if node.on_device} == expected
 
 
 def test_an_operator_beside_a_host_one_stays_on_the_device() -> None:

@@ -63,7 +63,7 @@ class Quantise(Pass):
             folded = with_corrected_biases(folded, context, per_channel=per_channel)
         unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
         layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
-        return _quantised(folded, layers).noting(*zeros_of_integers(folded))
+        return _quantised(folded, layers).noting(*zeros_of_integers(folded, layers.quantisation_of))
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:

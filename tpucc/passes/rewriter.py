@@ -108,8 +108,9 @@ class Rewriter:
         return self._reads[node.name]
 
     def is_free(self, node: Node) -> bool:
-        """Whether the one node that reads this one may take it in: nothing else does, and the source doesn't fix how it is quantised."""
-        return self._reads[node.name] == 1 and not is_pinned(node)
+        """Whether the node that `rewrite` stands at may take in this operand: nothing else reads it, the same side computes both, and the
+        source doesn't fix how it is quantised."""
+        return self._reads[node.name] == 1 and node.place == self._place and not is_pinned(node)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, made once for each `key` and shared by several nodes."""
