@@ -73,6 +73,8 @@ NORMALISED = {
     "a logarithm of the device's": ("log(exp(h) + 1.0)", {"h", "exp", "add", "log"}),
     "of what the device reads too": ("(tanh(h) @ v) / sum(tanh(h), axis=1, keepdims=True)", {"h", "tanh", "matmul"}),
     "of a constant": ("tanh(h) / (v[0] * v[0])", {"h", "tanh"}),
+    "by a product with the reciprocal": ("(h * (b * (1.0 / sqrt(mean(h * h, axis=1, keepdims=True))))) @ v", {"h", "matmul"}),
+    "by a reciprocal that is there before the layer": ("(h * (1.0 / (x * x + 1.0))) @ v", {"h", "mul.1", "matmul"}),
 }
 
 

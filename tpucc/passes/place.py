@@ -6,7 +6,8 @@ before the device starts, after it has finished, or in the middle, where the dev
 pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
 the host stands around it.
 
-What the host divides by, or takes a root or a logarithm of, is its own as far back as it can be (`singular.py`).
+What the host divides by, or takes a root or a logarithm of, is its own as far back as it can be, and so is a product with a reciprocal
+(`singular.py`).
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
-from tpucc.passes.singular import adds_bias, for_singular_operands
+from tpucc.passes.singular import adds_bias, for_singular_operands, products_with_reciprocals
 from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
 SINGULAR = "a divisor, or what a root or a logarithm is taken of, could become 0 in integers"
+QUOTIENT = "a product with a reciprocal is a quotient"
 NAMED = 3
 """Nodes that a note names; the others are counted."""
 SHOWN = 12
@@ -43,7 +45,8 @@ class Place(Pass):
     """Gives every node its place.
 
     With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
-    on: in integers a small number could be 0. Without it the device computes more, which is right where such values are known to be large.
+    on: in integers a small number could be 0. Products with reciprocals stay there, too. Without it the device computes more, which is
+    right where such values are known to be large.
 
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
@@ -87,13 +90,14 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     return _decided(graph, kept, True)[0]
 
 
-def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> tuple[Mapping[str, Side], frozenset[str]]:
-    """The places, and what they put on the host for the sake of singular operands, if that is asked for."""
-    exact: frozenset[str] = frozenset()
+def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> tuple[Mapping[str, Side], Mapping[str, str]]:
+    """The places, and what they put on the host for the sake of quotients and the like, and why, if that is asked for."""
+    exact: dict[str, str] = {}
     while True:
-        relations = _Placing(graph, exact.union(kept))
+        relations = _Placing(graph, {*exact, *kept})
         places = _places(relations)
-        more = frozenset(for_singular_operands(relations, places) if float_divisors else ())
+        more = dict.fromkeys(for_singular_operands(relations, places), SINGULAR) if float_divisors else {}
+        more = more or (dict.fromkeys(products_with_reciprocals(relations, places), QUOTIENT) if float_divisors else {})
         if not more:
             return places, exact
         exact |= more
@@ -311,12 +315,13 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _notes(graph: Graph, kept: Collection[str], exact: Container[str]) -> Iterator[str]:
+def _notes(graph: Graph, kept: Collection[str], exact: Mapping[str, str]) -> Iterator[str]:
     """For each reason one note that names the products of the host, or what is `exact`: those of an unrolled loop once."""
     relations = _Placing(graph, kept)
     named: dict[str, dict[object, str]] = {}
     for node in relations.computed:
-        why = SINGULAR if node.name in exact and _computes(node) else relations.host_only.get(node.name, "") if is_product(node) else ""
+        why = exact.get(node.name, "") if _computes(node) else ""
+        why = why or (relations.host_only.get(node.name, "") if is_product(node) else "")
         if why:
             written = _written(node) if is_product(node) else node.name
             named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Container, Iterator, Mapping
 
 import numpy as np
 
-from tpucc.ir.dataflow import Relations
+from tpucc.ir.dataflow import Relations, stages
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ir.types import Quantisation
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.evaluate import compute
 from tpucc.ops.facts import UNCHANGED
-from tpucc.ops.opdef import Boundary, Clamp
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp
 from tpucc.passes.rewriter import as_columns, constant_of, is_product
 
 
@@ -42,6 +42,33 @@ def for_singular_operands(relations: Relations, places: Mapping[str, Side]) -> I
             moved.add(node.name)
             yield node.name
         wanted.update(node.operands)
+
+
+def products_with_reciprocals(relations: Relations, places: Mapping[str, Side]) -> Iterator[str]:
+    """The products on the device of a value and a reciprocal of the host's, `x * (c / v)`: such a product is the quotient `c * x / v`.
+
+    As integers, the reciprocals of large numbers are lost beside those of small ones. A product stays where the host could compute it only
+    after another stop of the device.
+    """
+    stage = stages(relations.graph, {name for name, place in places.items() if place == "device"})
+    reciprocals: dict[str, int] = {}
+    for node in relations.computed:
+        computed = [name for name in node.operands if name not in relations.constants]
+        if node.op == "div" and computed == [node.operands[1]]:
+            reciprocals[node.name] = stage[node.name]
+        elif (_multiplies(node) or facts_of(node.op).values in UNCHANGED) and not reciprocals.keys().isdisjoint(computed):
+            known = max(reciprocals[name] for name in computed if name in reciprocals)
+            if len(computed) == 1:
+                reciprocals[node.name] = known
+            others = (stage[name] + (places[name] == "device") for name in computed if name not in reciprocals)
+            if _multiplies(node) and places[node.name] == "device" and max(others, default=0) <= known:
+                yield node.name
+
+
+def _multiplies(node: Node) -> bool:
+    """Whether the node multiplies two values, element by element."""
+    legalisation = OPS[node.op].legalisation
+    return isinstance(legalisation, Arithmetic) and legalisation.function(node.attributes) == "multiply"
 
 
 def zeros_of_integers(graph: Graph, parameters: Callable[[Node], Quantisation]) -> Iterator[str]:
