@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Never, Unpack
 
 import numpy.typing as npt
 
+from tpucc.arguments import is_path, mistaken, path_of
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
@@ -54,7 +54,6 @@ Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 
 WARNING = re.compile(r"^(\S+: )?warning ")
 """How a warning of the source begins. The others are notes."""
-_SUFFIXES = (".tpu", ".tpub", ".graph", ".tile", ".asm")
 
 
 class InputWarning(UserWarning):
@@ -235,15 +234,15 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     may take `plugin_timeout` seconds. `level` is 0, 1 or 2. `cores` share the batch. `activation_bits` (8 or 16) overrides the source's.
     `keep` are layers for the host to compute in float32: `{"fc1": "host"}`. Raises a subclass of `tpucc.Error`.
     """
-    file = _path(path, "compile", "tpucc.compile_source(text)")
+    file = path_of(path, "compile", "tpucc.compile_source(text)")
     options = options_of(**asked)
     return _executable(drive(read_source(file, options.params), file.parent, options), (file, *files_asked(asked)))
 
 
 def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = ".", **asked: Unpack[Keywords]) -> Executable:
     """As `compile`, from source text. Messages use `name`; files that the source names are in `folder`."""
-    if _is_path(text) or not isinstance(text, str):
-        raise _mistaken("compile_source takes the text of a source", text, "tpucc.compile(path)")
+    if is_path(text) or not isinstance(text, str):
+        raise mistaken("compile_source takes the text of a source", text, "tpucc.compile(path)")
     compilation = drive(Source(name, text), Path(folder), options_of(**asked))
     assert compilation.model is not None
     named = (compilation.model.weights, compilation.model.calibration)
@@ -257,15 +256,15 @@ def resume(text: str | Shown, like: Executable | PathLike | None = None, *, name
     Messages use `name`. The other arguments are as in `compile`; those left out are as in `like`. Raises `ProgramError` if the text is
     wrong, or if an edit changes something fixed (weights, inputs and outputs, the machine, the host's part), which the error names.
     """
-    if _is_path(text) or not isinstance(text, str | Shown):
-        call = "tpucc.resume(Path(path).read_text(), like=…)" if _is_path(text) else "tpucc.resume(exe.tiles, like=exe)"
-        raise _mistaken("resume takes the text of a stage", text, call)
+    if is_path(text) or not isinstance(text, str | Shown):
+        call = "tpucc.resume(Path(path).read_text(), like=…)" if is_path(text) else "tpucc.resume(exe.tiles, like=exe)"
+        raise mistaken("resume takes the text of a stage", text, call)
     base: Base | None = None
     reads: tuple[Path, ...] = ()
     if isinstance(like, Executable):
         base, reads = Base(like.runtime.program, like.compilation), like.reads
     elif like is not None:
-        reads = (_path(like, "resume's like", "like=tpucc.compile_source(text)"),)
+        reads = (path_of(like, "resume's like", "like=tpucc.compile_source(text)"),)
         base = base_at(reads[0], options_of(**asked))
     return _executable(resume_text(Source(name, str(text)), base, changed(_options_of(base), **asked)), (*reads, *files_asked(asked)))
 
@@ -348,7 +347,7 @@ def train(
     for the model's inputs and their `labels`, or a file of them; `weights` is a file of weights to begin with. `seed` draws weights, order
     and dropout. There are no `others`. Raises a subclass of `tpucc.Error`.
     """
-    file = _path(path, "train", "")
+    file = path_of(path, "train", "")
     settings = settings_of(
         epochs=epochs,
         steps=steps,
@@ -412,7 +411,7 @@ def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layo
     """
     from tpucc.interop.onnx.reading.text import imported_model  # compiling a source needs none of it
 
-    file = _path(path, "import_onnx", "tpucc.compile_source(text)")
+    file = path_of(path, "import_onnx", "tpucc.compile_source(text)")
     made = imported_model(file, file.stem, params or {}, layout)
     return ImportedModel(file.stem, made.source, made.weights, (file,))
 
@@ -449,31 +448,8 @@ def from_torch(
 
 def load(path: PathLike) -> Executable:
     """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or invalid."""
-    file = _path(path, "load", "tpucc.compile_source(text)")
+    file = path_of(path, "load", "tpucc.compile_source(text)")
     return Executable(load_program(file), reads=(file,))
-
-
-def _path(given: object, what: str, instead: str) -> Path:
-    """The path that a call was given. Raises `UsageError` E0529 for a text, an empty one too, or anything else."""
-    if not isinstance(given, str | os.PathLike) or (isinstance(given, str) and (not given or "\n" in given)):
-        raise _mistaken(f"{what} takes the path of a file", given, instead if isinstance(given, str) else "")
-    return Path(given)
-
-
-def _is_path(given: object) -> bool:
-    """Whether this is a path where a text was asked for: a text has several lines, and none of them ends like a file's name."""
-    return isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and Path(given).suffix in _SUFFIXES)
-
-
-def _mistaken(wanted: str, given: object, instead: str) -> UsageError:
-    """A call with a value of another kind: what it takes, what it was given, and which call is meant."""
-    if _is_path(given):
-        found = f"the path {printable(str(given))}"
-    elif isinstance(given, str):
-        found = f"a text of {counted(given.count(chr(10)) + 1, 'line')}" if given else "an empty text"
-    else:
-        found = type(given).__name__
-    return UsageError(Diagnostic("E0529", f"{wanted}, found {found}", help=(f"did you mean {instead}?" if instead else "",)))
 
 
 def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0, *, against: Against | None = None) -> Verdict:
@@ -494,7 +470,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
     if exe.compilation is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))
-    file = _path(path, "export_onnx", "")
+    file = path_of(path, "export_onnx", "")
     if not isinstance(quantized, bool):
         raise UsageError(Diagnostic("E0529", f"quantized is True or False, found {type(quantized).__name__}"))
     require_kept([file], exe.reads)

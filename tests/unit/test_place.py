@@ -78,10 +78,10 @@ NORMALISED = {
 }
 
 
-@each(NORMALISED)
-def test_what_the_host_divides_by_stays_in_float32_from_the_last_layer_on(text: str, expected: set[str]) -> None:
+def of_a_layer(text: str) -> Graph:
+    """The graph of an expression in `h`, the result of a layer, its input and other weights."""
     source = f"""weights random(seed=0)
-model m(x: f32[4, 3]):
+model m(x: f32[4, 3] in [-1.0, 1.0]):
     weight w: f32[3, 3]
     weight b: f32[3]
     weight v: f32[3, 3]
@@ -90,6 +90,12 @@ model m(x: f32[4, 3]):
 """
     graph = front(Source("m.tpu", source), Path(), options_of()).graph
     assert graph is not None
+    return graph
+
+
+@each(NORMALISED)
+def test_what_the_host_divides_by_stays_in_float32_from_the_last_layer_on(text: str, expected: set[str]) -> None:
+    graph = of_a_layer(text)
     assert on_device(graph) == expected
     former = {node.name for node in applied(graph, Place(float_divisors=False)) if node.place == "device"}
     assert former >= expected
@@ -105,16 +111,7 @@ model m(x: f32[4, 3]):
     ]
 )
 def test_a_product_stays_on_the_device_though_the_function_of_it_is_the_hosts(text: str, expected: set[str]) -> None:
-    source = f"""weights random(seed=0)
-model m(x: f32[4, 3] in [-1.0, 1.0]):
-    weight w: f32[3, 3]
-    weight b: f32[3]
-    weight v: f32[3, 3]
-    h = x @ w
-    return {text}
-"""
-    graph = front(Source("m.tpu", source), Path(), options_of()).graph
-    assert graph is not None
+    graph = of_a_layer(text)
     fused = applied(graph, CommonSubexpressions(), Place(), Calibrate(), FuseBias(), FuseActivation())
     assert {node.name for node in fused if node.on_device} == expected
 
