@@ -16,12 +16,9 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.viz.scaling import HEAD, cells, scaling
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-VARIANTS: tuple[tuple[str, Mapping[str, str]], ...] = (
-    *((path.stem, {}) for path in sorted(PROGRAMS.glob("*.tpu"))),
-    ("09_cifar_resnet", {"n": "9"}),
-    ("11_resnet50", {"batch": "8"}),
-)
-"""Programs of the table, with the params that aren't their defaults."""
+AS_THEY_STAND: tuple[tuple[str, Mapping[str, str]], ...] = tuple((path.stem, {}) for path in sorted(PROGRAMS.glob("*.tpu")))
+LARGER: tuple[tuple[str, Mapping[str, str]], ...] = (("09_cifar_resnet", {"n": "9"}), ("11_resnet50", {"batch": "8"}))
+"""Programs at other sizes: with the params that aren't their defaults."""
 GALLERY: tuple[tuple[str, Mapping[str, str]], ...] = tuple((f"gallery/{path.stem}", {}) for path in sorted(PROGRAMS.glob("gallery/*.tpu")))
 """Those of the gallery."""
 COLUMNS = (
@@ -96,8 +93,8 @@ def _named(name: str, params: Mapping[str, str]) -> str:
 
 
 def programs_page() -> str:
-    """The tables of all programs, of the passes, and of several cores."""
-    return "\n".join([programs_as_they_stand(), *_savings(), "", *_scaling()]) + "\n"
+    """The tables of all programs, of larger ones, of the passes, and of several cores."""
+    return "\n".join([programs_as_they_stand(), *_larger(), "", *_savings(), "", *_scaling()]) + "\n"
 
 
 def programs_as_they_stand() -> str:
@@ -107,7 +104,7 @@ def programs_as_they_stand() -> str:
 
 def row_heads() -> Iterator[str]:
     """How the rows of all programs begin."""
-    yield from (f"| {_named(name, params)} | " for name, params, *_ in (*VARIANTS, *GALLERY, *SAVINGS, *SCALED))
+    yield from (f"| {_named(name, params)} | " for name, params, *_ in (*AS_THEY_STAND, *GALLERY, *LARGER, *SAVINGS, *SCALED))
 
 
 def _programs() -> Iterator[str]:
@@ -116,7 +113,7 @@ def _programs() -> Iterator[str]:
         "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *Fill* is the share of the matrix unit's cells that do "
         "work of the model in the cycles in which it multiplies; *fetches* counts tiles as often as they are loaded.\n"
     )
-    yield from _table(VARIANTS)
+    yield from _table(AS_THEY_STAND)
 
 
 def _gallery() -> Iterator[str]:
@@ -126,6 +123,12 @@ def _gallery() -> Iterator[str]:
         "trained; the others are as they were published, with random weights.\n"
     )
     yield from _table(GALLERY)
+
+
+def _larger() -> Iterator[str]:
+    yield "## At other sizes\n"
+    yield "Params (`-D NAME=VALUE`) make larger networks of two of the programs.\n"
+    yield from _table(LARGER)
 
 
 def _table(rows: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[str]:

@@ -153,6 +153,7 @@ def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserCon
             assert answer["report"].replace(GRAPHVIZ, "pygraphviz") == here.report, name
 
 
+@pytest.mark.soak
 def test_a_memory_of_another_pyodide_and_no_graphviz(folder: Path, visitor: BrowserContext) -> None:
     """Python starts from its beginning, and the built-in layout draws."""
     source = example("hello").source.read_text("utf-8")
@@ -197,45 +198,31 @@ def come_back(visitor: BrowserContext, address: str, folder: Path, path: str, co
     return page
 
 
-def test_a_visit_and_one_without_a_network(own_folder: Path, visitor: BrowserContext) -> None:
-    """A file that is missing at first, as in `test_what_is_missing_is_said_and_is_not_kept`: one start of Python for both. An error at its
-    place, a puzzle, a pass, ways out of Python and endless calls, a Python that breaks down, an endless loop that is stopped. Then the same
-    page from what the browser has kept, with the drafts."""
-    with served(own_folder) as address:
-        page = come_back(visitor, address, own_folder, *MISSING[0])
+def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:
+    """An error at its place, a pass, ways out of Python and endless calls, an endless loop that is stopped. Then the same page from what
+    the browser has kept, with the drafts. Each start of Python takes seconds: two are enough."""
+    with served(folder) as address:
+        page = opened(visitor, address)
         page.locator("#source .cm-content").click()
         page.keyboard.press("Control+End")
         page.keyboard.type("wrong")
         page.locator("#source .cm-lintRange-error").get_by_text("wrong").wait_for()
-        page.locator("#tab-puzzle").click()
-        page.locator("#run").click()
-        page.locator("#puzzle-messages .error").wait_for()
-        page.locator("#tab-model").click()
         page.locator("#model-original").click()
         page.locator("#program").select_option("02_iris")
         page.locator("#tab-python").click()
         page.locator("#run").click()
         page.locator("#python-messages .right").get_by_text("02_iris.tpu: equal").wait_for()
-        page.locator("#python .cm-content").click()
-        page.keyboard.press("Control+a")
-        page.keyboard.insert_text(f"{LEAK}\ndef call(*all):\n    return call()\ncall()\n")
+        write_python(page, f"{LEAK}\ndef call(*all):\n    return call()\ncall()\n")
         page.locator("#run").click()
         page.locator("#python-messages .error").get_by_text("RecursionError").wait_for()
         assert "names " in page.locator("#python-messages").inner_text()
         assert "leads out" not in page.locator("#python-messages").inner_text()
-        page.locator("#python .cm-content").click()
-        page.keyboard.press("Control+a")
-        page.keyboard.insert_text("eval('(' * 300 + '1' + ')' * 300)")
-        page.locator("#run").click()
-        page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
-        page.locator("#python .cm-content").click()
-        page.keyboard.press("Control+a")
-        page.keyboard.insert_text("while True: pass")
+        write_python(page, "while True: pass")
         page.locator("#run").click()
         page.locator("#status").get_by_text("running").wait_for()
         page.locator("#stop").click()
         page.locator("#status").get_by_text("stopped").wait_for()
-        with served(own_folder) as elsewhere:
+        with served(folder) as elsewhere:
             assert page.evaluate(WAYS_OUT, elsewhere) == "TypeError", "a worker has the page's policy"
         page.close()
     visitor.set_offline(True)
@@ -249,8 +236,31 @@ def test_a_visit_and_one_without_a_network(own_folder: Path, visitor: BrowserCon
     assert page.locator("#summary").inner_text() == "Both take 2,967 cycles"
 
 
+def write_python(page: Page, text: str) -> None:
+    """In place of what stands in the editor of the Python tab."""
+    page.locator("#python .cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize(("path", "content", "said"), MISSING[1:])
+def test_a_puzzle_is_checked_and_a_python_that_breaks_down_begins_anew(folder: Path, visitor: BrowserContext) -> None:
+    with served(folder) as address:
+        page = opened(visitor, address)
+        page.locator("#tab-puzzle").click()
+        page.locator("#run").click()
+        page.locator("#puzzle-messages .error").wait_for()
+        page.locator("#tab-python").click()
+        write_python(page, "eval('(' * 300 + '1' + ')' * 300)")
+        page.locator("#run").click()
+        page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
+        write_python(page, "print(2 + 3)")
+        page.locator("#run").click()
+        page.locator("#python-messages").get_by_text(re.compile("^printed:\\s*5$")).wait_for()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("path", "content", "said"), MISSING)
 def test_what_is_missing_is_said_and_is_not_kept(path: str, content: bytes, said: str, own_folder: Path, visitor: BrowserContext) -> None:
     with served(own_folder) as address:
         come_back(visitor, address, own_folder, path, content, said).close()
