@@ -90,7 +90,7 @@ faults: $(DEV) ## plant known faults one by one: each must be caught by tests of
 soak: $(DEV) ## all tests with every case of each kind, and the random ones far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
 
-pages: $(DEV) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs; the others in make soak
+pages: $(READY) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs; the others in make soak
 	$(BIN)/python docs/generate.py --check --usual
 
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/

@@ -259,7 +259,7 @@ def test_with_reduced_motion_it_goes_from_event_to_event(open_page: OpenPage, tm
     wait_until(page, f"document.querySelector('.cycle').textContent.startsWith('cycle {times.makespan:,} ')")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080), (390, 844)])
+@pytest.mark.parametrize(("width", "height"), one_of(2, [(1280, 800), (1920, 1080), (390, 844)]))
 def test_nothing_sticks_out_of_its_box(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
     page.set_viewport_size({"width": width, "height": height})

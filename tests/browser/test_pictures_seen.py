@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
 
@@ -36,7 +37,7 @@ COVERED = """(count) => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+@pytest.mark.parametrize(("width", "height"), one_of(2, [(1280, 800), (1920, 1080)]))
 def test_what_moves_sideways_covers_neither_tiles_nor_words_nor_numbers(
     width: int, height: int, open_page: OpenPage, tmp_path: Path
 ) -> None:

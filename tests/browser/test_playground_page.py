@@ -687,12 +687,17 @@ RENEWED = """async () => {
     }
     terminate() {}
   };
-  const soon = () => new Promise((heard) => setTimeout(heard, 20));
+  const given = () => workers.flatMap((worker) => worker.asked).length;
+  let seen = 0;
+  async function untilGiven() {
+    for (let turn = 0; given() === seen && turn < 1000; turn++) await new Promise((heard) => setTimeout(heard, 5));
+    seen = given();
+  }
   const { engine } = await import("./engine.js");
   const python = engine({ engine: "pyodide" }, () => {});
   async function asked(request, answers = true) {
     const answer = python.ask(() => request).catch((error) => error.constructor.name);
-    await soon();
+    await untilGiven();
     if (answers) workers.at(-1).port.postMessage({ answer: JSON.stringify("answered") });
     return answers ? answer : [answer];
   }

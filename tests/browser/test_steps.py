@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.stepping import STEP, counted
 from tests.support.visits import settle
@@ -27,7 +28,7 @@ WATCHED = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+@pytest.mark.parametrize(("width", "height"), one_of(2, [(1280, 800), (1920, 1080)]))
 def test_a_step_is_laid_out_once_for_its_frame_and_never_before_it(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
     """Whoever asks for a place while the page changes has all of it laid out, for a frame that nobody sees."""
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine&instruction=30")

@@ -81,7 +81,7 @@ def coloured(page: Page) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("stem", one_of(2, ["02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet"]))
+@pytest.mark.parametrize("stem", one_of(4, ["06_digits_lstm", "02_iris", "05_digits_cnn", "09_cifar_resnet"]))
 def test_a_lane_has_as_much_colour_as_its_unit_works(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
     """In all of the time, where the matrix unit's share is that of `stats.json`, and in parts of it."""
     exe = executable_of(stem)

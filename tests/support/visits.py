@@ -19,11 +19,19 @@ class Record:
     allowed: set[str] = field(default_factory=set)
     console: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    paused: bool = False
+    """Whether no faults are recorded."""
 
     def clear(self) -> None:
         """As if nothing had been done or allowed."""
+        self.paused = False
         for part in (self.allowed, self.console, self.faults):
             part.clear()
+
+    def pause(self) -> None:
+        """Until it is cleared nothing is a fault, nor was anything."""
+        self.faults.clear()
+        self.paused = True
 
     def watch(self, context: BrowserContext) -> None:
         """Records from now on, for all pages of `context`, also those that a page opens."""
@@ -33,25 +41,29 @@ class Record:
         context.on("dialog", self._asked)
         context.on("page", self._opened)
 
+    def _fault(self, fault: str) -> None:
+        if not self.paused:
+            self.faults.append(fault)
+
     def _said(self, message: ConsoleMessage) -> None:
         self.console.append(message.text)
         if message.type in COMPLAINTS:
-            self.faults.append(f"console {message.type}: {message.text}")
+            self._fault(f"console {message.type}: {message.text}")
 
     def _thrown(self, error: WebError) -> None:
-        self.faults.append(f"page error: {error.error}")
+        self._fault(f"page error: {error.error}")
 
     def _requested(self, request: Request) -> None:
         if address_of(request.url) not in self.allowed:
-            self.faults.append(f"request: {request.method} {request.url[:200]}")
+            self._fault(f"request: {request.method} {request.url[:200]}")
 
     def _asked(self, dialog: Dialog) -> None:
-        self.faults.append(f"dialog: {dialog.message}")
+        self._fault(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def _opened(self, page: Page) -> None:
-        page.on("websocket", lambda socket: self.faults.append(f"socket: {socket.url}"))
-        page.on("crash", lambda _: self.faults.append("the page crashed"))
+        page.on("websocket", lambda socket: self._fault(f"socket: {socket.url}"))
+        page.on("crash", lambda _: self._fault("the page crashed"))
 
 
 def address_of(url: str) -> str:
