@@ -74,6 +74,15 @@ NORMALISED = {
     "of what the device reads too": ("(tanh(h) @ v) / sum(tanh(h), axis=1, keepdims=True)", {"h", "tanh", "matmul"}),
     "of a constant": ("tanh(h) / (v[0] * v[0])", {"h", "tanh"}),
     "by a product with the reciprocal": ("(h * (b * (1.0 / sqrt(mean(h * h, axis=1, keepdims=True))))) @ v", {"h", "matmul"}),
+    "with a numerator of its own": ("tanh(h) / sqrt(sum(h * h, axis=1, keepdims=True))", {"h"}),
+    "with sums of a layer's and of a function's": (
+        "sum(relu(h) * exp(h @ v), axis=1) / sum(exp(h @ v), axis=1)",
+        {"h", "matmul", "matmul.1"},
+    ),
+    "with a numerator that the device reads too": ("(tanh(h) @ v) / (1.0 + exp(tanh(h)))", {"h", "tanh", "matmul"}),
+    "of a clamp and of what it clamps": ("relu(h) / sqrt(sum(h * h, axis=1, keepdims=True))", {"h"}),
+    "of a clamp alone": ("relu(h) / sqrt(sum(x * x, axis=1, keepdims=True))", {"h", "relu"}),
+    "times a reciprocal, with a numerator of its own": ("(tanh(h) * b) * (1.0 / sum(h * h, axis=1, keepdims=True))", {"h"}),
     "by a reciprocal that is there before the layer": ("(h * (1.0 / (x * x + 1.0))) @ v", {"h", "mul.1", "matmul"}),
 }
 
