@@ -12,12 +12,12 @@ from collections.abc import Container, Iterator, Mapping
 from tpucc.ir.dataflow import Relations, stages
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.facts import UNCHANGED
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp
+from tpucc.ops.facts import UNCHANGED, Values
+from tpucc.ops.opdef import Arithmetic, Boundary
 from tpucc.passes.rewriter import as_columns, constant_of, is_product
 
 SINGULAR = "a divisor, or what a root or a logarithm is taken of, could become 0 in integers"
-NUMERATOR = "the rounding of a numerator would be the quotient's"
+NUMERATOR = "a quotient would have the rounding of its numerator"
 QUOTIENT = "a product with a reciprocal is a quotient"
 
 
@@ -34,8 +34,9 @@ def kept_in_float32(relations: Relations, places: Mapping[str, Side]) -> dict[st
 def _of_quotients(relations: Relations, places: Mapping[str, Side], reciprocals: Mapping[str, int]) -> dict[str, str]:
     """The nodes on the device that a singular operand of the host's is computed from, or another operand of such a node.
 
-    From there they reach back to products, each with its bias and a clamp, which become integers once; to `quantize` and
-    `dequantize`, by which the source says what is integers; and to what the device reads as well, which it would have to get back.
+    From there they reach back to layers: products, each with its bias, clamps and the largest of windows, which become integers once; to
+    `quantize` and `dequantize`, by which the source says what is integers; and to what the device reads as well, which it would have to get
+    back. Of a numerator they reach back to averages of windows, too: the host would get all that these are made of.
     """
     graph = relations.graph
     layers = _layers(relations)
@@ -53,7 +54,8 @@ def _of_quotients(relations: Relations, places: Mapping[str, Side], reciprocals:
         if not why:
             continue
         if not on_host:
-            if _stays(graph, node, layers, places, moved):
+            averages = why == NUMERATOR and facts_of(node.op).windows is not None
+            if averages or _stays(graph, node, layers, places, moved):
                 continue
             moved[node.name] = why
         (singular if why == SINGULAR else numerators).update(node.operands)
@@ -100,7 +102,7 @@ def _stays(graph: Graph, node: Node, layers: Container[str], places: Mapping[str
 
 
 def _layers(relations: Relations) -> set[str]:
-    """The products; their sums with a bias, and clamps of either that nothing else reads, which round nothing.
+    """The products; their sums with a bias; and clamps and the largest of windows of either, which alone read it: they round nothing.
 
     A clamp of what is read elsewhere isn't part of the layer: the device would make, and send, both.
     """
@@ -108,14 +110,15 @@ def _layers(relations: Relations) -> set[str]:
     found: set[str] = set()
     for node in relations.computed:
         of_layer = not found.isdisjoint(node.operands)
-        if is_product(node) or (of_layer and (_clamps_alone(graph, node) or adds_bias(graph, node))):
+        if is_product(node) or (of_layer and (_selects_alone(graph, node) or adds_bias(graph, node))):
             found.add(node.name)
     return found
 
 
-def _clamps_alone(graph: Graph, node: Node) -> bool:
-    """Whether the node is a clamp, and the only one to read what it clamps."""
-    return isinstance(OPS[node.op].legalisation, Clamp) and len(graph.users[node.operands[0]]) == 1
+def _selects_alone(graph: Graph, node: Node) -> bool:
+    """Whether the node's values are some of its operand's, or the bounds of a clamp, and it alone reads these."""
+    facts = facts_of(node.op)
+    return facts.keeps_parameters and facts.values is Values.COMPUTED and len(graph.users[node.operands[0]]) == 1
 
 
 def adds_bias(graph: Graph, node: Node) -> bool:
