@@ -19,6 +19,8 @@ from tpucc.passes.dead_code import live
 
 CLOSE = 1e-4
 """The relative difference of a constant that is still meant: exporters round them."""
+DEEP = 5
+"""Products and roots, one in another, that a power is made of: x^1.75 has four."""
 
 
 def recognised(graph: Graph, erf: Mapping[str, str], weights: Mapping[str, AnyArray]) -> Graph:
@@ -164,7 +166,7 @@ class _Idioms:
         """x / (k + share · sums of x² over neighbouring channels)^beta, or times the reciprocal."""
         for x, below in self._quotients(node):
             total, beta = self._power(below)
-            if self.nodes[total].op != "add":
+            if self.nodes[total].op != "add" or self.nodes[x].type.shape != node.type.shape:
                 continue
             for terms, other in (self.nodes[total].operands, self.nodes[total].operands[::-1]):
                 bias = _scalar(self.nodes[other])
@@ -184,15 +186,15 @@ class _Idioms:
         inner = [(x, self.nodes[self._unshaped(other)]) for x, other in ((a, b), (b, a))]
         return [(x, of.operands[1]) for x, of in inner if of.op == "div" and _scalar(self.nodes[of.operands[0]]) == 1]
 
-    def _power(self, name: str) -> tuple[str, float]:
-        """A base and the power of it that a value is, as products, roots, or exp and log make them."""
+    def _power(self, name: str, deep: int = DEEP) -> tuple[str, float]:
+        """A base and the power of it that a value is, as products, roots, or exp and log make them, not more than a few deep."""
         name = self._unshaped(name)
         node = self.nodes[name]
-        if node.op == "sqrt":
-            base, exponent = self._power(node.operands[0])
+        if deep and node.op == "sqrt":
+            base, exponent = self._power(node.operands[0], deep - 1)
             return base, exponent / 2
-        if node.op == "mul":
-            (base, first), (other, second) = map(self._power, node.operands)
+        if deep and node.op == "mul":
+            (base, first), (other, second) = (self._power(operand, deep - 1) for operand in node.operands)
             return (base, first + second) if base == other else (name, 1.0)
         if node.op == "exp":
             number, factors = self._factors(self.nodes[node.operands[0]])
@@ -206,7 +208,7 @@ class _Idioms:
         product = self.nodes[self._unshaped(name)]
         channels = product.type.shape[-1] if product.op == "matmul" else 0
         known = self.nodes[product.operands[1]].attributes if channels else None
-        if not isinstance(known, WeightAttributes):
+        if not isinstance(known, WeightAttributes) or self.weights[known.key].ndim != 2:
             return None
         padded = self.nodes[self._unshaped(product.operands[0])]
         widths = padded.attributes.pads if isinstance(padded.attributes, PadAttributes) else ((0, 0),)
