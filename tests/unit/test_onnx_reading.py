@@ -439,6 +439,13 @@ def test_what_is_near_a_response_norm_stays_as_it_is(title: str, model: Any) -> 
     assert "lrn" not in ops(compared(model)), title
 
 
+def test_a_divisor_of_many_squares_is_not_followed_to_its_end() -> None:
+    """Both operands of each square would be followed: 2^60 of them."""
+    squares = [node("Mul", [f"s{number}"] * 2, [f"s{number + 1}"]) for number in range(60)]
+    model = model_of([node("Abs", ["x"], ["s0"]), *squares, node("Div", ["x", "s60"], ["y"])], [], SEQUENCE)
+    assert ops(built(model).graph) == ["abs", *["mul"] * 60, "div"]
+
+
 CELLS = [("LSTM", 4, {}), ("GRU", 3, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {})]
 
 

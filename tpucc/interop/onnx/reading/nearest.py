@@ -50,7 +50,7 @@ def instead_of(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
     if node.op == LAYER:
         table = (
-            "tables of several functions aren't read back, which earlier versions wrote: export again, or "
+            "no known function has this table; earlier versions wrote one for functions in turn: export again, or "
             if node.attributes.get("table")
             else ""
         )

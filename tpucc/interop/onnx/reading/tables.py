@@ -160,6 +160,8 @@ def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisati
         ends = _scales(function, table, x.zero_point, y, signs, of)
         for inner in _between("Mul", *(end / float(np.float32(x.scale)) for end in ends)):
             yield replace(function, inner=inner)
+    if function.op == "Abs":
+        yield from (replace(function, inner=inner) for inner in _between("Add", *_centre(table, x, y, of)))
     for op in ("Add", "Sub"):
         for inner in _between(op, *(_term(function, op, x, y, int(table.sum(dtype=np.int64)) + more, of) for more in (0, 1))):
             yield replace(function, inner=inner)
@@ -167,6 +169,17 @@ def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisati
         values = function.of((of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale)))
     for scaled in _between("Mul", *_factors(values, table, y, of)):
         yield replace(scaled, inner=function)
+
+
+def _centre(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
+    """Between which numbers the one is whose sum with a value has a magnitude with this table: it falls up to the smallest entry."""
+    low, high = _bounds(table, y, of)
+    values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
+    smallest = np.flatnonzero(table == table.min())
+    falls, rises = slice(smallest[0]), slice(smallest[-1] + 1, None)
+    first, last = np.append(low[rises], -high[falls]), np.append(high[rises], -low[falls])
+    apart = np.append(values[rises], values[falls])
+    return float((first - apart).max(initial=-np.inf)), float((last - apart).min(initial=np.inf))
 
 
 def _factors(values: Float64, table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
