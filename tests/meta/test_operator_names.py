@@ -55,8 +55,8 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/decompile/same.py": ("import constant, import slice, import weight", SYNTAX),
     "interop/onnx/reading/folding.py": ("constant*2, max, min", "ONNX's operators of constants"),
     "interop/onnx/reading/idioms.py": (
-        "add*4, div, full, gelu*2, hard_sigmoid*2, hard_swish*2, import constant, layer_norm, mean, mul*4, relu6, reshape*2, sigmoid, "
-        "silu, sqrt*2, sub, tanh, weight",
+        "add*5, div*4, exp, full, gelu*2, hard_sigmoid*2, hard_swish*2, import constant, import lrn, import pad, import weight, "
+        "layer_norm, log, lrn, matmul, mean, mul*6, pad, relu6, reshape*3, sigmoid, silu, sqrt*3, sub, tanh, weight",
         REWRITE,
     ),
     "interop/onnx/reading/names.py": ("weight", SYNTAX),

@@ -35,6 +35,7 @@ from tpucc.layers.error import Noise
 from tpucc.layers.parameters import function_table
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
+from tpucc.ops.lrn import LrnAttributes
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -393,6 +394,56 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     nodes = [node("ReduceMean", ["x", "last"], ["mean"]), *(node(op, inputs, [output]) for op, inputs, output in steps)]
     constants += [whole("last", -1), drawn("g", 6), drawn("b", 6)]
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
+
+
+def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div", squared: str = "x") -> Any:
+    """A convolution's result divided by a power of neighbouring channels' squares, as PyTorch writes it: `AveragePool` is of channels."""
+    steps = (
+        node("Mul", [squared, squared], ["q"]),
+        node("Unsqueeze", ["q", "one"], ["u"]),
+        node("AveragePool", ["u"], ["p"], kernel_shape=[size, 1, 1], pads=[pads[0], 0, 0, pads[1], 0, 0], count_include_pad=1),
+        node("Squeeze", ["p", "one"], ["s"]),
+        node("Mul", ["s", "alpha"], ["m"]),
+        node("Add", ["m", "bias"], ["a"]),
+        node("Pow", ["a", "beta"], ["w"]),
+        node(last, ["x", "w"], ["y"]),
+    )
+    before = [node("Conv", ["image", "k"], ["x"]), *([node("Neg", ["x"], [squared])] if squared != "x" else [])]
+    numbers = (array(np.float32(value), name) for name, value in {"alpha": 0.3, "bias": 2.0, "beta": exponent}.items())
+    return model_of([*before, *steps], [whole("one", 1), drawn("k", 4, 3, 1, 1), *numbers], {"image": (2, 3, 5, 6)})
+
+
+@each(
+    [
+        ([1, 1], 3, 0.75, "Div", LrnAttributes(3, 0.3, 0.75, 2.0)),
+        ([1, 2], 4, 0.5, "Div", LrnAttributes(4, 0.3, 0.5, 2.0)),
+        ([2, 2], 5, 1.0, "Div", LrnAttributes(5, 0.3, 1.0, 2.0)),
+        ([1, 1], 3, 0.6, "Div", LrnAttributes(3, 0.3, 0.6, 2.0)),
+        ([2, 2], 5, -0.75, "Mul", LrnAttributes(5, 0.3, 0.75, 2.0)),
+    ]
+)
+def test_a_response_norm_that_was_taken_apart(pads: list[int], size: int, exponent: float, last: str, expected: LrnAttributes) -> None:
+    graph = compared(response_norm(pads, size, exponent, last))
+    assert ops(graph) == ["conv2d", "lrn"]
+    assert next(node.attributes for node in graph if node.op == "lrn") == expected
+
+
+@each(
+    {
+        "the larger half before the channel, as PyTorch's": response_norm([2, 1], 4, 0.75),
+        "a product with the power": response_norm([1, 1], 3, 0.75, "Mul"),
+        "squares of something else": response_norm([1, 1], 3, 0.75, squared="z"),
+    }.items()
+)
+def test_what_is_near_a_response_norm_stays_as_it_is(title: str, model: Any) -> None:
+    assert "lrn" not in ops(compared(model)), title
+
+
+def test_a_divisor_of_many_squares_is_not_followed_to_its_end() -> None:
+    """Both operands of each square would be followed: 2^60 of them."""
+    squares = [node("Mul", [f"s{number}"] * 2, [f"s{number + 1}"]) for number in range(60)]
+    model = model_of([node("Abs", ["x"], ["s0"]), *squares, node("Div", ["x", "s60"], ["y"])], [], SEQUENCE)
+    assert ops(built(model).graph) == ["abs", *["mul"] * 60, "div"]
 
 
 CELLS = [("LSTM", 4, {}), ("GRU", 3, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {})]

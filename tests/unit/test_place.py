@@ -74,13 +74,23 @@ NORMALISED = {
     "of what the device reads too": ("(tanh(h) @ v) / sum(tanh(h), axis=1, keepdims=True)", {"h", "tanh", "matmul"}),
     "of a constant": ("tanh(h) / (v[0] * v[0])", {"h", "tanh"}),
     "by a product with the reciprocal": ("(h * (b * (1.0 / sqrt(mean(h * h, axis=1, keepdims=True))))) @ v", {"h", "matmul"}),
+    "with a numerator of its own": ("tanh(h) / sqrt(sum(h * h, axis=1, keepdims=True))", {"h"}),
+    "with sums of a layer's and of a function's": (
+        "sum(relu(h) * exp(h @ v), axis=1) / sum(exp(h @ v), axis=1)",
+        {"h", "matmul", "matmul.1"},
+    ),
+    "with a numerator that the device reads too": ("(tanh(h) @ v) / (1.0 + exp(tanh(h)))", {"h", "tanh", "matmul"}),
+    "of a clamp and of what it clamps": ("relu(h) / sqrt(sum(h * h, axis=1, keepdims=True))", {"h"}),
+    "of a clamp alone": ("relu(h) / sqrt(sum(x * x, axis=1, keepdims=True))", {"h", "relu"}),
+    "times a reciprocal, with a numerator of its own": ("(tanh(h) * b) * (1.0 / sum(h * h, axis=1, keepdims=True))", {"h"}),
     "by a reciprocal that is there before the layer": ("(h * (1.0 / (x * x + 1.0))) @ v", {"h", "mul.1", "matmul"}),
 }
 
 
 def of_a_layer(text: str) -> Graph:
     """The graph of an expression in `h`, the result of a layer, its input and other weights."""
-    source = f"""weights random(seed=0)
+    return built(
+        f"""weights random(seed=0)
 model m(x: f32[4, 3] in [-1.0, 1.0]):
     weight w: f32[3, 3]
     weight b: f32[3]
@@ -88,6 +98,10 @@ model m(x: f32[4, 3] in [-1.0, 1.0]):
     h = x @ w
     return {text}
 """
+    )
+
+
+def built(source: str) -> Graph:
     graph = front(Source("m.tpu", source), Path(), options_of()).graph
     assert graph is not None
     return graph
@@ -99,6 +113,20 @@ def test_what_the_host_divides_by_stays_in_float32_from_the_last_layer_on(text: 
     assert on_device(graph) == expected
     former = {node.name for node in applied(graph, Place(float_divisors=False)) if node.place == "device"}
     assert former >= expected
+
+
+POOLED = {
+    "the largest round nothing": ("max_pool(relu(h), size=2) / (sum(x * x) + 1.0)", {"h", "relu", "max_pool"}),
+    "nor in a divisor": ("x / (sum(max_pool(x, size=2) * max_pool(relu(h), size=2)) + 1.0)", {"h", "relu", "max_pool.1"}),
+    "an average as a numerator": ("global_avg_pool(relu(h)) / (sum(x * x) + 1.0)", {"h", "relu", "global_avg_pool"}),
+    "an average as a divisor": ("x / sum(global_avg_pool(relu(h)) + 1.0)", {"h", "relu"}),
+}
+
+
+@each(POOLED)
+def test_windows_of_a_numerator_are_the_devices_as_the_host_would_get_all_that_is_in_them(text: str, expected: set[str]) -> None:
+    head = "weights random(seed=0)\nmodel m(x: f32[2, 4, 6, 3]):\n    weight k: f32[1, 1, 3, 3]\n"
+    assert on_device(built(f"{head}    h = conv2d(x, k)\n    return {text}\n")) == expected
 
 
 @each(

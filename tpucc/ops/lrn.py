@@ -60,7 +60,7 @@ def defined(attributes: LrnAttributes, operands: Sequence[Array], arithmetic: Ar
     return np.asarray(operands[0] / arithmetic.exp(np.float32(attributes.beta) * arithmetic.log(_sums(attributes, operands[0]))))
 
 
-def _summed(attributes: LrnAttributes, channels: int) -> Array:
+def summed(attributes: LrnAttributes, channels: int) -> Array:
     """1 where the channel of the row is in the sum of the column's, else 0: float32 [channels, channels]."""
     places = np.arange(channels) - np.arange(channels)[:, np.newaxis]  # how far the column is behind the row
     before = (attributes.size - 1) // 2
@@ -75,10 +75,10 @@ def gradient(g: Backward) -> Gradients:
     attributes, channels = g.attributes, g.operands[0].shape[-1]
     x = g.operands[0].reshape(g.operands[0].type.size // channels, channels)
     dy = g.dy.reshape(*x.shape)
-    summed = _summed(attributes, channels)
-    s = (x * x) @ x.builder.constant(Constant(summed)) * (attributes.alpha / attributes.size) + attributes.bias
+    window = summed(attributes, channels)
+    s = (x * x) @ x.builder.constant(Constant(window)) * (attributes.alpha / attributes.size) + attributes.bias
     power = (s.call("log") * -attributes.beta).call("exp")
-    back = (dy * x * power / s) @ x.builder.constant(Constant(summed.T.copy()))
+    back = (dy * x * power / s) @ x.builder.constant(Constant(window.T.copy()))
     dx = dy * power - back * x * (2 * attributes.alpha * attributes.beta / attributes.size)
     return (dx.reshape(*g.operands[0].shape),)
 
@@ -92,7 +92,7 @@ def onnx(g: Call) -> str:
         made = g.node("LRN", flat, size=attributes.size, **numbers)
         return made if flat == x else g.reshaped(made, *g.result.shape)
     last = x if not g.channels_first else g.node("Transpose", x, perm=list(CHANNELS_LAST))
-    sums = g.node("MatMul", g.node("Mul", last, last), g.constant(_summed(attributes, g.result.columns), "summed"))
+    sums = g.node("MatMul", g.node("Mul", last, last), g.constant(summed(attributes, g.result.columns), "summed"))
     shares = g.node("Mul", sums, g.number(attributes.alpha / attributes.size, "share"))
     power = g.node("Pow", g.node("Add", shares, g.number(attributes.bias, "bias")), g.number(attributes.beta, "beta"))
     made = g.node("Div", last, power)

@@ -6,8 +6,8 @@ before the device starts, after it has finished, or in the middle, where the dev
 pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
 the host stands around it.
 
-What the host divides by, or takes a root or a logarithm of, is its own as far back as it can be, and so is a product with a reciprocal
-(`singular.py`).
+What the host divides, or divides by, or takes a root or a logarithm of, is its own as far back as it can be, and so is a product with a
+reciprocal (`singular.py`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
-from tpucc.passes.singular import adds_bias, for_singular_operands, products_with_reciprocals
+from tpucc.passes.singular import adds_bias, kept_in_float32
 from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
-SINGULAR = "a divisor, or what a root or a logarithm is taken of, could become 0 in integers"
-QUOTIENT = "a product with a reciprocal is a quotient"
 NAMED = 3
 """Nodes that a note names; the others are counted."""
 SHOWN = 12
@@ -45,8 +43,8 @@ class Place(Pass):
     """Gives every node its place.
 
     With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
-    on: in integers a small number could be 0. Products with reciprocals stay there, too. Without it the device computes more, which is
-    right where such values are known to be large.
+    on: in integers a small number could be 0. So does what is divided, and products with reciprocals. Without it the device computes more,
+    which is right where such values are known to be large.
 
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
@@ -96,9 +94,7 @@ def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> tuple
     while True:
         relations = _Placing(graph, {*exact, *kept})
         places = _places(relations)
-        more = dict.fromkeys(for_singular_operands(relations, places), SINGULAR) if float_divisors else {}
-        more = more or (dict.fromkeys(products_with_reciprocals(relations, places), QUOTIENT) if float_divisors else {})
-        if not more:
+        if not (more := kept_in_float32(relations, places) if float_divisors else {}):
             return places, exact
         exact |= more
 

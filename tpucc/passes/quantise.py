@@ -28,7 +28,7 @@ from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_written
-from tpucc.passes.singular import zeros_of_integers
+from tpucc.passes.zeros_of_integers import zeros_of_integers
 from tpucc.values import dataclass
 
 GRANULARITIES = ("per_channel", "per_tensor")

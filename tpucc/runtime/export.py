@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError
@@ -13,6 +12,8 @@ from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
 from tpucc.ops.weight import WeightAttributes
+from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.depthwise import Depthwise
 from tpucc.passes.divide_batch import DivideBatch
 
 
@@ -37,10 +38,19 @@ def _range(made: Compilation, name: str) -> Range | None:
 
 
 def _layers(made: Compilation) -> Graph | None:
-    """The layers before the batch was divided among cores."""
-    graphs = [(snapshot.stage, snapshot.value) for snapshot in made.snapshots if isinstance(snapshot.value, Graph)]
-    before = [graph for (_, graph), (stage, _) in pairwise(graphs) if stage == DivideBatch.name]
-    return before[-1] if before else made.layers
+    """The layers before the batch was divided among cores, with a look-up for each function.
+
+    The table of several functions doesn't say which they are, so they are written one after the other: that changes no bit. What a pass of
+    the user's has made of such tables is written as it is.
+    """
+    free = {step.name for step in (ComposeTables, Depthwise)}.difference(made.rewritten)
+    found = None
+    for snapshot in made.snapshots:
+        if snapshot.stage == DivideBatch.name:
+            return found
+        if isinstance(snapshot.value, Graph) and snapshot.changed and snapshot.stage not in free:
+            found = snapshot.value
+    return made.layers
 
 
 def _keys(made: Compilation) -> dict[str, str]:

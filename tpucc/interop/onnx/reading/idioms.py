@@ -1,4 +1,4 @@
-"""What exporters take apart is put together again: GELU, SiLU, hard swish, layer normalisation."""
+"""What exporters take apart is put together again: GELU, SiLU, hard swish, layer normalisation, local response normalisation."""
 
 from __future__ import annotations
 
@@ -6,34 +6,46 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from tpucc.ir.graph import Graph, Node
+from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.lrn import LrnAttributes, summed
+from tpucc.ops.pad import PadAttributes
+from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.dead_code import live
 
 CLOSE = 1e-4
 """The relative difference of a constant that is still meant: exporters round them."""
+DEEP = 5
+"""Products and roots, one in another, that a power is made of: x^1.75 has four."""
 
 
-def recognised(graph: Graph, erf: Mapping[str, str]) -> Graph:
+def recognised(graph: Graph, erf: Mapping[str, str], weights: Mapping[str, AnyArray]) -> Graph:
     """The graph with these functions as one operator each, and without what nothing reads any more. `erf` are the nodes that compute the
-    error function, and their operands."""
-    found = _Idioms(graph, erf)
+    error function, and their operands; `weights` the arrays of weights by their keys."""
+    found = _Idioms(graph, erf, weights)
     for node in graph:
         found.nodes[node.name] = found.better(node)
     return live(graph.with_nodes(found.nodes.values()))
 
 
 class _Idioms:
-    def __init__(self, graph: Graph, erf: Mapping[str, str]) -> None:
+    def __init__(self, graph: Graph, erf: Mapping[str, str], weights: Mapping[str, AnyArray]) -> None:
         self.nodes: dict[str, Node] = {}
         self.erf = erf
+        self.weights = weights
         self.graph = graph
 
     def better(self, node: Node) -> Node:
         """The node, or one operator in its place."""
         if node.op == "mul":
-            return self._gate(node)
+            made = self._gate(node)
+            return self._response_norm(node) if made is node else made
+        if node.op == "div":
+            return self._response_norm(node)
         if node.op == "add":
             return self._layer_norm(node)
         return node
@@ -150,6 +162,67 @@ class _Idioms:
         (x,) = node.operands
         return x if node.attributes.axis in (-1, self.nodes[x].type.rank - 1) else ""  # type: ignore[attr-defined]
 
+    def _response_norm(self, node: Node) -> Node:
+        """x / (k + share · sums of x² over neighbouring channels)^beta, or times the reciprocal."""
+        for x, below in self._quotients(node):
+            total, beta = self._power(below)
+            if self.nodes[total].op != "add" or self.nodes[x].type.shape != node.type.shape:
+                continue
+            for terms, other in (self.nodes[total].operands, self.nodes[total].operands[::-1]):
+                bias = _scalar(self.nodes[other])
+                share, sums = self._factors(self.nodes[terms])
+                if bias and bias > 0 and len(sums) == 1 and (found := self._window(sums[0], x)):
+                    size, weight = found
+                    alpha = _short(share * weight * size)
+                    if alpha >= 0:
+                        return _made(node, "lrn", x, size=size, alpha=alpha, beta=beta, bias=_short(bias))
+        return node
+
+    def _quotients(self, node: Node) -> list[tuple[str, str]]:
+        """x and v, of x / v, and of a product with the reciprocal of v."""
+        a, b = node.operands
+        if node.op == "div":
+            return [(a, b)]
+        inner = [(x, self.nodes[self._unshaped(other)]) for x, other in ((a, b), (b, a))]
+        return [(x, of.operands[1]) for x, of in inner if of.op == "div" and _scalar(self.nodes[of.operands[0]]) == 1]
+
+    def _power(self, name: str, deep: int = DEEP) -> tuple[str, float]:
+        """A base and the power of it that a value is, as products, roots, or exp and log make them, not more than a few deep."""
+        name = self._unshaped(name)
+        node = self.nodes[name]
+        if deep and node.op == "sqrt":
+            base, exponent = self._power(node.operands[0], deep - 1)
+            return base, exponent / 2
+        if deep and node.op == "mul":
+            (base, first), (other, second) = (self._power(operand, deep - 1) for operand in node.operands)
+            return (base, first + second) if base == other else (name, 1.0)
+        if node.op == "exp":
+            number, factors = self._factors(self.nodes[node.operands[0]])
+            if len(factors) == 1 and self.nodes[factors[0]].op == "log":
+                return self._unshaped(self.nodes[factors[0]].operands[0]), _short(number)
+        return name, 1.0
+
+    def _window(self, name: str, x: str) -> tuple[int, float] | None:
+        """How many neighbouring channels of the squares of x a product adds up, and with which weight: its matrix is a band around the
+        diagonal. A band of more than all channels is that of the fewest that reach as far."""
+        product = self.nodes[self._unshaped(name)]
+        channels = product.type.shape[-1] if product.op == "matmul" else 0
+        known = self.nodes[product.operands[1]].attributes if channels else None
+        if not isinstance(known, WeightAttributes) or self.weights[known.key].ndim != 2:
+            return None
+        padded = self.nodes[self._unshaped(product.operands[0])]
+        widths = padded.attributes.pads if isinstance(padded.attributes, PadAttributes) else ((0, 0),)
+        square = self.nodes[self._unshaped(padded.operands[0])] if padded.op == "pad" else padded
+        if square.op != "mul" or set(square.operands) != {x} or square.type.shape[-1] != channels or any(map(any, widths[:-1])):
+            return None
+        return _band(self.weights[known.key][widths[-1][0] :][:channels])
+
+    def _unshaped(self, name: str) -> str:
+        """What a value was before it got another shape with the same last axis."""
+        while (node := self.nodes[name]).op == "reshape" and self.nodes[node.operands[0]].type.shape[-1:] == node.type.shape[-1:]:
+            (name,) = node.operands
+        return name
+
 
 def _made(node: Node, op: str, *operands: str, **attributes: object) -> Node:
     return replace(node, op=op, operands=operands, attributes=OPS[op].attributes(**attributes))
@@ -159,6 +232,19 @@ def _scalar(node: Node) -> float | None:
     if isinstance(node.attributes, ConstantAttributes) and node.type.size == 1:
         return float(node.attributes.value.data.reshape(()))
     return None
+
+
+def _band(matrix: AnyArray) -> tuple[int, float] | None:
+    """The size and the weight of which a matrix, [channels, channels], is the sum of neighbours that `lrn` has; else None."""
+    weight = float(matrix[0, 0])
+    size = int(np.count_nonzero(matrix[0]) + np.count_nonzero(matrix[:, 0])) - 1
+    wanted = summed(LrnAttributes(size), len(matrix)) * np.float32(weight) if weight > 0 else None
+    return (size, weight) if wanted is not None and np.array_equal(matrix, wanted) else None
+
+
+def _short(number: float) -> float:
+    """The shortest number that is this one in float32: a product of constants of a file has last digits that nobody wrote."""
+    return float(str(np.float32(number)))
 
 
 def _is(number: float, wanted: float) -> bool:

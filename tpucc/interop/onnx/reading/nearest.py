@@ -49,7 +49,11 @@ OPTIMISED = "com.microsoft"
 def instead_of(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
     if node.op == LAYER:
-        table = "tables of no single function aren't read back; " if node.attributes.get("table") else ""
+        table = (
+            "no known function has this table; earlier versions wrote one for functions in turn: export again, or "
+            if node.attributes.get("table")
+            else ""
+        )
         return f"{table}import what `tpucc export` writes without --quantized"
     if node.domain == OPTIMISED:
         return "ONNX Runtime's optimizer writes such operators: import the file that it was given"

@@ -93,7 +93,7 @@ class _Builder:
             raise CompileError([_problem(*key, nodes) for key, nodes in self.problems.items()])
         outputs = [self._output(value) for value in self.graph.outputs]
         graph = self.network.graph()
-        graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf)
+        graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf, self.network.weights)
         keys = {node.attributes.key for node in graph if node.op == "weight"}  # type: ignore[attr-defined]
         weights = {key: array for key, array in self.network.weights.items() if key in keys}
         return Built(graph, weights, self.layouts, tuple(self.network.notes))

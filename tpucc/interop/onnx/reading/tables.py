@@ -160,12 +160,26 @@ def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisati
         ends = _scales(function, table, x.zero_point, y, signs, of)
         for inner in _between("Mul", *(end / float(np.float32(x.scale)) for end in ends)):
             yield replace(function, inner=inner)
-    for inner in _between("Add", *(_term(function, x, y, int(table.sum(dtype=np.int64)) + more, of) for more in (0, 1))):
-        yield replace(function, inner=inner)
+    if function.op == "Abs":
+        yield from (replace(function, inner=inner) for inner in _between("Add", *_centre(table, x, y, of)))
+    for op in ("Add", "Sub"):
+        for inner in _between(op, *(_term(function, op, x, y, int(table.sum(dtype=np.int64)) + more, of) for more in (0, 1))):
+            yield replace(function, inner=inner)
     with np.errstate(all="ignore"):
         values = function.of((of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale)))
     for scaled in _between("Mul", *_factors(values, table, y, of)):
         yield replace(scaled, inner=function)
+
+
+def _centre(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
+    """Between which numbers the one is whose sum with a value has a magnitude with this table: it falls up to the smallest entry."""
+    low, high = _bounds(table, y, of)
+    values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
+    smallest = np.flatnonzero(table == table.min())
+    falls, rises = slice(smallest[0]), slice(smallest[-1] + 1, None)
+    first, last = np.append(low[rises], -high[falls]), np.append(high[rises], -low[falls])
+    apart = np.append(values[rises], values[falls])
+    return float((first - apart).max(initial=-np.inf)), float((last - apart).min(initial=np.inf))
 
 
 def _factors(values: Float64, table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
@@ -185,12 +199,13 @@ def _times(function: Function, table: DeviceInts, zero: int, y: Quantisation, of
         yield from (replace(scaled, inner=function) for scaled in _between("Mul", *_factors(values, table, y, of)) if scaled.number)
 
 
-def _term(function: Function, x: Quantisation, y: Quantisation, total: int, of: IntegerFormat) -> float:
-    """The smallest number for which the entries of a function of the sum with it add up to this or more: those of most functions rise."""
+def _term(function: Function, op: str, x: Quantisation, y: Quantisation, total: int, of: IntegerFormat) -> float:
+    """The smallest number for which the entries of a function of the sum with it, or of it less the value, add up to this or more: those of
+    most functions rise with it."""
     low, high = -FARTHEST, FARTHEST
     for _ in range(STEPS):
         middle = (low + high) / 2
-        enough = _table(replace(function, inner=Function("Add", middle)), x, y, of).sum(dtype=np.int64) >= total
+        enough = _table(replace(function, inner=Function(op, middle)), x, y, of).sum(dtype=np.int64) >= total
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -269,7 +284,7 @@ def _between(op: str, low: float, high: float) -> Iterator[Function]:
     """The function with the shortest number between two bounds."""
     if np.isfinite(low) and np.isfinite(high) and low < high:
         rounded = (float(f"{(low + high) / 2:.{digits}g}") for digits in range(1, DIGITS + 1))
-        yield from (Function(op, number) for number in rounded if low < number < high)
+        yield from (Function(op, number) for number in chain([0.0], rounded) if low < number < high)
 
 
 def _slopes(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
