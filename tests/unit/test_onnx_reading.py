@@ -104,6 +104,10 @@ IMAGE = {"x": (2, 4, 7, 9)}
         ),
         ([node("ConvTranspose", ["x", "w"], ["y"], group=2, dilations=[2, 1], pads=[1, 0, 1, 1])], [drawn("w", 4, 3, 3, 2)], None),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 3], output_shape=[20, 26])], [drawn("w", 4, 2, 2, 2)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 4], output_shape=[21, 36])], [drawn("w", 4, 2, 1, 2)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3], auto_pad="SAME_UPPER")], [drawn("w", 4, 2, 1, 1)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[4, 2], auto_pad="SAME_LOWER")], [drawn("w", 4, 2, 3, 1)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[4, 2], auto_pad="SAME_LOWER")], [drawn("w", 4, 2, 1, 3)], None),
         ([node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1)], [], ["max_pool"]),
         ([node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)], [], ["avg_pool"]),
         ([node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER")], [], ["avg_pool"]),
@@ -333,6 +337,12 @@ def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any]
     with pytest.raises(tpucc.CompileError) as raised:
         built(model)
     assert [(d.code, d.message.startswith(says), mend in d.help[0]) for d in raised.value.diagnostics] == [("E1007", True, True)]
+
+
+def test_a_transposed_convolution_of_more_pixels_than_its_windows_reach_is_refused() -> None:
+    model = model_of([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3], output_shape=[14, 28])], [drawn("w", 4, 2, 1, 1)], IMAGE)
+    with pytest.raises(tpucc.Error, match=r"E1007: ConvTranspose: an output_shape with 28 pixels(.|\n)*it has at most 27"):
+        built(model)
 
 
 def test_the_page_lists_the_operators_that_are_read() -> None:
