@@ -667,6 +667,34 @@ def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
     tpucc.compile_source(source)
 
 
+@each(
+    [
+        ({"seq-len": 4, "unk__12": 5}, ""),
+        ({"seq_len": 4, "unk_12": 5}, ""),
+        ({"seq-len": 4, "seq_len": 4, "unk__12": 5}, ""),
+        ({"seq-len": 4}, "m.onnx leaves the size unk_12 (unk__12 in the file) open\nhelp: say it: -D unk_12=…; the name in the file does, too"),
+        ({"seq-len": 4, "seq_len": 3}, "m.onnx has one size seq_len (seq-len in the file), and 4 and 3 are given for it"),
+        ({"tokens": 4}, "m.onnx leaves no size open that is named tokens\nhelp: there are batch, seq_len (seq-len in the file) and unk_12 ("),
+    ]
+)
+def test_a_size_may_be_given_by_the_name_in_the_file_or_by_that_in_the_source(
+    sizes: dict[str, int], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To commands and from Python, and again of the source that was read."""
+    path = tmp_path / "m.onnx"
+    onnx.save(model_of([node("Relu", ["x"], ["y"])], (), {"x": ("batch", "seq-len", "unk__12")}), path)
+    code = run("check", path, *(f"-D{name}={size}" for name, size in sizes.items()))
+    assert (code == 0) is not says
+    assert says in capsys.readouterr().err
+    if not says:
+        made = tpucc.import_onnx(path, params=sizes)
+        assert "x: f32[batch, seq_len, unk_12]" in made.source
+        exe = made.compile(params={"batch": 1, "unk__12": 3})
+        assert exe.compilation is not None
+        assert exe.compilation.model is not None
+        assert exe.compilation.model.graph["x"].type.shape == (1, 4, 3)
+
+
 @each([(False, "b: f32[n, t]"), (True, "b: f32[batch, s]")])
 def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: bool, says: str, tmp_path: Path) -> None:
     nodes = [node("Add", ["a", "b"], ["y"])] if is_one else [node("Relu", ["a"], ["y"]), node("Relu", ["b"], ["z"])]

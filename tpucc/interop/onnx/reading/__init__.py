@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
 from tpucc.files import read_file
 from tpucc.interop.foreign import Foreign, foreign
 from tpucc.interop.onnx import PRODUCER
@@ -53,20 +53,31 @@ class Imported:
         return names.names_of(self.model.graph)
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
-        """A value for each open size. Raises `UsageError` E1008 for sizes that aren't given, or that there aren't."""
-        symbols = self.symbols
-        if unknown := [name for name in given if name not in symbols]:
-            help = did_you_mean(unknown[0], symbols) or (f"there are {listed(list(symbols))}" if symbols else "all its sizes are fixed")
-            raise UsageError(Diagnostic("E1008", f"{self.file} leaves no size open that is named {unknown[0]}", help=(help,)))
-        sizes = {name: given.get(name, default) for name, default in symbols.items()}
+        """A value for each open size, by the names here; those of `given` may be the file's, too. Raises `UsageError` E1008 for sizes that
+        aren't given, that there aren't, or that have two values."""
+        symbols, called = self.symbols, self.names.called
+        if unknown := [name for name in given if name not in called]:
+            known = f"there are {listed([self._named(name) for name in symbols])}" if symbols else "all its sizes are fixed"
+            raise self._refused(f"leaves no size open that is named {printable(unknown[0])}", did_you_mean(unknown[0], called) or known)
+        values = {called[name]: value for name, value in given.items()}
+        if twice := [name for name, value in given.items() if values[called[name]] != value]:
+            name = called[twice[0]]
+            raise self._refused(f"has one size {self._named(name)}, and {given[twice[0]]:,} and {values[name]:,} are given for it", "")
+        sizes = {name: values.get(name, default) for name, default in symbols.items()}
         if missing := [name for name, size in sizes.items() if size is None]:
-            help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}"
-            raise UsageError(
-                Diagnostic(
-                    "E1008", f"{self.file} leaves the {'size' if len(missing) == 1 else 'sizes'} {listed(missing)} open", help=(help,)
-                )
-            )
+            either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
+            named = listed([self._named(name) for name in missing])
+            help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}{either}"
+            raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {named} open", help)
         return {name: size for name, size in sizes.items() if size is not None}
+
+    def _named(self, name: str) -> str:
+        """A size in a message, with the name that it has in the file where that is another one."""
+        theirs = next((theirs for theirs, ours in self.names.sizes_by_name.items() if ours == name), name)
+        return name if theirs == name else printable(f"{name} ({theirs} in the file)")
+
+    def _refused(self, message: str, help: str) -> UsageError:
+        return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=(help,) if help else ()))
 
     def built(self, given: Mapping[str, int]) -> Built:
         """The graph with its weights. Images of a file that tpucc wrote keep the order that a source gave them.

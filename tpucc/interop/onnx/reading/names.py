@@ -69,6 +69,11 @@ class Names:
     """Those that have a name in the file."""
 
     @property
+    def called(self) -> Mapping[str, str]:
+        """The sizes by all names that `-D` takes: those here, and those that the file has."""
+        return {name: name for name in self.sizes.values()} | dict(self.sizes_by_name)
+
+    @property
     def renamed(self) -> tuple[str, ...]:
         """Which have other names in the file, in words."""
         kinds = (("the size", self.sizes_by_name), ("the input", self.inputs), ("the output", self.outputs))

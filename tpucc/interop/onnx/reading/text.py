@@ -36,12 +36,17 @@ OTHERS = (2, 3)
 
 @dataclass(frozen=True)
 class Text:
-    """A model in tpucc's language: `source` is its text, `weights` are its arrays by key. `fixed` are sizes that the file leaves open, and
-    that are numbers in the text."""
+    """A model in tpucc's language: `source` is its text, `weights` are its arrays by key. `sizes` are those that the file leaves open, by
+    the names that they may be given by: each is a param of the text, or None where it is a number there."""
 
     source: str
     weights: Mapping[str, AnyArray]
-    fixed: frozenset[str] = frozenset()
+    sizes: Mapping[str, str | None]
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The sizes that are params."""
+        return {name: ours for name, ours in self.sizes.items() if ours is not None}
 
 
 def model_files(source: str, weights: Mapping[str, AnyArray], before: str, name: str) -> dict[str, bytes]:
@@ -55,7 +60,8 @@ class ImportedSource(Source):
     """A source that an ONNX file was read as, in memory, with its weights."""
 
     weights: Mapping[str, AnyArray]
-    fixed: frozenset[str]
+    sizes: Mapping[str, str | None]
+    """As those of a `Text`."""
 
 
 def imported_model(
@@ -97,7 +103,8 @@ def imported_model(
         except (Unwritable, _Differs) as error:
             reason = error
         else:
-            return Text(min(texts, key=lambda text: text.count("\n")), made.weights, frozenset(fixed))
+            called = {name: None if ours in fixed else ours for name, ours in found.names.called.items()}
+            return Text(min(texts, key=lambda text: text.count("\n")), made.weights, called)
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
     raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
