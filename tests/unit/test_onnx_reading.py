@@ -703,6 +703,39 @@ def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: 
     assert says in tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 5}).source
 
 
+@each(
+    [
+        (node("Add", ["a", "b"], ["y"]), ("batch", "s"), ("batch", "t"), "s=5 t=5", ["batch", "s"], "a: f32[batch, s], b: f32[batch, s]"),
+        (node("Add", ["a", "b"], ["y"]), ("batch", "s"), ("n", "s"), "s=5 batch=4", ["batch", "s"], "a: f32[batch, s], b: f32[batch, s]"),
+        (node("Add", ["a", "b"], ["y"]), ("batch", "s"), ("n", "s"), "s=5 n=4", ["batch", "s"], "a: f32[batch, s], b: f32[batch, s]"),
+        (node("MatMul", ["a", "b"], ["y"]), ("batch", "s"), ("t", "u"), "s=5 t=5 u=5", ["batch", "s", "u"], "b: f32[s, u]"),
+        (node("MatMul", ["a", "b"], ["y"]), ("batch", "s"), ("s", "batch"), "s=8", ["batch", "s"], "b: f32[s, batch]"),
+        (node("MatMul", ["a", "a"], ["y"]), ("batch", "s"), ("b", "t"), "s=8 t=8", ["batch", "b", "t"], "a: f32[batch, batch]"),
+        (node("Concat", ["a", "b"], ["y"], axis=1), ("batch", 4), ("batch", "u"), "u=5", ["batch", "u"], "-> f32[batch, u + 4]"),
+        (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s"), ("n", "t"), "s=5 t=5", ["n", "s", "t"], "-> f32[n, s + t]"),
+        (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s", 4), ("n", 4, "u"), "s=9 u=4", ["n", "s"], "-> f32[n, s + 4, 4]"),
+        (node("Add", ["a", "c"], ["y"]), ("n", "s", 4), ("n", "t", 4), "s=5 t=8", ["n", "s"], "b: f32[n, s + 3, 4]"),
+    ]
+)
+def test_sizes_that_the_network_takes_only_where_they_are_equal_are_one_param(
+    made: Any, a: tuple[str, ...], b: tuple[str, ...], given: str, params: list[str], says: str, tmp_path: Path
+) -> None:
+    before = [node("Slice", ["b", "three", "end", "axis"], ["c"])] if "c" in made.input else []
+    constants = [whole("three", 3), whole("end", 999), whole("axis", 1)] if before else []
+    onnx.save(model_of([*before, made], constants, {"a": a, "b": b}), tmp_path / "m.onnx")
+    sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in given.split())}
+    model = tpucc.import_onnx(tmp_path / "m.onnx", params=sizes)
+    assert [line.split()[1] for line in model.source.split("\n") if line.startswith("param ")] == params
+    assert says in model.source
+    assert all(model.params[name] in params for name in sizes if name in model.params)
+
+
+def test_two_sizes_that_must_be_equal_are_named(tmp_path: Path) -> None:
+    onnx.save(model_of([node("Add", ["a", "b"], ["y"])], (), {"a": ("batch", "s"), "b": ("batch", "t")}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.Error, match=r"E1007: Add: (.|\n)*s is 5 and t is 7, and(.|\n)*are equal: -D s=5 -D t=5"):
+        tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 7})
+
+
 def test_names_begin_a_comment_as_they_are(tmp_path: Path) -> None:
     model = model_of([node("Where", ["mask", "x", "y"], ["z"])], (), {"x": (2, 3), "y": (2, 3), "mask": (2, 3)}, ("z",))
     model.graph.input[2].type.tensor_type.elem_type = onnx.TensorProto.BOOL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import combinations
 from typing import Any
 
 from tpucc.interop.decompile.literals import listed, literal
@@ -101,6 +102,9 @@ class Scope:
         for text, others in [*self.params.items(), *own]:
             if constant(differences := tuple(x - y for x, y in zip(values, others, strict=True))):
                 yield f"{text} {'+' if differences[0] > 0 else '-'} {abs(differences[0])}"
+        for (a, first), (b, second) in combinations(self.params.items(), 2):
+            if constant(more := tuple(x - y - z for x, y, z in zip(values, first, second, strict=True))):
+                yield f"{a} + {b}" + (f" {'+' if more[0] > 0 else '-'} {abs(more[0])}" if more[0] else "")
 
 
 def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iterator[str]:

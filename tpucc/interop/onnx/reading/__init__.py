@@ -7,7 +7,7 @@ all nodes. Nothing here needs the onnx package, and nothing of a file is execute
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
@@ -33,20 +33,31 @@ MAX_BYTES = 2**31
 class Imported:
     """A model of a file. `name` is that of the file, as an identifier.
 
-    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch.
+    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch. `ties` are other open
+    sizes, each with the one that it follows from, and by how much it is larger.
     """
 
     name: str
     file: str
     model: OnnxModel
     layout: Layout
+    ties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
-        for (_, axis), name in self.names.sizes.items():
+        for (_, axis), own in self.names.sizes.items():
+            name, _ = self.ties.get(own, (own, 0))
             found[name] = found.get(name) or (BATCH if axis == 0 else None)
         return found
+
+    def tied(self, ties: Mapping[str, tuple[str, int]]) -> Imported:
+        """The model with more ties, of sizes that have none."""
+        before: dict[str, tuple[str, int]] = {}
+        for name, (other, more) in self.ties.items():
+            last, further = ties.get(other, (other, 0))
+            before[name] = last, more + further
+        return replace(self, ties=before | dict(ties))
 
     @property
     def names(self) -> names.Names:
@@ -59,11 +70,12 @@ class Imported:
         if unknown := [name for name in given if name not in called]:
             known = f"there are {listed([self._named(name) for name in symbols])}" if symbols else "all its sizes are fixed"
             raise self._refused(f"leaves no size open that is named {printable(unknown[0])}", did_you_mean(unknown[0], called) or known)
-        values = {called[name]: value for name, value in given.items()}
-        if twice := [name for name, value in given.items() if values[called[name]] != value]:
-            name = called[twice[0]]
-            raise self._refused(f"has one size {self._named(name)}, and {given[twice[0]]:,} and {values[name]:,} are given for it", "")
-        sizes = {name: values.get(name, default) for name, default in symbols.items()}
+        values: dict[str, int] = {}
+        for name, value in given.items():
+            if (first := values.setdefault(called[name], value)) != value:
+                raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it", "")
+        tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}
+        sizes = {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
         if missing := [name for name, size in sizes.items() if size is None]:
             either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
             named = listed([self._named(name) for name in missing])
@@ -85,7 +97,8 @@ class Imported:
         Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known.
         """
         layout = "nchw" if self.model.producer == PRODUCER else self.layout
-        return built(self.model, self.name, self.sizes(given), layout)
+        sizes = self.sizes(given)
+        return built(self.model, self.name, sizes | {name: sizes[other] + more for name, (other, more) in self.ties.items()}, layout)
 
     def graph(self, given: Mapping[str, int]) -> Graph:
         return self.built(given).graph
