@@ -672,9 +672,15 @@ def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
         ({"seq-len": 4, "unk__12": 5}, ""),
         ({"seq_len": 4, "unk_12": 5}, ""),
         ({"seq-len": 4, "seq_len": 4, "unk__12": 5}, ""),
-        ({"seq-len": 4}, "m.onnx leaves the size unk_12 (unk__12 in the file) open\nhelp: say it: -D unk_12=…; the name in the file does, too"),
+        (
+            {"seq-len": 4},
+            "m.onnx leaves the size unk_12 (unk__12 in the file) open\nhelp: say it: -D unk_12=…; the name in the file does, too",
+        ),
         ({"seq-len": 4, "seq_len": 3}, "m.onnx has one size seq_len (seq-len in the file), and 4 and 3 are given for it"),
-        ({"tokens": 4}, "m.onnx leaves no size open that is named tokens\nhelp: there are batch, seq_len (seq-len in the file) and unk_12 ("),
+        (
+            {"tokens": 4},
+            "m.onnx leaves no size open that is named tokens\nhelp: there are batch, seq_len (seq-len in the file) and unk_12 (",
+        ),
     ]
 )
 def test_a_size_may_be_given_by_the_name_in_the_file_or_by_that_in_the_source(

@@ -29,8 +29,9 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
     except Error as error:
         own = [found.names.called[name] for name in given]
         said = {found.ties.get(name, (name, 0))[0] for name in own}
-        for first, second in _unequal(sizes, said):
-            if not _works(found, sizes | {second: sizes[first]}):
+        is_other = any(problem.code == "E1006" for problem in error.diagnostics)  # that no size mends
+        for first, second in () if is_other else _unequal(sizes, said):
+            if not _works(found, {**sizes, second: sizes[first]}):
                 continue
             if second not in said:
                 tie = {first: (second, 0)} if second == BATCH else {second: (first, 0)}
@@ -53,7 +54,7 @@ def with_ties(found: Imported, sizes: Mapping[str, int]) -> tuple[Imported, list
     apart = {name: size + STEP + place for place, (name, size) in enumerate(sizes.items())}
     if not 1 < len(sizes) <= MOST or _works(found, apart):
         return found, list(sizes)
-    still = [name for name in sizes if not _works(found, sizes | {name: sizes[name] + STEP})]
+    still = [name for name in sizes if not _works(found, {**sizes, name: sizes[name] + STEP})]
     ties: dict[str, tuple[str, int]] = {}
     for place, name in enumerate(still):
         rest = [other for other in still[place + 1 :] if other not in ties]
@@ -66,7 +67,7 @@ def with_ties(found: Imported, sizes: Mapping[str, int]) -> tuple[Imported, list
 def _moved_with(found: Imported, sizes: Mapping[str, int], name: str, others: list[str]) -> tuple[str, ...]:
     """The fewest of the others with which a size can change; none where it can't."""
     choices = (chosen for count in range(1, len(others) + 1) for chosen in combinations(others, count))
-    return next((chosen for chosen in choices if _works(found, sizes | {each: sizes[each] + STEP for each in (name, *chosen)})), ())
+    return next((chosen for chosen in choices if _works(found, {**sizes, **{each: sizes[each] + STEP for each in (name, *chosen)}})), ())
 
 
 def _works(found: Imported, sizes: Mapping[str, int]) -> bool:
