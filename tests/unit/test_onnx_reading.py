@@ -760,6 +760,32 @@ def test_nodes_in_another_order_are_sorted() -> None:
     assert ops(built(model_of(nodes, [array(np.array(True), "c")])).graph)[-1] == "relu"
 
 
+def test_nodes_in_any_order_are_one_network() -> None:
+    """Of branches that nothing orders the file's order stays; the values are the same bits, and the weights the same."""
+    nodes = [
+        node("Conv", ["x", "k1"], ["a"], pads=[1, 1, 1, 1]),
+        node("Relu", ["a"], ["b"]),
+        node("Conv", ["x", "k2"], ["c"], pads=[0, 0, 0, 0]),
+        node("Sigmoid", ["c"], ["d"]),
+        node("Add", ["b", "d"], ["e"]),
+        node("MaxPool", ["e"], ["f"], kernel_shape=[2, 2]),
+        node("GlobalAveragePool", ["f"], ["g"]),
+        node("GlobalMaxPool", ["f"], ["h"]),
+        node("Concat", ["g", "h"], ["i"], axis=1),
+        node("Flatten", ["i"], ["j"]),
+        node("MatMul", ["j", "w"], ["y"]),
+    ]
+    constants = [drawn("k1", 6, 4, 3, 3), drawn("k2", 6, 4, 1, 1), drawn("w", 12, 3)]
+    x = DRAW.normal(size=(2, 7, 9, 4)).astype(np.float32)
+    found: list[tuple[Any, set[str], list[str]]] = []
+    for _ in range(6):
+        made = built(model_of(nodes, constants, IMAGE))
+        values = evaluate(bind_arrays(made.graph, made.weights), {"x": x})[made.graph.outputs[0].node]
+        found.append((values.tobytes(), set(made.weights), sorted(ops(made.graph))))
+        nodes = [nodes[place] for place in DRAW.permutation(len(nodes))]
+    assert all(each == found[0] for each in found)
+
+
 @each(
     [
         (
