@@ -760,6 +760,17 @@ def test_nodes_in_another_order_are_sorted() -> None:
     assert ops(built(model_of(nodes, [array(np.array(True), "c")])).graph)[-1] == "relu"
 
 
+def test_images_and_sequences_have_comments_of_their_own(tmp_path: Path) -> None:
+    nodes = [node("Conv", ["image", "k"], ["p"]), node("Conv", ["audio", "l"], ["q"]), node("Relu", ["other"], ["r"])]
+    inputs = {"image": (2, 3, 8, 8), "audio": (2, 3, 16), "other": (2, 3, 4)}
+    onnx.save(model_of(nodes, [drawn("k", 4, 3, 3, 3), drawn("l", 4, 3, 3)], inputs, ("p", "q", "r")), tmp_path / "m.onnx")
+    lines = tpucc.import_onnx(tmp_path / "m.onnx").source.split("\n\n")[0].split("\n")
+    comment = " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))
+    assert "Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: image and p." in comment
+    assert "Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: audio and q." in comment
+    assert "The axes of other and r are in the file's order." in comment
+
+
 def test_nodes_in_any_order_are_one_network() -> None:
     """Of branches that nothing orders the file's order stays; the values are the same bits, and the weights the same."""
     nodes = [
