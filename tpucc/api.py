@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never, Unpack
@@ -378,6 +378,8 @@ class ImportedModel:
     weights: Mapping[str, AnyArray]
     reads: tuple[Path, ...] = ()
     """The file that it was read from, which is not written over."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    """The params of the source by the names that the file has for them, and by their own: `compile` takes both."""
 
     def __repr__(self) -> str:
         return f"<ImportedModel {self.name}: {counted(self.source.count(chr(10)), 'line')}, {counted(len(self.weights), 'weight')}>"
@@ -398,7 +400,7 @@ class ImportedModel:
         """Compiles the model: the keywords are those of `tpucc.compile`."""
         from tpucc.interop.onnx.reading.text import ImportedSource
 
-        source = ImportedSource(f"{self.name}{'.onnx' if self.reads else ''}{IMPORTED}", self.source, self.weights, frozenset())
+        source = ImportedSource(f"{self.name}{'.onnx' if self.reads else ''}{IMPORTED}", self.source, self.weights, self.params)
         return _executable(drive(source, Path(), options_of(**asked)), (*self.reads, *files_asked(asked)))
 
 
@@ -413,7 +415,7 @@ def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layo
 
     file = path_of(path, "import_onnx", "tpucc.compile_source(text)")
     made = imported_model(file, file.stem, params or {}, layout)
-    return ImportedModel(file.stem, made.source, made.weights, (file,))
+    return ImportedModel(file.stem, made.source, made.weights, (file,), made.params)
 
 
 def from_torch(
@@ -443,7 +445,7 @@ def from_torch(
         batch = export(plain, example, file)
         sizes = ({} if batch is None else {BATCH: batch}) | dict(params or {})
         made = imported_model(file, called, sizes, layout, f"the PyTorch module {kind}")
-    return ImportedModel(called, made.source, made.weights)
+    return ImportedModel(called, made.source, made.weights, (), made.params)
 
 
 def load(path: PathLike) -> Executable:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.cases import each
+from tpucc.interop.pytorch import plain_module
 from tpucc.ops.evaluate import evaluate
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; it comes with the extra: pip install -e '.[dev,torch]'")
@@ -107,6 +109,43 @@ def test_a_module_computes_the_same(name: str) -> None:
     with torch.no_grad():
         expected = module(*example).numpy()
     assert np.abs(found - expected).max() <= 1e-5 * max(1, np.abs(expected).max())
+
+
+@each(
+    [
+        lambda module: torch.compile(torch.compile(module)),
+        lambda module: torch.compile(torch.nn.DataParallel(module)),
+        lambda module: torch.nn.DataParallel(torch.compile(module)),
+    ]
+)
+def test_a_module_is_found_in_several_that_are_around_it(wrap: Any) -> None:
+    for module in (Joined(), torch.nn.Linear(2, 2)):
+        assert plain_module(wrap(module)) is module
+
+
+@each(
+    [
+        ({"y": [1.5, None]}, "the result y_0 of forward is float"),
+        (("no", None), "the result 0 of forward is str"),
+        (True, "the result of forward is bool"),
+    ]
+)
+def test_results_that_are_no_tensors_are_named(result: object, says: str) -> None:
+    class Odd(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return result
+
+    with pytest.raises(tpucc.UsageError, match=f"E1015: {says}, not a tensor"):
+        tpucc.from_torch(Odd(), torch.rand(2, 3))
+
+
+def test_too_many_values_for_a_module_with_arguments_by_name() -> None:
+    class Named(torch.nn.Module):
+        def forward(self, x: Any, **more: Any) -> Any:
+            return x
+
+    with pytest.raises(tpucc.UsageError, match=r"2 values, and forward takes 1(.|\n)*a dict of tensors gives others by their names"):
+        tpucc.from_torch(Named(), (torch.rand(2, 3), torch.rand(2, 3)))
 
 
 @pytest.mark.parametrize("wrapped", [torch.compile, torch.nn.DataParallel])

@@ -105,6 +105,10 @@ IMAGE = {"x": (2, 4, 7, 9)}
         ),
         ([node("ConvTranspose", ["x", "w"], ["y"], group=2, dilations=[2, 1], pads=[1, 0, 1, 1])], [drawn("w", 4, 3, 3, 2)], None),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 3], output_shape=[20, 26])], [drawn("w", 4, 2, 2, 2)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 4], output_shape=[21, 36])], [drawn("w", 4, 2, 1, 2)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3], auto_pad="SAME_UPPER")], [drawn("w", 4, 2, 1, 1)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[4, 2], auto_pad="SAME_LOWER")], [drawn("w", 4, 2, 3, 1)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[4, 2], auto_pad="SAME_LOWER")], [drawn("w", 4, 2, 1, 3)], None),
         ([node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1)], [], ["max_pool"]),
         ([node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)], [], ["avg_pool"]),
         ([node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER")], [], ["avg_pool"]),
@@ -334,6 +338,12 @@ def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any]
     with pytest.raises(tpucc.CompileError) as raised:
         built(model)
     assert [(d.code, d.message.startswith(says), mend in d.help[0]) for d in raised.value.diagnostics] == [("E1007", True, True)]
+
+
+def test_a_transposed_convolution_of_more_pixels_than_its_windows_reach_is_refused() -> None:
+    model = model_of([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3], output_shape=[14, 28])], [drawn("w", 4, 2, 1, 1)], IMAGE)
+    with pytest.raises(tpucc.Error, match=r"E1007: ConvTranspose: an output_shape with 28 pixels(.|\n)*it has at most 27"):
+        built(model)
 
 
 def test_the_page_lists_the_operators_that_are_read() -> None:
@@ -708,12 +718,79 @@ def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
     tpucc.compile_source(source)
 
 
+@each(
+    [
+        ({"seq-len": 4, "unk__12": 5}, ""),
+        ({"seq_len": 4, "unk_12": 5}, ""),
+        ({"seq-len": 4, "seq_len": 4, "unk__12": 5}, ""),
+        (
+            {"seq-len": 4},
+            "m.onnx leaves the size unk_12 (unk__12 in the file) open\nhelp: say it: -D unk_12=…; the name in the file does, too",
+        ),
+        ({"seq-len": 4, "seq_len": 3}, "m.onnx has one size seq_len (seq-len in the file), and 4 and 3 are given for it"),
+        (
+            {"tokens": 4},
+            "m.onnx leaves no size open that is named tokens\nhelp: there are batch, seq_len (seq-len in the file) and unk_12 (",
+        ),
+    ]
+)
+def test_a_size_may_be_given_by_the_name_in_the_file_or_by_that_in_the_source(
+    sizes: dict[str, int], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To commands and from Python, and again of the source that was read."""
+    path = tmp_path / "m.onnx"
+    onnx.save(model_of([node("Relu", ["x"], ["y"])], (), {"x": ("batch", "seq-len", "unk__12")}), path)
+    code = run("check", path, *(f"-D{name}={size}" for name, size in sizes.items()))
+    assert (code == 0) is not says
+    assert says in capsys.readouterr().err
+    if not says:
+        made = tpucc.import_onnx(path, params=sizes)
+        assert "x: f32[batch, seq_len, unk_12]" in made.source
+        exe = made.compile(params={"batch": 1, "unk__12": 3})
+        assert exe.compilation is not None
+        assert exe.compilation.model is not None
+        assert exe.compilation.model.graph["x"].type.shape == (1, 4, 3)
+
+
 @each([(False, "b: f32[n, t]"), (True, "b: f32[batch, s]")])
 def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: bool, says: str, tmp_path: Path) -> None:
     nodes = [node("Add", ["a", "b"], ["y"])] if is_one else [node("Relu", ["a"], ["y"]), node("Relu", ["b"], ["z"])]
     model = model_of(nodes, (), {"a": ("batch", "s"), "b": ("batch" if is_one else "n", "t")}, ("y",) if is_one else ("y", "z"))
     onnx.save(model, tmp_path / "m.onnx")
     assert says in tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 5}).source
+
+
+@each(
+    [
+        (node("Add", ["a", "b"], ["y"]), ("batch", "s"), ("batch", "t"), "s=5 t=5", ["batch", "s"], "a: f32[batch, s], b: f32[batch, s]"),
+        (node("Add", ["a", "b"], ["y"]), ("batch", "s"), ("n", "s"), "s=5 batch=4", ["batch", "s"], "a: f32[batch, s], b: f32[batch, s]"),
+        (node("Add", ["a", "b"], ["y"]), ("batch", "s"), ("n", "s"), "s=5 n=4", ["batch", "s"], "a: f32[batch, s], b: f32[batch, s]"),
+        (node("MatMul", ["a", "b"], ["y"]), ("batch", "s"), ("t", "u"), "s=5 t=5 u=5", ["batch", "s", "u"], "b: f32[s, u]"),
+        (node("MatMul", ["a", "b"], ["y"]), ("batch", "s"), ("s", "batch"), "s=8", ["batch", "s"], "b: f32[s, batch]"),
+        (node("MatMul", ["a", "a"], ["y"]), ("batch", "s"), ("b", "t"), "s=8 t=8", ["batch", "b", "t"], "a: f32[batch, batch]"),
+        (node("Concat", ["a", "b"], ["y"], axis=1), ("batch", 4), ("batch", "u"), "u=5", ["batch", "u"], "-> f32[batch, u + 4]"),
+        (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s"), ("n", "t"), "s=5 t=5", ["n", "s", "t"], "-> f32[n, s + t]"),
+        (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s", 4), ("n", 4, "u"), "s=9 u=4", ["n", "s"], "-> f32[n, s + 4, 4]"),
+        (node("Add", ["a", "c"], ["y"]), ("n", "s", 4), ("n", "t", 4), "s=5 t=8", ["n", "s"], "b: f32[n, s + 3, 4]"),
+    ]
+)
+def test_sizes_that_the_network_takes_only_where_they_are_equal_are_one_param(
+    made: Any, a: tuple[str, ...], b: tuple[str, ...], given: str, params: list[str], says: str, tmp_path: Path
+) -> None:
+    before = [node("Slice", ["b", "three", "end", "axis"], ["c"])] if "c" in made.input else []
+    constants = [whole("three", 3), whole("end", 999), whole("axis", 1)] if before else []
+    onnx.save(model_of([*before, made], constants, {"a": a, "b": b}), tmp_path / "m.onnx")
+    sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in given.split())}
+    model = tpucc.import_onnx(tmp_path / "m.onnx", params=sizes)
+    assert [line.split()[1] for line in model.source.split("\n") if line.startswith("param ")] == params
+    assert says in model.source
+    assert all(model.params[name] in params for name in sizes if name in model.params)
+
+
+def test_two_sizes_that_must_be_equal_are_named(tmp_path: Path) -> None:
+    onnx.save(model_of([node("Add", ["a", "b"], ["y"])], (), {"a": ("batch", "s"), "b": ("batch", "t")}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.Error, match=r"E1007: Add: (.|\n)*s is 5 and t is 7, and(.|\n)*are equal: -D s=5 -D t=5"):
+        tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 7})
 
 
 def test_names_begin_a_comment_as_they_are(tmp_path: Path) -> None:
@@ -732,6 +809,43 @@ def test_nodes_in_another_order_are_sorted() -> None:
     graph = compared(model_of(nodes[1:], (), outputs=("n",)))
     assert ops(graph) == ["mul", "mul"]
     assert ops(built(model_of(nodes, [array(np.array(True), "c")])).graph)[-1] == "relu"
+
+
+def test_images_and_sequences_have_comments_of_their_own(tmp_path: Path) -> None:
+    nodes = [node("Conv", ["image", "k"], ["p"]), node("Conv", ["audio", "l"], ["q"]), node("Relu", ["other"], ["r"])]
+    inputs = {"image": (2, 3, 8, 8), "audio": (2, 3, 16), "other": (2, 3, 4)}
+    onnx.save(model_of(nodes, [drawn("k", 4, 3, 3, 3), drawn("l", 4, 3, 3)], inputs, ("p", "q", "r")), tmp_path / "m.onnx")
+    lines = tpucc.import_onnx(tmp_path / "m.onnx").source.split("\n\n")[0].split("\n")
+    comment = " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))
+    assert "Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: image and p." in comment
+    assert "Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: audio and q." in comment
+    assert "The axes of other and r are in the file's order." in comment
+
+
+def test_nodes_in_any_order_are_one_network() -> None:
+    """Of branches that nothing orders the file's order stays; the values are the same bits, and the weights the same."""
+    nodes = [
+        node("Conv", ["x", "k1"], ["a"], pads=[1, 1, 1, 1]),
+        node("Relu", ["a"], ["b"]),
+        node("Conv", ["x", "k2"], ["c"], pads=[0, 0, 0, 0]),
+        node("Sigmoid", ["c"], ["d"]),
+        node("Add", ["b", "d"], ["e"]),
+        node("MaxPool", ["e"], ["f"], kernel_shape=[2, 2]),
+        node("GlobalAveragePool", ["f"], ["g"]),
+        node("GlobalMaxPool", ["f"], ["h"]),
+        node("Concat", ["g", "h"], ["i"], axis=1),
+        node("Flatten", ["i"], ["j"]),
+        node("MatMul", ["j", "w"], ["y"]),
+    ]
+    constants = [drawn("k1", 6, 4, 3, 3), drawn("k2", 6, 4, 1, 1), drawn("w", 12, 3)]
+    x = DRAW.normal(size=(2, 7, 9, 4)).astype(np.float32)
+    found: list[tuple[Any, set[str], list[str]]] = []
+    for _ in range(6):
+        made = built(model_of(nodes, constants, IMAGE))
+        values = evaluate(bind_arrays(made.graph, made.weights), {"x": x})[made.graph.outputs[0].node]
+        found.append((values.tobytes(), set(made.weights), sorted(ops(made.graph))))
+        nodes = [nodes[place] for place in DRAW.permutation(len(nodes))]
+    assert all(each == found[0] for each in found)
 
 
 @each(

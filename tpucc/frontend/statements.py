@@ -141,7 +141,8 @@ def _for(frame: Frame, node: ast.For) -> bool:
     is_too_long = bool(values[limit - frame.run.rounds :]) and not any(isinstance(inner, ast.Return) for inner in ast.statements(node.body))
     for number, value in enumerate(values):
         if frame.run.rounds >= limit or (is_too_long and number):  # the first round shows what else is wrong
-            raise LimitReached("E0604", f"the loops run more than {limit:,} times", node.span)
+            mend = "each round makes operations of its own: let it run fewer times, or let one operation compute a whole array"
+            raise LimitReached("E0604", f"the loops run more than {limit:,} times", node.span, "", mend)
         frame.run.rounds += 1
         _bind(frame, node.target, value)
         if run_block(frame, node.body):

@@ -3,8 +3,9 @@ leaves as they are, and what only `train` reads in a file without one."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -81,11 +82,11 @@ def _reached(module: ast.Module, train: ast.TrainDef) -> set[str]:
 
 def _definitions(module: ast.Module) -> Iterator[Diagnostic]:
     """The `def`s that no call names, outside of themselves."""
-    for item in module.items:
-        if isinstance(item, ast.Def):
-            others = (other for other in module.items if other is not item)
-            if not any(name == item.name.text for other in others for name in _called(other)):
-                yield _warning("W0204", f"{item.name.text} is never called", item.name.span, "remove it, or call it")
+    called = [frozenset(_called(item)) for item in module.items]
+    callers = Counter(chain.from_iterable(called))
+    for item, own in zip(module.items, called, strict=True):
+        if isinstance(item, ast.Def) and callers[item.name.text] == (item.name.text in own):
+            yield _warning("W0204", f"{item.name.text} is never called", item.name.span, "remove it, or call it")
 
 
 def _called(value: object) -> Iterator[str]:

@@ -74,7 +74,9 @@ def export(module: Any, example: Any, path: Path) -> int | None:
     module.eval()
     try:
         with _quiet(), torch.no_grad():
-            outputs = _outputs(torch, module, given, _tried(module, given))
+            result = _tried(module, given)
+            _require_tensors(result)
+            outputs = _outputs(torch, module, given, result)
             open_batch = given.each({0: torch.export.Dim(BATCH)})
             if batch is not None and _problem(torch, module, given, path, outputs, open_batch) is None:
                 return batch
@@ -97,18 +99,29 @@ def _torch() -> Any:
 def plain_module(module: Any) -> Any:
     """The module itself, without what `torch.compile` or `DataParallel` put around it. Raises `UsageError` E1015 for what is none."""
     torch = _torch()
+    while (inner := _inner(torch, module)) is not None:
+        module = inner
     if isinstance(module, torch.jit.ScriptModule):
         made = printable(str(getattr(module, "original_name", "a module")))
         message = f"from_torch takes a module of Python, found one that torch.jit has made of {made}"
         raise _refused(message, "give the module that torch.jit.trace or torch.jit.script was given")
-    if isinstance(module, torch.nn.DataParallel):
-        return plain_module(module.module)
     if not isinstance(module, torch.nn.Module):
-        raise _refused(
-            f"from_torch takes a torch.nn.Module, found {printable(type(module).__name__)}", "give the model itself, not its weights"
-        )
-    inner = getattr(module, "_orig_mod", None)
-    return inner if isinstance(inner, torch.nn.Module) else module
+        help = "give the module whose method it is" if callable(module) else "give the model itself, not its weights"
+        raise _refused(f"from_torch takes a torch.nn.Module, found {printable(type(module).__name__)}", help)
+    return module
+
+
+def _inner(torch: Any, module: Any) -> Any:
+    """The module that `torch.compile` or `DataParallel` was given; None for another one. Twice compiled, a module is a function around
+    its method `forward`."""
+    if isinstance(module, torch.nn.DataParallel):
+        return module.module
+    if isinstance(module, torch.nn.Module):
+        inner = getattr(module, "_orig_mod", None)
+    else:
+        made_of = inspect.unwrap(module) if inspect.isroutine(module) else None
+        inner = getattr(made_of, "__self__", None) if getattr(made_of, "__name__", "") == "forward" else None
+    return inner if isinstance(inner, torch.nn.Module) else None
 
 
 def _arguments(torch: Any, module: Any, example: Any) -> Arguments:
@@ -127,7 +140,9 @@ def _arguments(torch: Any, module: Any, example: Any) -> Arguments:
     else:
         values = tuple(example) if isinstance(example, Sequence) else (example,)
         if len(values) > len(places) and not rest:
-            raise _refused(f"the example has {len(values)} values, and forward takes {len(places)}", f"its arguments are {listed(places)}")
+            behind = "; a dict of tensors gives others by their names" if more else ""
+            message = f"the example has {len(values)} values, and forward takes {len(places)}"
+            raise _refused(message, f"its arguments are {listed(places)}{behind}")
         several = {rest[0]: values[len(places) :]} if len(values) > len(places) else {}
         found = Arguments(values, {}, dict(zip(places, values, strict=False)) | several)
     if wrong := next((name for name, value in found.tensors.items() if not isinstance(value, torch.Tensor)), None):
@@ -173,6 +188,16 @@ def _outputs(torch: Any, module: Any, given: Arguments, result: Any) -> list[str
     taken = {*given.tensors, *module.state_dict()}
     names = [f"{name}_out" if name in taken else name for name in _paths(torch, result)]
     return names if len(set(names)) == len(names) else None
+
+
+def _require_tensors(result: Any, name: str = "") -> None:
+    """Refuses a number or a text among what a module returns, also inside dicts and lists: ONNX has tensors only."""
+    if isinstance(result, (bool, int, float, complex, str)):
+        place = f"the result {printable(name)} of forward" if name else "the result of forward"
+        raise _refused(f"{place} is {type(result).__name__}, not a tensor", "return tensors only; torch.tensor(…) makes one of a number")
+    if isinstance(result, (Mapping, list, tuple)):
+        for key, value in result.items() if isinstance(result, Mapping) else enumerate(result):
+            _require_tensors(value, f"{name}_{key}" if name else str(key))
 
 
 def _paths(torch: Any, result: Any, name: str = "") -> Iterator[str]:

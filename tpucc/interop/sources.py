@@ -80,13 +80,14 @@ def _imported(path: Path, params: Mapping[str, str], begin: Callable[[str], None
     from tpucc.interop.onnx.reading.text import ImportedSource, imported_model  # a source needs none of it
 
     made = imported_model(path, path.stem, open_sizes(params), begin=begin)
-    return ImportedSource(printable(f"{path.name}{IMPORTED}"), made.source, made.weights, made.fixed)
+    return ImportedSource(printable(f"{path.name}{IMPORTED}"), made.source, made.weights, made.sizes)
 
 
 def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:
-    """The texts of -D that the source's params take: those of an imported one without the sizes that it was imported for."""
-    fixed: frozenset[str] = getattr(source, "fixed", frozenset())
-    return {name: text for name, text in params.items() if name not in fixed} if fixed else params
+    """The texts of -D that the source's params take: of an imported one by the names of its params, without the sizes that are numbers."""
+    sizes: Mapping[str, str | None] = getattr(source, "sizes", {})
+    named = {sizes.get(name, name): text for name, text in params.items()}
+    return {name: text for name, text in named.items() if name is not None}
 
 
 def open_sizes(params: Mapping[str, str]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import combinations
 from typing import Any
 
 from tpucc.interop.decompile.literals import listed, literal
@@ -98,9 +99,21 @@ class Scope:
             for b, second in known[index + 1 :]:
                 product = tuple(x * y for x, y in zip(first, second, strict=True))
                 yield from [f"{a} * {b}"] if product == values else _scaled(values, f"{a} * {b}", product)
+        yield from self._sums(values, own)
+
+    def _sums(self, values: tuple[int, ...], own: Sequence[tuple[str, tuple[int, ...]]]) -> Iterator[str]:
+        """The values as a known size, or two params, and a number."""
         for text, others in [*self.params.items(), *own]:
             if constant(differences := tuple(x - y for x, y in zip(values, others, strict=True))):
-                yield f"{text} {'+' if differences[0] > 0 else '-'} {abs(differences[0])}"
+                yield f"{text}{_more(differences[0])}"
+        for (a, first), (b, second) in combinations(self.params.items(), 2):
+            if constant(differences := tuple(x - y - z for x, y, z in zip(values, first, second, strict=True))):
+                yield f"{a} + {b}{_more(differences[0])}"
+
+
+def _more(difference: int) -> str:
+    """What a sum has behind it, so that it is larger by this number."""
+    return f" {'+' if difference > 0 else '-'} {abs(difference)}" if difference else ""
 
 
 def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iterator[str]:

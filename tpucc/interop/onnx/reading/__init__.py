@@ -7,10 +7,10 @@ all nodes. Nothing here needs the onnx package, and nothing of a file is execute
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
 from tpucc.files import read_file
 from tpucc.interop.foreign import Foreign, foreign
 from tpucc.interop.onnx import PRODUCER
@@ -33,40 +33,63 @@ MAX_BYTES = 2**31
 class Imported:
     """A model of a file. `name` is that of the file, as an identifier.
 
-    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch.
+    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch. `ties` are other open
+    sizes, each with the one that it follows from, and by how much it is larger.
     """
 
     name: str
     file: str
     model: OnnxModel
     layout: Layout
+    ties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
-        for (_, axis), name in self.names.sizes.items():
+        for (_, axis), own in self.names.sizes.items():
+            name, _ = self.ties.get(own, (own, 0))
             found[name] = found.get(name) or (BATCH if axis == 0 else None)
         return found
+
+    def tied(self, ties: Mapping[str, tuple[str, int]]) -> Imported:
+        """The model with more ties, of sizes that have none."""
+        before: dict[str, tuple[str, int]] = {}
+        for name, (other, more) in self.ties.items():
+            last, further = ties.get(other, (other, 0))
+            before[name] = last, more + further
+        return replace(self, ties=before | dict(ties))
 
     @property
     def names(self) -> names.Names:
         return names.names_of(self.model.graph)
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
-        """A value for each open size. Raises `UsageError` E1008 for sizes that aren't given, or that there aren't."""
-        symbols = self.symbols
-        if unknown := [name for name in given if name not in symbols]:
-            help = did_you_mean(unknown[0], symbols) or (f"there are {listed(list(symbols))}" if symbols else "all its sizes are fixed")
-            raise UsageError(Diagnostic("E1008", f"{self.file} leaves no size open that is named {unknown[0]}", help=(help,)))
-        sizes = {name: given.get(name, default) for name, default in symbols.items()}
+        """A value for each open size, by the names here; those of `given` may be the file's, too. Raises `UsageError` E1008 for sizes that
+        aren't given, that there aren't, or that have two values."""
+        symbols, called = self.symbols, self.names.called
+        if unknown := [name for name in given if name not in called]:
+            known = f"there are {listed([self._named(name) for name in symbols])}" if symbols else "all its sizes are fixed"
+            raise self._refused(f"leaves no size open that is named {printable(unknown[0])}", did_you_mean(unknown[0], called) or known)
+        values: dict[str, int] = {}
+        for name, value in given.items():
+            if (first := values.setdefault(called[name], value)) != value:
+                raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it", "")
+        tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}
+        sizes = {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
         if missing := [name for name, size in sizes.items() if size is None]:
-            help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}"
-            raise UsageError(
-                Diagnostic(
-                    "E1008", f"{self.file} leaves the {'size' if len(missing) == 1 else 'sizes'} {listed(missing)} open", help=(help,)
-                )
-            )
+            either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
+            named = listed([self._named(name) for name in missing])
+            help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}{either}"
+            raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {named} open", help)
         return {name: size for name, size in sizes.items() if size is not None}
+
+    def _named(self, name: str) -> str:
+        """A size in a message, with the name that it has in the file where that is another one."""
+        theirs = next((theirs for theirs, ours in self.names.sizes_by_name.items() if ours == name), name)
+        return name if theirs == name else printable(f"{name} ({theirs} in the file)")
+
+    def _refused(self, message: str, help: str) -> UsageError:
+        return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=(help,) if help else ()))
 
     def built(self, given: Mapping[str, int]) -> Built:
         """The graph with its weights. Images of a file that tpucc wrote keep the order that a source gave them.
@@ -74,7 +97,8 @@ class Imported:
         Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known.
         """
         layout = "nchw" if self.model.producer == PRODUCER else self.layout
-        return built(self.model, self.name, self.sizes(given), layout)
+        sizes = self.sizes(given)
+        return built(self.model, self.name, sizes | {name: sizes[other] + more for name, (other, more) in self.ties.items()}, layout)
 
     def graph(self, given: Mapping[str, int]) -> Graph:
         return self.built(given).graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, count
 from typing import TypeVar
@@ -69,9 +69,14 @@ class Names:
     """Those that have a name in the file."""
 
     @property
-    def renamed(self) -> tuple[str, ...]:
-        """Which have other names in the file, in words."""
-        kinds = (("the size", self.sizes_by_name), ("the input", self.inputs), ("the output", self.outputs))
+    def called(self) -> Mapping[str, str]:
+        """The sizes by all names that `-D` takes: those here, and those that the file has."""
+        return {name: name for name in self.sizes.values()} | dict(self.sizes_by_name)
+
+    def renamed(self, tied: Collection[str]) -> tuple[str, ...]:
+        """Which have other names in the file, in words, without the sizes that are `tied` to others."""
+        sizes = {theirs: ours for theirs, ours in self.sizes_by_name.items() if ours not in tied}
+        kinds = (("the size", sizes), ("the input", self.inputs), ("the output", self.outputs))
         return tuple(f"{kind} {theirs} to {ours}" for kind, names in kinds for theirs, ours in names.items() if theirs != ours)
 
 

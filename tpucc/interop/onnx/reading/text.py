@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.names import BATCH
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
+from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
 from tpucc.ir.attributes import identity
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
@@ -36,12 +37,17 @@ OTHERS = (2, 3)
 
 @dataclass(frozen=True)
 class Text:
-    """A model in tpucc's language: `source` is its text, `weights` are its arrays by key. `fixed` are sizes that the file leaves open, and
-    that are numbers in the text."""
+    """A model in tpucc's language: `source` is its text, `weights` are its arrays by key. `sizes` are those that the file leaves open, by
+    the names that they may be given by: each is a param of the text, or None where it is a number there."""
 
     source: str
     weights: Mapping[str, AnyArray]
-    fixed: frozenset[str] = frozenset()
+    sizes: Mapping[str, str | None]
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The sizes that are params."""
+        return {name: ours for name, ours in self.sizes.items() if ours is not None}
 
 
 def model_files(source: str, weights: Mapping[str, AnyArray], before: str, name: str) -> dict[str, bytes]:
@@ -55,7 +61,8 @@ class ImportedSource(Source):
     """A source that an ONNX file was read as, in memory, with its weights."""
 
     weights: Mapping[str, AnyArray]
-    fixed: frozenset[str]
+    sizes: Mapping[str, str | None]
+    """As those of a `Text`."""
 
 
 def imported_model(
@@ -73,15 +80,14 @@ def imported_model(
     `read` and `Imported.built` do.
     """
     begin("read the network")
-    found = read(path, layout, title)
-    sizes = found.sizes(given)
-    made = found.built(sizes)
+    found, made = built_with_ties(read(path, layout, title), given)
     begin("write it as a source")
-    tried = ((tuple(sizes), True), (tuple(sizes), False), (tuple(size for size in sizes if size == BATCH), False), ((), False))
-    for params, apart in dict.fromkeys((params, apart and _are_alike(sizes)) for params, apart in tried):
+    found, free = with_ties(found, found.sizes(given))
+    sizes = found.sizes(given)
+    for params in dict.fromkeys([tuple(sizes), tuple(free), tuple(size for size in sizes if size == BATCH), ()]):
         fixed = [size for size in sizes if size not in params]
         try:
-            samples = _samples(found, made, sizes, params, apart)
+            samples = _samples(found, made, sizes, params)
             comments = [line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)]
             texts = [
                 source_of(
@@ -97,7 +103,8 @@ def imported_model(
         except (Unwritable, _Differs) as error:
             reason = error
         else:
-            return Text(min(texts, key=lambda text: text.count("\n")), made.weights, frozenset(fixed))
+            called = {name: _param(found, own, fixed) for name, own in found.names.called.items()}
+            return Text(min(texts, key=lambda text: text.count("\n")), made.weights, called)
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
     raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
@@ -146,18 +153,17 @@ class _Differs(Exception):
     """For other sizes the network is another one."""
 
 
-def _are_alike(sizes: Mapping[str, int]) -> bool:
-    """Whether two sizes have one value, but for the batch."""
-    others = [size for name, size in sizes.items() if name != BATCH]
-    return len(set(others)) < len(others)
+def _param(found: Imported, size: str, fixed: Collection[str]) -> str | None:
+    """The param that a size of the file is; None for one that is a number, or that follows from another one."""
+    name, more = found.ties.get(size, (size, 0))
+    return None if more or name in fixed else name
 
 
-def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], apart: bool) -> list[Sample]:
-    """Other values of the params, with their graphs. With `apart` no two have one value there, so that the text tells them apart; a network
-    may need two that are equal."""
+def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
+    """Other values of the params, with their graphs. Each is changed by another number, so that the text tells them apart."""
     samples: list[Sample] = []
     for number in OTHERS if params else ():
-        more = {name: number + (place if apart else 0) for place, name in enumerate(params)}
+        more = {name: number + place for place, name in enumerate(params)}
         others = {name: (number if name == BATCH else size + more[name]) if name in params else size for name, size in sizes.items()}
         try:
             other = found.built(others)
@@ -178,14 +184,19 @@ def _ranks_of_results(graph: Graph) -> dict[str, int]:
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
     by = f", which {found.model.producer} wrote" if found.model.producer else ""
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
-    if renamed := found.names.renamed:
+    theirs = {ours: theirs for theirs, ours in found.names.sizes_by_name.items()}
+    for one in dict.fromkeys(other for other, more in found.ties.values() if not more):
+        same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, (name, 0)) == (one, 0)]
+        yield printable(f"{listed(same)} are one size here, {one}: the network takes them only where they are equal.")
+    for name, (other, more) in found.ties.items():
+        if more:
+            yield printable(f"{theirs.get(name, name)} is {other} {'+' if more > 0 else '-'} {abs(more)} here: the network takes no other.")
+    if renamed := found.names.renamed(found.ties):
         yield printable(f"Renamed here: {listed(renamed)}.")
     ranks = {len(order) for order in made.layouts.values()}
-    names = listed(list(made.layouts))
-    if 4 in ranks:
-        yield f"Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: {names}."
-    elif 3 in ranks:
-        yield f"Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: {names}."
+    for rank, kind, axes in ((4, "Images", "height, width"), (3, "Sequences", "length")):
+        if names := [name for name, order in made.layouts.items() if len(order) == rank]:
+            yield f"{kind} are [batch, {axes}, channels] here, and [batch, channels, {axes}] in the file: {listed(names)}."
     ends = {**{node.name: node.type.rank for node in made.graph.inputs}, **_ranks_of_results(made.graph)}
     if others := [name for name, rank in ends.items() if rank in ranks and name not in made.layouts]:
         yield f"The axes of {listed(others)} are in the file's order."

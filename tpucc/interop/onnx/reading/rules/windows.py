@@ -195,7 +195,11 @@ def _dilated(w: AnyArray, apart: tuple[int, int]) -> AnyArray:
 def _cut(
     c: Call, sizes: Sequence[int], window: Sequence[int], stride: tuple[int, int], rank: int
 ) -> tuple[tuple[int, int, int, int], list[int]]:
-    """What is cut off tpucc's whole result, (top, bottom, left, right), and what the kernel must grow by where it is too small."""
+    """What is cut off tpucc's whole result, (top, bottom, left, right), and what the kernel must grow by where it is too small.
+
+    `auto_pad` never adds padding below 0, as in ONNX's shape inference and in ONNX Runtime: of a kernel smaller than the stride the result
+    ends with the last window. A larger `output_shape` has zeros behind it.
+    """
     padded = c.attribute("output_padding") or (0,) * (rank - 2)
     more = pair((0, *padded) if rank == 3 else padded, "output_padding")  # nothing comes behind the only row of a sequence
     wanted = c.attribute("output_shape")
@@ -205,18 +209,22 @@ def _cut(
     cut: list[int] = []
     beyond: list[int] = []
     for axis in range(2):
-        whole = (sizes[axis] - 1) * stride[axis] + window[axis]
+        windows = (sizes[axis] - 1) * stride[axis] + window[axis]
+        behind = more[axis]
         if rank == 3 and axis == 0:
             before, after = 0, 0
         elif wanted or rule in ("SAME_UPPER", "SAME_LOWER"):
-            total = whole + more[axis] - (wanted[axis] if wanted else sizes[axis] * stride[axis])
+            size = wanted[axis] if wanted else sizes[axis] * stride[axis]
+            total = max(0, windows + behind - size)
+            behind = max(behind, size - windows) if wanted else behind
             half = total // 2
             before, after = (half, total - half) if rule == "SAME_UPPER" else (total - half, half)
+            if wanted and size - windows >= stride[axis]:
+                most = windows + stride[axis] - 1
+                raise Unsupported(f"an output_shape with {size:,} pixels along an axis", f"of this input it has at most {most:,}")
         else:
             before, after = given[2 * axis : 2 * axis + 2]
-        after += max(window[axis], stride[axis]) - window[axis] - more[axis]
-        if before < 0:
-            raise Unsupported("a result that begins before the first window")
+        after += max(window[axis], stride[axis]) - window[axis] - behind
         beyond.append(max(0, -after) + (stride[axis] - window[axis] if after < 0 and window[axis] < stride[axis] else 0))
         cut += [before, max(0, after)]
     return (cut[0], cut[1], cut[2], cut[3]), beyond

@@ -1,0 +1,78 @@
+"""Open sizes of a file that follow from each other: its network takes two only with one value, as where it adds [batch, s] and [batch, t],
+or one of them is always larger by the same number. They become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from tpucc.diagnostics import Error
+from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading.names import BATCH
+from tpucc.interop.onnx.reading.network_of import Built
+
+MOST = 6
+"""Open sizes of which each choice is tried."""
+STEP = 2
+"""What is added to a size to see whether it may change."""
+
+
+def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported, Built]:
+    """The graph for these sizes. A size that isn't given, and that the network takes only with a given value, is tied to that one.
+
+    Raises as `Imported.built`; where the network takes two given sizes only with one value, the help names both.
+    """
+    sizes = found.sizes(given)
+    try:
+        return found, found.built(sizes)
+    except Error as error:
+        own = [found.names.called[name] for name in given]
+        said = {found.ties.get(name, (name, 0))[0] for name in own}
+        is_other = any(problem.code == "E1006" for problem in error.diagnostics)  # that no size mends
+        for first, second in () if is_other else _unequal(sizes, said):
+            if not _works(found, {**sizes, second: sizes[first]}):
+                continue
+            if second not in said:
+                tie = {first: (second, 0)} if second == BATCH else {second: (first, 0)}
+                return built_with_ties(found.tied(tie), given)
+            values = f"{first} is {sizes[first]:,} and {second} is {sizes[second]:,}"
+            help = f"{values}, and the network can be read where they are equal: -D {first}={sizes[first]} -D {second}={sizes[first]}"
+            problem = error.diagnostics[0]
+            raise type(error)([replace(problem, help=(*problem.help, help)), *error.diagnostics[1:]], error.source) from None
+        raise
+
+
+def _unequal(sizes: Mapping[str, int], said: set[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of sizes of different values, of which the first is given."""
+    for first in sizes if len(sizes) <= MOST else ():
+        yield from ((first, second) for second in sizes if first in said and sizes[second] != sizes[first])
+
+
+def with_ties(found: Imported, sizes: Mapping[str, int]) -> tuple[Imported, list[str]]:
+    """The file with a tie for each size that can change only together with others, by as much; and the sizes that can change then."""
+    apart = {name: size + STEP + place for place, (name, size) in enumerate(sizes.items())}
+    if not 1 < len(sizes) <= MOST or _works(found, apart):
+        return found, list(sizes)
+    still = [name for name in sizes if not _works(found, {**sizes, name: sizes[name] + STEP})]
+    ties: dict[str, tuple[str, int]] = {}
+    for place, name in enumerate(still):
+        rest = [other for other in still[place + 1 :] if other not in ties]
+        if name not in ties:
+            ties |= {other: (name, sizes[other] - sizes[name]) for other in _moved_with(found, sizes, name, rest)}
+    bases = {name for name, _ in ties.values()}
+    return found.tied(ties), [name for name in sizes if name not in ties and (name in bases or name not in still)]
+
+
+def _moved_with(found: Imported, sizes: Mapping[str, int], name: str, others: list[str]) -> tuple[str, ...]:
+    """The fewest of the others with which a size can change; none where it can't."""
+    choices = (chosen for count in range(1, len(others) + 1) for chosen in combinations(others, count))
+    return next((chosen for chosen in choices if _works(found, {**sizes, **{each: sizes[each] + STEP for each in (name, *chosen)}})), ())
+
+
+def _works(found: Imported, sizes: Mapping[str, int]) -> bool:
+    try:
+        found.built(sizes)
+    except Error:
+        return False
+    return True
