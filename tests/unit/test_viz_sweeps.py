@@ -17,7 +17,7 @@ def test_names_of_lines_stand_beside_points() -> None:
     others = [(x * across, y * 1.25) for x, y in ((100, 100), (200, 20)) for across in (0.75, 0.85, 0.95)]
     marks = [Mark(point, x, y, "matrix unit", "") for point, (x, y) in enumerate([*places, *others])]
     root = ET.fromstring(front_svg("front", "about", ("cost", "TOPS"), marks, fronts, (str, str)))
-    dots = [list(float(dot.get(key, "")) for key in ("cx", "cy", "r")) for dot in root.iter(f"{SVG}circle") if dot.get("data-point")]
+    dots = [[float(dot.get(key, "")) for key in ("cx", "cy", "r")] for dot in root.iter(f"{SVG}circle") if dot.get("data-point")]
     for name in fronts:
         [text] = [text for text in root.iter(f"{SVG}text") if text.text == name]
         x, y = float(text.get("x", "")), float(text.get("y", ""))

@@ -155,17 +155,17 @@ def _line(points: Sequence[Point]) -> Markup:
 def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -> Iterator[Markup]:
     """The names of lines, each at the end of its own, or at the nearest of its points beside which nothing else is. Where there is none,
     it is drawn over points, above the end or as far above the name below as it needs."""
-    named = sorted(((line, name) for name, line in lines.items() if name and line), key=lambda pair: -pair[0][-1][1])
+    named = sorted(((way, name) for name, way in lines.items() if name and way), key=lambda pair: -pair[0][-1][1])
     if not named:
         return
-    taken = [piece for line in lines.values() for one, other in pairwise(line) for piece in pieces(one, other)]
+    taken = [piece for way in lines.values() for one, other in pairwise(way) for piece in pieces(one, other)]
     marks = [Rect(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
     room, free = Room(Rect(LEFT, TOP, WIDTH - RIGHT, TOP + PLOT), taken, marks), math.inf
-    for line, name in named:
+    for way, name in named:
         words = fitted(name, SMALL, WIDTH / 2) or "…"
-        placed = next(filter(None, (room.place(words, point, DOT + 3) for point in reversed(line))), None)
+        placed = next(filter(None, (room.place(words, point, DOT + 3) for point in reversed(way))), None)
         if placed is None:
-            x, y = line[-1]
+            x, y = way[-1]
             free = min(y - 9, free - APART)
             placed = label(words, x, free, SMALL, "ink", "end" if x > WIDTH / 2 else "start", **NAME)
         yield placed
