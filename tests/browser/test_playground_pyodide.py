@@ -230,10 +230,12 @@ def test_a_visit_and_one_without_a_network(own_folder: Path, visitor: BrowserCon
         page.locator("#python-messages .error").get_by_text("Python has broken down").wait_for()
         page.locator("#python .cm-content").click()
         page.keyboard.press("Control+a")
-        page.keyboard.insert_text("while True: pass")
+        page.keyboard.insert_text("print('so far')\nwhile True: pass")
         page.locator("#run").click()
         page.locator("#status").get_by_text("running").wait_for()
+        page.wait_for_timeout(3_000)  # in which Python begins anew, and comes to the loop
         page.locator("#stop").click()
+        page.locator("#python-messages").get_by_text("so far").wait_for()
         page.locator("#status").get_by_text("stopped").wait_for()
         with served(own_folder) as elsewhere:
             assert page.evaluate(WAYS_OUT, elsewhere) == "TypeError", "a worker has the page's policy"
