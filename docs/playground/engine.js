@@ -6,14 +6,20 @@ import { modelIn } from "./answers.js";
  * `ask` has `begin` give the request when Python is there. It fails with a `Stopped` when `stop` comes before the answer, and with a `Broken`
  * when Python breaks down. `startup` is how many milliseconds Python has taken to be there.
  */
-export class Stopped extends Error {}
+export class Stopped extends Error {
+  /** @param {string} printed what the visitor's Python had printed by then */
+  constructor(printed = "") {
+    super("stopped");
+    this.printed = printed;
+  }
+}
 
 /** Python itself has broken down at a request; another begins. */
 export class Broken extends Error {}
 
 /** How many milliseconds Python has taken to be there in a worker, once it is; what it then says is heard by `told`, `answer` and `broken`, as
  * long as it is the worker of `current`: what one says that has been ended may still arrive, and is about no request of the next one's. */
-function loading({ worker, port }, config, { told, answer, broken, current }) {
+function loading({ worker, port }, config, { told, answer, printed, broken, current }) {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
     let loaded = false;
@@ -30,6 +36,7 @@ function loading({ worker, port }, config, { told, answer, broken, current }) {
       loaded ||= data.ready === true;
       if (data.ready) resolve(performance.now() - begun);
       if ("failed" in data) failed(data.failed);
+      if (data.printed) printed(data.printed);
       if (data.answer) answer(data.answer);
     });
     port.start();
@@ -89,7 +96,7 @@ class Python {
   startup = () => this.#startup;
 
   ask = (given) => {
-    const own = {};
+    const own = { printed: "" };
     const answer = new Promise((resolve, reject) => Object.assign(own, { resolve, reject }));
     this.#waiting = own;
     this.start().then(() => this.#send(own, given)).catch(own.reject);
@@ -101,7 +108,7 @@ class Python {
 
   stop = () => {
     this.#current?.worker.terminate();
-    this.#waiting?.reject(new Stopped());
+    this.#waiting?.reject(new Stopped(this.#waiting.printed));
     this.#begin();
   };
 
@@ -124,6 +131,9 @@ class Python {
       told: this.#told,
       current: () => this.#current.worker,
       answer: (text) => this.#waiting?.resolve(JSON.parse(text)),
+      printed: (text) => {
+        if (this.#waiting) this.#waiting.printed += text;
+      },
       broken: () => this.#broken(),
     };
     const loaded = loading(own, this.#config, heard).then((taken) => (this.#startup = taken), (error) => {
@@ -161,14 +171,14 @@ function local() {
       if (!answer.ok) throw new Error(await answer.text());
       return await answer.json();
     } catch (error) {
-      if (signal.aborted) throw new Stopped();
+      if (signal.aborted) throw new Stopped((await stopping)?.printed);
       throw error;
     }
   }
 
   function stop() {
     asked?.abort();
-    stopping = post("stop", "{}").catch(() => {}); // who asks next hears of a server that is gone
+    stopping = post("stop", "{}").then((answer) => answer.json()).catch(() => {}); // who asks next hears of a server that is gone
   }
 
   return { start: async () => {}, ask, stop, startup: () => 0 };

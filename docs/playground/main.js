@@ -261,7 +261,10 @@ function failed(asked, error) {
     if (own) say(kind, [broken()], asked);
     tellOf(asked, "Python has broken down, and begins anew");
   } else if (late) status(() => LATE, () => requests.has("model"));
-  else if (error instanceof Stopped) stopped(asked);
+  else if (error instanceof Stopped) {
+    if (own && error.printed) say(kind, printed(error), asked);
+    stopped(asked);
+  }
   else tellOf(asked, error.message);
   loaded("Python begins anew");
   review();

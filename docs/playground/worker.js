@@ -13,6 +13,12 @@ const WAYS_OUT = [
   "webkitRequestFileSystem", "webkitRequestFileSystemSync", "webkitResolveLocalFileSystemURL", "webkitResolveLocalFileSystemSyncURL",
 ];
 const MODULES = ["js", "pyodide_js", "_pyodide_core"]; // what leads from Python to objects of JavaScript
+const ANSWERED = `
+from os import write
+from tpucc.playground.engine import answered
+lambda request: answered(request, lambda text: write(2, text.encode())).decode()`;
+const MOST = 40_000; // octets of what is printed at one request that are told; tpucc keeps 10,000 characters
+let left = MOST;
 let answered = null;
 let tell = null;
 
@@ -40,6 +46,22 @@ function missing() {
       return answer;
     };
   });
+}
+
+/** What tells the text that Python writes to its standard error: what the visitor's code prints, before there is an answer. */
+function listener() {
+  const text = new TextDecoder();
+  return (octets) => {
+    if (left > 0) tell({ printed: text.decode(octets.slice(0, left), { stream: true }) });
+    left -= octets.length;
+    return octets.length;
+  };
+}
+
+/** Answers a request. */
+function give(request) {
+  left = MOST;
+  tell({ answer: answered(request) });
 }
 
 /** Takes away what leads out of the worker, and keeps code that is there from finding anything else by its names. */
@@ -102,7 +124,8 @@ async function begin(config) {
   const there = `Python after ${after()}`;
   say(`${there}; loads tpucc, from ${config.archive}`);
   unpack(python, await archive, config.archive);
-  answered = python.runPython("from tpucc.playground.engine import answered\nlambda request: answered(request).decode()");
+  python.setStderr({ write: listener() });
+  answered = python.runPython(ANSWERED);
   const graphviz = await drawing;
   if (graphviz) {
     const use = python.runPython("from tpucc.viz.diagrams.render import use\nuse");
@@ -145,7 +168,7 @@ addEventListener("message", ({ ports: [port] }) => {
   tell = port.postMessage.bind(port);
   port.addEventListener("message", ({ data: { config } }) => {
     handle(() => begin(config));
-    port.addEventListener("message", ({ data: { request } }) => handle(() => tell({ answer: answered(request) })));
+    port.addEventListener("message", ({ data: { request } }) => handle(() => give(request)));
   }, { once: true });
   port.start();
 }, { once: true });

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_line import run
 from tests.support.legibility import legibility, legibility_in_both_themes
-from tests.support.reports import PROGRAMS, report_of
+from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.viz.text import text_width
 
@@ -109,6 +109,28 @@ def test_where_the_font_is_a_wide_one_texts_are_as_wide_as_pictures_take_them_to
     ratios = np.array([width / text_width(text, 100, bold) for text, bold, width in widths])
     assert np.quantile(ratios, 0.9) <= 1.02
     assert np.median(ratios) > 0.95, "no smaller than it has to be"
+
+
+BEYOND = """() => {
+  const boxes = [...document.querySelectorAll("rect")].map((rect) => rect.getBoundingClientRect()).filter(({ width }) => width > 20);
+  return [...document.querySelectorAll("text")].flatMap((text) => {
+    const { left, right, top, bottom } = text.getBoundingClientRect();
+    const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+    const around = boxes.filter((box) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom);
+    const least = Math.min(...around.map(({ width }) => width));
+    const { left: from, right: to } = around.find(({ width }) => width === least);
+    return left < from - 0.5 || to + 0.5 < right ? [text.textContent] : [];
+  });
+}"""
+"""Texts that reach beyond the narrowest box around their middle; the picture is one."""
+
+
+def test_texts_of_a_picture_in_a_file_of_its_own_stay_in_their_boxes(open_page: OpenPage, tmp_path: Path) -> None:
+    exe = executable_of("04_digits_mlp")
+    for name, shown in {"graph": exe.graph, "layers": exe.layers, "tiles": exe.tiles, "timeline": exe.timeline}.items():
+        file = tmp_path / f"{name}.svg"
+        file.write_text(shown._repr_svg_(), "utf-8")
+        assert open_page(file).evaluate(BEYOND) == [], name
 
 
 WIDE = ":root { --sans: 'DejaVu Sans', Verdana }"

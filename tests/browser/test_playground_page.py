@@ -104,10 +104,13 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
 
 def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page, server: Server, record: Record) -> None:
     page.locator("#tab-python").click()
-    write(page, "python", "while True: pass")
+    write(page, "python", "print('so far')\nwhile True: pass")
     page.locator("#run").click()
+    while not server.engine._printed:
+        page.wait_for_timeout(10)
     page.locator("#stop").click()
     page.locator("#status").get_by_text("stopped").wait_for()
+    assert page.locator("#python-messages").inner_text().strip() == "printed:\nso far"
     page.locator("#link").click()
     page.locator("#status").get_by_text("the address holds").wait_for()
     address = page.url
@@ -656,10 +659,13 @@ ENDED = """async () => {
     workers[number].port.postMessage(data);
     await new Promise((heard) => setTimeout(heard, 10));
   }
-  const asked = () => python.ask(() => ({})).catch((error) => error.constructor.name);
+  const asked = () => python.ask(() => ({})).catch((error) => `${error.constructor.name} after ${error.printed}`);
   const first = asked();
   await say(0, { ready: true });
+  await say(0, { printed: "a" });
+  await say(0, { printed: "b" });
   python.stop();
+  await say(0, { printed: "c" });
   const second = asked();
   await say(0, { failed: "too late" });
   await say(0, { answer: '"of the first"' });
@@ -671,7 +677,7 @@ ENDED = """async () => {
 
 @pytest.mark.long
 def test_what_a_stopped_python_still_says_is_about_nothing(page: Page) -> None:
-    assert page.evaluate(ENDED) == ["Stopped", "of the second", 2]
+    assert page.evaluate(ENDED) == ["Stopped after ab", "of the second", 2]
 
 
 RENEWED = """async () => {

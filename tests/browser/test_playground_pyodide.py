@@ -217,10 +217,12 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
         page.locator("#python-messages .error").get_by_text("RecursionError").wait_for()
         assert "names " in page.locator("#python-messages").inner_text()
         assert "leads out" not in page.locator("#python-messages").inner_text()
-        write_python(page, "while True: pass")
+        write_python(page, "print('so far')\nwhile True: pass")
         page.locator("#run").click()
         page.locator("#status").get_by_text("running").wait_for()
+        page.wait_for_timeout(4_000)  # in which Python comes to the loop
         page.locator("#stop").click()
+        page.locator("#python-messages").get_by_text("so far").wait_for()
         page.locator("#status").get_by_text("stopped").wait_for()
         with served(folder) as elsewhere:
             assert page.evaluate(WAYS_OUT, elsewhere) == "TypeError", "a worker has the page's policy"

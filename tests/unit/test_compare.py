@@ -476,3 +476,17 @@ def test_many_layers_of_one_side_are_one_group_in_sentence_and_table(tmp_path: P
     assert ": 1 tile fetched instead of 24, 1,349 cycles each" in said
     assert "in none of them instead of" in said
     assert re.search(r"For each batch of a stream, B takes [\d,]+ cycles fewer than A \([\d,]+ instead of [\d,]+, -9\d", said)
+
+
+def test_layers_of_one_name_in_two_models_belong_together_if_their_kinds_agree() -> None:
+    """`one` is a product in both, of other sizes; `two` is a product here, and a convolution there."""
+    head = 'weights random(seed=0)\nmodel m(x: f32[8, 4, 4, 4]):\n    weight two: f32[{}] = "two.w"\n    weight one: f32[{}] = "one.w"\n'
+    fc = head.format("64, 32", "32, 16") + "    return relu(reshape(x, (8, 64)) @ two) @ one\n"
+    conv = head.format("4, 4, 4, 24", "24, 16") + "    return reshape(relu(conv2d(x, two)), (8, 24)) @ one\n"
+    a, b = (tpucc.compile_source(text).runtime for text in (fc, conv))
+    found = compare(a, b)
+    assert "The models differ in the sizes of one." in found.cause
+    assert sorted((layer.name, layer.only) for layer in found.layers) == [("one", ""), ("two", "a"), ("two", "b")]
+    other = tpucc.compile_source(fc.replace("one", "last").replace("two", "first")).runtime
+    assert "The models differ: no layer has one name and one kind on both sides." in compare(a, other).cause
+    assert "The models differ" not in compare(a, a).cause

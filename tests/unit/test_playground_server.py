@@ -16,7 +16,7 @@ from tpucc.playground.server import Server
 from tpucc.watch.loopback import JSON, LARGEST
 
 PUZZLE = json.dumps({"kind": "puzzle", "number": 1, "text": "    halt\n", "seed": 1}).encode()
-LOOP = json.dumps({"kind": "judge", "source": "", "passes": "while True: pass"}).encode()
+LOOP = json.dumps({"kind": "judge", "source": "", "passes": "print('so far')\nwhile True: pass"}).encode()
 
 
 @pytest.fixture
@@ -64,11 +64,12 @@ def test_what_runs_can_be_stopped(server: Server) -> None:
     found: list[int] = []
     endless = Thread(target=lambda: found.append(asked(server, base(server) + "engine", LOOP)[0]))
     endless.start()
-    while server.engine._child is None:
+    while not server.engine._printed:
         endless.join(0.01)
-    assert asked(server, base(server) + "stop", b"{}")[0] == 200
+    assert asked(server, base(server) + "stop", b"{}") == (200, b'{"printed": "so far\\n"}')
     endless.join()
     assert found == [409]
+    assert asked(server, base(server) + "stop", b"{}") == (200, b'{"printed": ""}')
     assert asked(server, base(server) + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")
 
 

@@ -219,6 +219,22 @@ def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[s
     assert stats["ub_peak_bytes"] == int(rows[7]["ub_peak_bytes"])
 
 
+def test_rows_have_the_products_of_the_host_and_of_the_activation_unit(tmp_path: Path) -> None:
+    """A product of two values is the host's; a depthwise convolution of 2×2 pixels with 3×3 taps, 4 channels, has 144 MACs."""
+    text = """weights random(seed=0)
+param batch = 1
+
+model mixed(x: f32[batch, 3, 5], y: f32[batch, 5, 2], z: f32[batch, 2, 2, 4]):
+    weight k: f32[3, 3, 1, 4]
+    a = x @ y
+    b = conv2d(z, k, groups=4, padding="same")
+    return a, b
+"""
+    (tmp_path / "mixed.tpu").write_text(text)
+    rows = [measured(Compiler(), plan_of("-batch=1,2", model=str(tmp_path / "mixed.tpu")), point) for point in (0, 1)]
+    assert [(row["host_macs"], row["vector_macs"]) for row in rows] == [(30, 144), (60, 288)]
+
+
 OTHERS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "a value less": (("--set", "mxu=16"), "another sweep: of the values of --set mxu, only it has 32\n"),
     "another value": (("--set", "mxu=16,64"), "of the values of --set mxu, only it has 32, and only this one has 64\n"),
@@ -668,8 +684,8 @@ def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
 def test_a_sweep_that_is_killed_can_go_on_at_once(small: Path) -> None:
     """Its processes have no part of the lock of its points."""
     alone = table_bytes("--jobs", "1", output="one.csv")
-    slow = "import time\nimport tpucc.sweeps.rows as rows\nplain = rows.stats\n"
-    slow += "rows.stats = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
+    slow = "import time\nimport tpucc.sweeps.rows as rows\nplain = rows.Runtime\n"
+    slow += "rows.Runtime = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
     words = ["sweep", "small.tpu", *AXES, "-o", "two.csv", "--quiet", "--jobs", "2"]
     killed = subprocess.Popen([sys.executable, "-c", slow, *words])
     journal = Path("two.points.jsonl")

@@ -388,3 +388,30 @@ def test_a_short_line_is_better_than_a_longer_one_in_a_better_direction() -> Non
 
 def test_hostile_names_stay_text_beside_points() -> None:
     assert HOSTILE in "".join(ET.fromstring(f"<g>{Room(AREA, []).place(HOSTILE, (10, 10), 9)}</g>").itertext())
+
+
+def test_names_of_ceilings_stand_beside_points_that_lie_on_the_ceilings() -> None:
+    """Where points lie all along the slope and the roof, names are higher, below, or farther away; they are drawn last, in any case."""
+    rate = 2 * TARGET.clock_hz
+    on = [min(TARGET.peak_ops, 2 * 2.0**power * TARGET.weight_bandwidth) for power in range(0, 15, 2)]
+    layers = [
+        RooflinePoint(f"l{place}", 10**7, int(10**7 / 4**place), max(1, round(10**7 * rate / allowed)), place)
+        for place, allowed in enumerate(on)
+    ]
+    svg = roofline_svg(TARGET, RooflinePoint("m", 10**6, 10**6, 10**6), layers, NARROW, 300)
+    last = list(ET.fromstring(svg))[-3:]
+    assert [("".join(text.itertext()), text.get("pointer-events")) for text in last] == [
+        (words, "none") for words in ("matrix unit: 91.8 TOPS", "ridge 1,349", "weight memory: 34 GB/s")
+    ]
+    roof, along = last[0], last[2]
+    points = [(float(point.get("cx", "")), float(point.get("cy", ""))) for point in shapes(svg, "circle")]
+    right, base = float(roof.get("x", "")), float(roof.get("y", ""))
+    place = Rect(right - text_width("matrix unit: 91.8 TOPS", SMALL), base - 9, right, base)
+    assert not any(place.meets(centred(x, y, (12, 12))) for x, y in points)
+    turn, x, y = map(float, str(along.get("transform"))[7:-1].split())
+    towards = math.cos(math.radians(turn)), math.sin(math.radians(turn))
+    up = y - float(along.get("y", "")) + 4
+    middle = x + up * towards[1], y - up * towards[0]
+    half = text_width("weight memory: 34 GB/s", SMALL) / 2
+    spots = [(middle[0] + d * towards[0], middle[1] + d * towards[1]) for d in range(-int(half), int(half), 4)]
+    assert min(math.dist(spot, point) for spot in spots for point in points) > 9

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import asdict
 from importlib import import_module
@@ -25,9 +25,10 @@ from tpucc.runtime.judge import judge
 from tpucc.viz.artifacts import artifacts
 
 
-def answered(request: bytes | str) -> bytes:
-    """The answer to a request, both JSON. One that isn't a request is answered with E0529."""
-    printed = Printed()
+def answered(request: bytes | str, heard: Callable[[str], object] | None = None) -> bytes:
+    """The answer to a request, both JSON. One that isn't a request is answered with E0529. `heard` gets what the visitor's code prints as
+    soon as it does: who is stopped gives no answer."""
+    printed = Printed(heard)
     with redirect_stderr(printed), _without_input():
         answer = _answer(request)
     return msgspec.json.encode(asdict(answer) | {"printed": printed.text})

@@ -6,6 +6,7 @@ is the origin of what it asks.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from contextlib import suppress
@@ -13,6 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
 
+from tpucc.playground import HEARD
 from tpucc.watch.loopback import JSON, PLAIN, LoopbackHandler, LoopbackServer, content_of
 
 CONFIG = "config.json"
@@ -26,11 +28,12 @@ class Engine:
     def __init__(self) -> None:
         self._asking, self._changing = Lock(), Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        self._printed = ""
 
     def ask(self, request: bytes) -> bytes | None:
         """The answer to a request in one line; None when `stop` came before it."""
         with self._asking:
-            child = self._running()
+            child, self._printed = self._running(), ""
             assert child.stdin is not None
             assert child.stdout is not None
             try:
@@ -39,11 +42,13 @@ class Engine:
             except (OSError, ValueError):
                 return None
             with suppress(ValueError):  # closed by `stop`
-                return child.stdout.readline() or None
+                while (line := child.stdout.readline()).startswith(HEARD):
+                    self._printed += json.loads(line.removeprefix(HEARD))
+                return line or None
             return None
 
-    def stop(self) -> None:
-        """Ends what runs."""
+    def stop(self) -> str:
+        """Ends what runs. Returns what the visitor's code has printed by then."""
         with self._changing:
             child, self._child = self._child, None
             if child is not None:
@@ -52,6 +57,7 @@ class Engine:
                 for pipe in (child.stdin, child.stdout):
                     with suppress(OSError):  # what was asked last is still in it
                         pipe.close()  # type: ignore[union-attr]
+            return self._printed if child else ""
 
     def _running(self) -> subprocess.Popen[bytes]:
         with self._changing:
@@ -99,8 +105,7 @@ class Handler(LoopbackHandler):
         if request is None:
             return self.refuse(REFUSED)
         if path == "stop":
-            self.server.engine.stop()
-            return self.send(HTTPStatus.OK, JSON, b"{}")
+            return self.send(HTTPStatus.OK, JSON, json.dumps({"printed": self.server.engine.stop()}).encode())
         answer = self.server.engine.ask(request) if path == "engine" else None
         if answer is None:
             return self.send(HTTPStatus.CONFLICT, PLAIN, b"stopped\n")

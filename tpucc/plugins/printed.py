@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import TextIOBase
 
 KEPT = 10_000
@@ -15,10 +16,10 @@ def shortened(text: str, lost: int = 0) -> str:
 
 
 class Printed(TextIOBase):
-    """A stream of text that keeps its beginning, and counts the rest."""
+    """A stream of text that keeps its beginning, and counts the rest. `heard` is called with what is kept as soon as it is printed."""
 
-    def __init__(self) -> None:
-        self._text, self._lost = "", 0
+    def __init__(self, heard: Callable[[str], object] | None = None) -> None:
+        self._text, self._lost, self._heard = "", 0, heard
 
     def writable(self) -> bool:
         return True
@@ -27,6 +28,8 @@ class Printed(TextIOBase):
         room = KEPT - len(self._text)
         self._text += text[:room]
         self._lost += max(0, len(text) - room)
+        if self._heard and text[:room]:
+            self._heard(text[:room])
         return len(text)
 
     @property

@@ -11,9 +11,8 @@ from zlib import crc32
 import msgspec
 
 from tpucc.diagnostics import Error, PluginError, as_error
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.bottleneck import BOTTLENECKS
-from tpucc.sim.stats import stats
-from tpucc.sim.timing import time_program
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.shared import Compiler
 
@@ -45,9 +44,11 @@ RESULTS: Mapping[str, tuple[type, Callable[[Stats], Any]]] = {
     "host_bytes": (int, lambda found: sum(found["host_bytes"].values())),
     "tile_fetches": (int, _plain("tile_fetches")),
     "instructions": (int, _plain("instructions")),
+    "vector_macs": (int, _plain("vector_macs")),
+    "host_macs": (int, _plain("host_macs")),
 }
 """The columns with numbers: their types, and what of `stats.json` they are. `array_active` and `useful_macs` are percentages of the cycles;
-`host_bytes` are those of both directions."""
+`host_bytes` are those of both directions. `vector_macs` are a part of `macs`, `host_macs` aren't."""
 FAILURE = ("error", "reason")
 """The columns of a point that can't be compiled: the error's code and its message."""
 _COUNT = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -64,7 +65,7 @@ def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
     """The results of a point. What can't be compiled has its error in place of numbers; a fault of tpucc is one, so that others go on."""
     try:
         program = compiler.program(Path(plan.model(point)), plan.options(point))
-        found = stats(program, time_program(program))
+        found = Runtime(program).stats
     except Exception as error:
         broken = as_error(error)
         fault = broken.diagnostics[0]

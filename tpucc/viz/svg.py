@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NewType
 
-from tpucc.viz.fonts import FONT
+from tpucc.viz.fonts import FONT, RENDERING, font_faces
 from tpucc.viz.palette import Kind, ink_fill, ink_line, kind_paint, style_sheet
 from tpucc.viz.text import SMALL
 
@@ -94,19 +94,23 @@ def picture(key: str, name: str, width: float, height: float, *children: Markup)
         "viewBox": f"0 0 {width} {height}",
         "font-family": FONT,
         "font-size": SMALL,
+        "text-rendering": RENDERING,
     }
-    style = tag("style", Markup(style_sheet()))
-    return tag("svg", style, ink_rect("paper", 0, 0, width, height), *children, attributes=attributes) + "\n"
+    return tag("svg", _style(), ink_rect("paper", 0, 0, width, height), *children, attributes=attributes) + "\n"
 
 
 def inlined(svg: str) -> Markup:
-    """An SVG file of ours as a part of a page, whose style sheet has the colours of all of them."""
-    return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
+    """An SVG file of ours as a part of a page, whose style sheet has the colours and the fonts of all of them."""
+    return Markup(svg.strip().replace(_style(), "", 1))
 
 
 def beside(svg: str, key: str) -> str:
     """A picture whose ids, which begin with `key`, are others than those of one of its kind on the same page."""
     return re.sub(rf'(id="|url\(#){key}(?=[-")])', rf"\g<1>{key}-narrow", svg)
+
+
+def _style() -> Markup:
+    return tag("style", Markup(font_faces() + style_sheet()))
 
 
 def _written(illegal: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ from tpucc.runtime.comparison.choices import by_vector_unit, fetches, machines, 
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
 from tpucc.runtime.comparison.layer_rows import largest_words
-from tpucc.runtime.comparison.layers import LayerDifference, layers_of
+from tpucc.runtime.comparison.layers import LayerDifference, enumerated, layers_of
 from tpucc.runtime.comparison.pairs import Pair, more, paired, spent, together
 from tpucc.runtime.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.runtime.runtime import Runtime
@@ -87,6 +87,7 @@ def compare(
     sentences = [
         _sentence(sides, cycles, said),
         *([item_words(items, said)] if items else []),
+        *_other_models(sides, layers),
         *_of_each_core(sides),
         *machines(sides),
         *_divided(sides, said),
@@ -174,6 +175,16 @@ def _with_other_values(sides: tuple[Runtime, Runtime]) -> str:
     values |= {words: (a.blocks[fields], b.blocks[fields]) for words, fields in OF_BLOCKS.items()}
     other = [words for words, of_both in values.items() if not np.array_equal(*of_both)]
     return f"the same instructions; {listed(other)} differ" if other else "the same instructions"
+
+
+def _other_models(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifference]) -> Iterator[str]:
+    """Where the sources differ, what of their layers is not the same: the numbers compare different models then."""
+    if sides[0].program.source_text == sides[1].program.source_text:
+        return
+    if not any(all(layer.names) for layer in layers):
+        yield "The models differ: no layer has one name and one kind on both sides."
+    elif resized := [layer.names[1] for layer in layers if layer.is_resized]:
+        yield f"The models differ in the sizes of {printable(enumerated(resized))}."
 
 
 def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:

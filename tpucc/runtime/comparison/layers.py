@@ -28,7 +28,8 @@ class LayerDifference:
 
     `names` and `lines` are those of the layer on both sides, empty and 0 on a side that has none. `kind` is that of b, or else of a.
     `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side computes
-    as a part of this one, such as the sum with a bias; their cycles and rows count here.
+    as a part of this one, such as the sum with a bias; their cycles and rows count here. `is_resized` says that it has another number of
+    multiply-accumulates for an item on each side.
     """
 
     names: tuple[str, str]
@@ -38,6 +39,7 @@ class LayerDifference:
     cycles: Pair
     rows: Mapping[str, int]
     parts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    is_resized: bool = False
 
     @property
     def only(self) -> str:
@@ -55,7 +57,7 @@ class LayerDifference:
     @property
     def enumerated(self) -> tuple[str, str]:
         """On a side where it is several layers, these: `conv1, add, relu`; `conv1 and 5 more`."""
-        a, b = (_enumerated([name, *parts]) if parts else "" for name, parts in zip(self.names, self.parts, strict=True))
+        a, b = (enumerated([name, *parts]) if parts else "" for name, parts in zip(self.names, self.parts, strict=True))
         return a, b
 
     @property
@@ -108,7 +110,7 @@ def _take_off(along: dict[int, int], cycles: int) -> None:
         cycles -= taken
 
 
-def _enumerated(names: Sequence[str]) -> str:
+def enumerated(names: Sequence[str]) -> str:
     """`conv1, add, relu`; `conv1 and 5 more`."""
     return ", ".join(names) if len(names) <= SHOWN else f"{names[0]} and {len(names) - 1:,} more"
 
@@ -151,10 +153,12 @@ def layers_of(sides: tuple[Runtime, Runtime], items: Items | None) -> Iterator[L
 
 
 def _way(layer: LayerInfo, in_source: bool) -> tuple[str, ...]:
-    """A product of the source and the calls that led to it, the innermost first; between different sources, and where a layer has no place
-    in its source, the name without its number."""
-    spans = (*layer.origin.spans[:1], *layer.origin.calls)
-    return tuple(map(str, spans)) if in_source and spans else (_NUMBERED.sub("", layer.name),)
+    """A product of the source and the calls that led to it, the innermost first; where a layer has no place in its source, the name without
+    its number. Between different sources the kind as well, as layers of one name can be different ones."""
+    spans, name = (*layer.origin.spans[:1], *layer.origin.calls), _NUMBERED.sub("", layer.name)
+    if not in_source:
+        return (f"{layer.kind} {name}",)
+    return tuple(map(str, spans)) if spans else (name,)
 
 
 def _by_place(side: Runtime, batch: int, ways: Sequence[tuple[str, ...]], others: frozenset[tuple[str, ...]]) -> dict[str, list[_Layer]]:
@@ -244,7 +248,8 @@ def _difference(a: _Layer | None, b: _Layer | None, parts: tuple[Sequence[_Layer
     names = (a.name if a else "", b.name if b else "")
     lines = (a.numbers["line"] if a else 0, b.numbers["line"] if b else 0)
     own, others = (tuple(layer.name for layer in more) for more in parts)
-    return LayerDifference(names, shown.numbers["kind"], lines, shown.place, cycles, rows, (own, others))
+    is_resized = a is not None and b is not None and a.macs != b.macs
+    return LayerDifference(names, shown.numbers["kind"], lines, shown.place, cycles, rows, (own, others), is_resized)
 
 
 def _row(layers: Sequence[_Layer], key: str) -> int:

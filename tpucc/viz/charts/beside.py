@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from tpucc.values import dataclass
 from tpucc.viz.heading import INK_HALO
 from tpucc.viz.rect import Point, Rect, centred
-from tpucc.viz.svg import NOTHING, Markup, joined, label, line
+from tpucc.viz.svg import NOTHING, Markup, Value, joined, label, line
 from tpucc.viz.text import SMALL, text_width
 
 REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
@@ -20,6 +20,8 @@ TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115, -15, 15, -165, 165, -90
 NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
+NAME: dict[str, Value] = {**INK_HALO, "pointer-events": "none"}
+"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `clearest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Room:
             if end is not None and not is_led:
                 break
             rect = Rect(left, base - SMALL, left + width, base + 3)
-            lead = [] if end is None else _along(point, end, away)
+            lead = [] if end is None else pieces(point, end, away + 2)
             if self._is_free(rect, lead, crossed):
                 self.words.extend((rect, *lead))
                 self.taken.extend((rect, *lead))
@@ -59,15 +61,20 @@ class Room:
         return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)
 
 
+def clearest(places: Iterable[Rect], marks: Sequence[Rect]) -> Rect:
+    """The first of the places that meet the fewest marks."""
+    return min(places, key=lambda place: sum(map(place.meets, marks)))
+
+
 def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
     """Whether the marks of two points lie on each other, so that they share a name."""
     return abs(one[0] - other[0]) < distance and abs(one[1] - other[1]) < distance
 
 
-def _along(start: Point, end: Point, away: float) -> list[Rect]:
-    """Small rectangles on a line, from where it leaves the mark at its start."""
+def pieces(start: Point, end: Point, first: float = 0.0) -> list[Rect]:
+    """Small rectangles on a line, from `first` pixels behind its start."""
     length = math.dist(start, end)
-    shares = [step / length for step in _steps(away + 2, length)]
+    shares = [step / length for step in _steps(first, length)] if length else [0.0]
     return [centred(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t, (2.0, 2.0)) for t in shares]
 
 

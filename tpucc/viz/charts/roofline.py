@@ -13,10 +13,10 @@ from functools import cached_property
 from tpucc.diagnostics import counted, listed, percent
 from tpucc.target import Target
 from tpucc.values import dataclass
-from tpucc.viz.charts.beside import Room
+from tpucc.viz.charts.beside import NAME, Room, clearest
 from tpucc.viz.charts.chart import WIDTH, Scale
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
-from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
+from tpucc.viz.heading import EDGE, HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
@@ -27,6 +27,12 @@ FULL = 0.995
 """From this share on the cells count as full."""
 NUMBER = 40.0
 """The room of a number of the axis of intensities."""
+LIFT = 8.0
+"""So many pixels higher the names of the two ceilings may stand: points on the ceiling are then below them."""
+BELOW = -24.0
+"""The same of the slope's name where it stands below the slope."""
+GRAINS = 24
+"""Places on the slope that are tried for its name where the usual ones have points."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
@@ -156,13 +162,13 @@ def roofline_svg(
     if model.drawable:
         x, y = places[-1]
         marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
-    ceilings = _Ceilings(target, axes, _free_place(target, axes, marks), model if dashed else None, marks)
+    ceilings = _Ceilings(target, axes, *_named(target, axes, marks), model if dashed else None, marks)
     room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), ceilings.taken(), marks, ceilings.words())
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
     named = [NamedPoint(layer.name, axes.point(layer.intensity, layer.rate(target)), layer.cycles) for layer in layers]
     names = names_of_points(named, room, bottom + 58)
-    parts = [head.markup, _grid(axes), ceilings.markup(), names.markup, *points, star]
+    parts = [head.markup, _grid(axes), ceilings.lines(), names.markup, *points, star, ceilings.names()]
     return picture(KEY, _title(target, model), width, bottom + 52 + names.height, *parts)
 
 
@@ -236,6 +242,8 @@ class _Ceilings:
     target: Target
     axes: _Axes
     named: Point
+    lift: float = 0.0
+    """So many pixels above its usual height."""
     model: RooflinePoint | None = None
     """The model, if it has dashed ceilings."""
     marks: Sequence[Rect] = ()
@@ -281,33 +289,29 @@ class _Ceilings:
     @cached_property
     def _others(self) -> list[Rect]:
         """The points and the words that have their places before those of dashed ceilings."""
-        return [*self.marks, *self.along, self._roof, self._ridge]
+        return [*self.marks, *self.along, self.roof, self._ridge]
 
     @property
     def bandwidth(self) -> str:
         return f"weight memory: {bandwidth_text(self.target.weight_bandwidth)}"
 
-    def markup(self) -> Markup:
+    def lines(self) -> Markup:
         corner, end = self.corner, self.axes.across.end
         points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (_foot(self.target, self.axes), corner, (end, corner[1])))
         roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
         foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
-        words = label(self.peak, end, corner[1] - 8, SMALL, "ink", "end", **INK_HALO)
-        ridge_name = self._ridge
-        under = label(self.ridge, ridge_name.left + 6, self.axes.up.start - 8, SMALL, "soft", "start", **HALO)
+        dashed = [line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4") for _, height, _ in self.dashed]
+        return joined([foot, roof, *dashed])
+
+    def names(self) -> Markup:
+        """Drawn over the points: where no place is free of them, the words can be read, and the points can be pointed at."""
+        words = label(self.peak, self.roof.right, self.roof.bottom - 5, SMALL, "ink", "end", **NAME)
+        under = label(self.ridge, self._ridge.left + 6, self.axes.up.start - 8, SMALL, "soft", "start", **{**NAME, **HALO})
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
-        along = label(self.bandwidth, x, y - 8, SMALL, "ink", "middle", transform=turned, **INK_HALO)
-        dashed = [
-            joined(
-                [
-                    line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4"),
-                    label(text, place.right, place.top + 12, SMALL, "ink", "end", **INK_HALO),
-                ]
-            )
-            for text, height, place in self.dashed
-        ]
-        return joined([foot, roof, words, under, along, *dashed])
+        along = label(self.bandwidth, x, y - 8 - self.lift, SMALL, "ink", "middle", transform=turned, **NAME)
+        dashed = [label(text, place.right, place.top + 12, SMALL, "ink", "end", **NAME) for text, _, place in self.dashed]
+        return joined([words, under, along, *dashed])
 
     @property
     def ridge(self) -> str:
@@ -321,7 +325,7 @@ class _Ceilings:
 
     def words(self) -> list[Rect]:
         """Where the names of the roofs and of the ridge stand."""
-        return [*self.along, self._roof, self._ridge, *(place for *_, place in self.dashed)]
+        return [*self.along, self.roof, self._ridge, *(place for *_, place in self.dashed)]
 
     @cached_property
     def _slope(self) -> list[Rect]:
@@ -334,15 +338,18 @@ class _Ceilings:
     def along(self) -> list[Rect]:
         """Small rectangles on the slope's name."""
         half, along = text_width(self.bandwidth, SMALL) / 2, (math.cos(self.slope), math.sin(self.slope))
-        middle = (self.named[0] + 12 * along[1], self.named[1] - 12 * along[0])
+        away = 12 + self.lift
+        middle = (self.named[0] + away * along[1], self.named[1] - away * along[0])
         offsets = [step - half for step in range(0, int(2 * half) + 1, 6)]
         spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
         return [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
 
     @cached_property
-    def _roof(self) -> Rect:
-        corner, end = self.corner, self.axes.across.end
-        return Rect(min(corner[0], end - text_width(self.peak, SMALL)), corner[1] - 20, end, corner[1] - 3)
+    def roof(self) -> Rect:
+        """Above the matrix unit's roof, as far to the right and as low as points allow; half of the words at least are above the roof."""
+        (x, y), end, width = self.corner, self.axes.across.end, text_width(self.peak, SMALL)
+        ends = [end - step for step in range(0, max(1, int(end - width / 2 - x)), 8)]
+        return clearest((Rect(right - width, y - 20 - lift, right, y - 3 - lift) for right in ends for lift in (0, LIFT)), self.marks)
 
     @cached_property
     def _under(self) -> Rect:
@@ -351,10 +358,10 @@ class _Ceilings:
 
     @cached_property
     def _ridge(self) -> Rect:
-        """Right of the ridge, or left of it where there is no room."""
-        width, below = text_width(self.ridge, SMALL) + 12, self.axes.up.start
-        left = self.corner[0] if self.corner[0] + width <= self.axes.across.end + EDGE else self.corner[0] - width
-        return Rect(left, below - 22, left + width, below)
+        """Right of the ridge, or left of it where there is no room or a point."""
+        width, below, corner = text_width(self.ridge, SMALL) + 12, self.axes.up.start, self.corner[0]
+        lefts = [corner, corner - width] if corner + width <= self.axes.across.end + EDGE else [corner - width]
+        return clearest((Rect(left, below - 22, left + width, below) for left in lefts), self.marks)
 
 
 def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str]:
@@ -378,17 +385,29 @@ def _foot(target: Target, axes: _Axes) -> Point:
     return axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
 
 
-def _free_place(target: Target, axes: _Axes, marks: Sequence[Rect]) -> Point:
-    """The place on the slope, from a quarter to three quarters of it, whose words lie on the fewest marks and are the farthest from all."""
+def _named(target: Target, axes: _Axes, marks: Sequence[Rect]) -> tuple[Point, float]:
+    """The place on the slope, and the height above it, where words lie on the fewest marks and, from a quarter to three quarters of it, are
+    the farthest from all. Where each has marks, also places all along it, higher, and below it."""
     start, end = _foot(target, axes), _corner(target, axes)
-    places = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (0.5, 0.25, 0.375, 0.625, 0.75)]
+    roof = _Ceilings(target, axes, start, marks=marks).roof
 
-    def freedom(place: Point) -> tuple[int, float]:
-        along = _Ceilings(target, axes, place).along
-        covered = sum(any(map(mark.meets, along)) for mark in marks)
-        return -covered, min([math.dist(place, mark.middle) for mark in marks], default=0.0)
+    def at(share: float) -> Point:
+        return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
-    return max(places, key=freedom)
+    def covered(place: tuple[Point, float]) -> int:
+        along = _Ceilings(target, axes, *place).along
+        outside = any(spot.left < LEFT for spot in along)
+        return sum(any(map(mark.meets, along)) for mark in marks) + outside + 10 * any(map(roof.meets, along))
+
+    def freedom(place: tuple[Point, float]) -> tuple[int, float]:
+        return -covered(place), min([math.dist(place[0], mark.middle) for mark in marks], default=0.0)
+
+    best = max(((at(share), 0.0) for share in (0.5, 0.25, 0.375, 0.625, 0.75)), key=freedom)
+    half = text_width(_Ceilings(target, axes, start).bandwidth, SMALL) / 2 / math.dist(start, end)
+    if half > 0.5 or not covered(best):
+        return best
+    shares = [half + step * (1 - 2 * half) / GRAINS for step in range(GRAINS + 1)]
+    return min([best, *((at(share), lift) for lift in (0.0, LIFT, BELOW) for share in shares)], key=covered)
 
 
 def _is_above(target: Target, work: RooflinePoint) -> bool:

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from tpucc.values import dataclass
+from tpucc.viz.charts.beside import NAME, Room, pieces
 from tpucc.viz.charts.chart import Scale
-from tpucc.viz.heading import EDGE, INK_HALO
+from tpucc.viz.heading import EDGE
 from tpucc.viz.palette import Kind, ink_line, solid_paint
-from tpucc.viz.svg import NOTHING, Markup, escaped, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.rect import Point, Rect
+from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, shown, text_width
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0
 HEAD = 4.0
 """Pixels above a heat map."""
+DOT = 5.0
+"""The radius of a point on a front."""
 APART = 15.0
 """Pixels between the names of two lines."""
 GRAIN = 4.0
@@ -133,30 +138,37 @@ def front_svg(
     behind = [_dot(mark, across, up, 3.0, faint=True) for mark in first.values() if mark.point not in on_front]
     places = {mark.point: (across(_log(mark.x)), up(_log(mark.y))) for mark in marks}
     lines = {name: [places[point] for point in front if point in places] for name, front in fronts.items()}
-    dots = [_dot(mark, across, up, 5.0, faint=False) for mark in marks if mark.point in on_front]
+    dots = [_dot(mark, across, up, DOT, faint=False) for mark in marks if mark.point in on_front]
     legend = _legend([mark.limit for mark in marks])
     foot = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
     axes = [foot, _side(up, names[1], worded[1])]
-    parts = [legend, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines)]
+    drawn = [*(mark.point for mark in first.values()), *on_front]
+    parts = [legend, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines, [places[point] for point in drawn])]
     return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
 
-def _line(points: Sequence[tuple[float, float]]) -> Markup:
+def _line(points: Sequence[Point]) -> Markup:
     steps = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
     return tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(points) > 1 else NOTHING
 
 
-def _line_names(lines: Mapping[str, Sequence[tuple[float, float]]]) -> Iterator[Markup]:
-    """The names of lines, each above the end of its own, or as far above the one below as it needs."""
-    ends = sorted(((points[-1], name) for name, points in lines.items() if name and points), key=lambda end: -end[0][1])
-    free = math.inf
-    for (x, y), name in ends:
-        free = min(y - 9, free - APART)
-        anchor = "end" if x > WIDTH / 2 else "start"
-        attributes = {**INK_HALO, "pointer-events": "none"}
-        yield tag(
-            "text", escaped(fitted(name, SMALL, WIDTH / 2) or "…"), attributes=attributes, x=x, y=free, font_size=SMALL, text_anchor=anchor
-        )
+def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -> Iterator[Markup]:
+    """The names of lines, each at the end of its own, or at the nearest of its points beside which nothing else is. Where there is none,
+    it is drawn over points, above the end or as far above the name below as it needs."""
+    named = sorted(((way, name) for name, way in lines.items() if name and way), key=lambda pair: -pair[0][-1][1])
+    if not named:
+        return
+    taken = [piece for way in lines.values() for one, other in pairwise(way) for piece in pieces(one, other)]
+    marks = [Rect(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
+    room, free = Room(Rect(LEFT, TOP, WIDTH - RIGHT, TOP + PLOT), taken, marks), math.inf
+    for way, name in named:
+        words = fitted(name, SMALL, WIDTH / 2) or "…"
+        placed = next(filter(None, (room.place(words, point, DOT + 3) for point in reversed(way))), None)
+        if placed is None:
+            x, y = way[-1]
+            free = min(y - 9, free - APART)
+            placed = label(words, x, free, SMALL, "ink", "end" if x > WIDTH / 2 else "start", **NAME)
+        yield placed
 
 
 def heat_svg(key: str, about: str, heads: tuple[Sequence[str], Sequence[str]], cells: Mapping[tuple[int, int], Cell | Hole]) -> str:

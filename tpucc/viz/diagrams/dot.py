@@ -1,6 +1,7 @@
 """A diagram as DOT: what Graphviz lays out, and what is written beside the SVG.
 
-Sizes of boxes and labels are stated, from our own table of widths: the layout doesn't depend on the fonts of the machine.
+Sizes of boxes and labels are stated, from our own table of widths: the layout doesn't depend on the fonts of the machine. Texts are so
+small that a wide font fits, too, as Graphviz has no font for which another size could be asked.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from html import escape
 import graphviz
 
 from tpucc.viz.diagrams.diagram import Diagram, Edge
+from tpucc.viz.fonts import SHARE
 from tpucc.viz.heading import titled
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
@@ -20,16 +22,18 @@ POINTS = 72.0
 PADDING = 12.0
 """Around a text of the heading, in points."""
 FONTS = "Helvetica,Arial,sans-serif"
+TEXT, HEAD = (f"{size * SHARE / 100:.1f}" for size in (SMALL, NORMAL))
+"""Sizes of texts in points: of boxes and arrows, and of the heading."""
 
 
 def dot_source(diagram: Diagram) -> str:
     """The diagram in DOT. Box i is the node `n<i>`, edge i has the id `<key>-e<i>`, cluster i is `cluster_<i>`."""
     graph = graphviz.Digraph(graphviz.escape(titled(diagram.title)))
-    graph.attr("graph", label=_heading(diagram), labelloc="t", labeljust="l", fontname=FONTS, fontsize=f"{NORMAL:g}")
+    graph.attr("graph", label=_heading(diagram), labelloc="t", labeljust="l", fontname=FONTS, fontsize=HEAD)
     direction = {"rankdir": "LR", "ranksep": "0.12"} if diagram.horizontal else {"rankdir": "TB", "ranksep": "0.3"}
     graph.attr("graph", nodesep="0.22", nslimit="4", mclimit="2", **direction)
-    graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=f"{SMALL:g}", margin="0")
-    graph.attr("edge", fontname=FONTS, fontsize=f"{SMALL:g}", arrowsize="0.7", color=INKS["soft"].light)
+    graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=TEXT, margin="0")
+    graph.attr("edge", fontname=FONTS, fontsize=TEXT, arrowsize="0.7", color=INKS["soft"].light)
     for index, cluster in enumerate(diagram.clusters):
         if index not in diagram.owners:
             continue  # Graphviz gives a cluster without boxes no place
