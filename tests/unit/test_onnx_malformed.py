@@ -338,14 +338,18 @@ def test_all_unsupported_operators_are_named_at_once(tmp_path: Path) -> None:
         helper.make_node("Nothing", ["x"], ["d"], name="ours", domain="example.org"),
         helper.make_node("Nothing", ["c"], ["e"], name="behind", domain="example.org"),
         helper.make_node("Pow", ["x", "p"], ["y"], name="power"),
+        helper.make_node("NonZero", ["e"], ["f"], name="of a value"),
+        helper.make_node("Shape", ["e"], ["g"], name="known all the same"),
+        helper.make_node("ConstantOfShape", ["g"], ["h"], name="of a shape"),
     ]
     constants = [helper.make_tensor("k", TensorProto.INT64, [1], [2]), helper.make_tensor("p", TensorProto.FLOAT, [], [9.0])]
     codes, text, status = refused(model_of(nodes, constants).SerializeToString(), tmp_path)
     assert status == 1
-    assert codes == ["E1006", "E1006", "E1006", "E1007"]
+    assert codes == ["E1006", "E1006", "E1006", "E1007", "E1006"]
     assert "TopK (1 node: top)" in text
     assert "end the model before TopK" in text
-    assert "Sin (1 node: s1)" in text
+    assert "Sin (2 nodes: s1 and s2)" in text
+    assert "NonZero (1 node: of a value)" in text
     assert "example.org.Nothing (2 nodes: ours and behind)" in text
     assert "the exponent 9 (1 node: power)" in text
 

@@ -45,6 +45,8 @@ MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
+_OF_SHAPES = frozenset({"Shape", "Size"})
+"""Operators whose results are known, whatever the network computes."""
 """Operators that are taken apart while a file is read."""
 Read = Value | Listed | None
 """What a value is known as; None for one that a rule has failed to make."""
@@ -72,6 +74,8 @@ class _Builder:
         self.network = Network(name, model.graph.constants)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
+        self.computed: set[str] = set()
+        """Names of what can't be read, and is no constant, as the network computes it."""
         self.steps = 0
         """Nodes of the steps of loops that have been read."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
@@ -172,10 +176,11 @@ class _Builder:
 
     def _read(self, node: OnnxNode) -> None:
         operands = [self.values[name] if name else None for name in node.inputs]
+        is_computed = any(isinstance(self.values.get(name), Tensor) or name in self.computed for name in node.inputs)
         if any(name and self.values[name] is None for name in node.inputs):
             results: Iterable[Read] = [None] * len(node.outputs)
-            if node.kind not in _KNOWN | _STRUCTURE:
-                self._unread(node, Unsupported("", instead_of(node)))
+            if (hindrance := _hindrance(node, is_computed)) is not None:
+                self._unread(node, hindrance)
         else:
             try:
                 results = tuple(self._results(node, operands))
@@ -189,6 +194,8 @@ class _Builder:
         for name, value in zip_longest(node.outputs, results):
             if name:
                 self.values[name] = value
+                if value is None and is_computed and node.kind not in _OF_SHAPES:
+                    self.computed.add(name)
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
@@ -251,8 +258,8 @@ class _Builder:
         opset = self.model.opsets.get(node.domain, self.model.opset)
         if node.kind in _STRUCTURE:
             return self._structure(node, given)
-        if node.kind not in _KNOWN:
-            raise Unsupported("", instead_of(node))
+        if (hindrance := _hindrance(node, any(isinstance(value, Tensor) for value in given))) is not None:
+            raise hindrance
         operands = [value for value in given if not isinstance(value, Listed)]
         if len(operands) < len(given):
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
@@ -267,8 +274,6 @@ class _Builder:
                 ]
         if node.op not in ON_INTEGERS and node.kind not in quantised.RULES and any(map(_is_integers, operands)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
-        if node.kind not in RULES:
-            raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
                 inputs, grid = kept(network, node, operands, self._said)
@@ -313,6 +318,15 @@ def _lies_last(t: Tensor) -> bool:
     """Whether the tensor's node has the channels, the second axis, behind the others already."""
     moving = [part for axis in (0, *range(2, t.rank), 1) for part in t.axes[axis] if t.node.type.shape[part] != 1]
     return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+
+
+def _hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
+    """Why a node can't be read, whatever its operands are but for whether the network computes one of them."""
+    if node.kind in RULES or node.kind in _STRUCTURE:
+        return None
+    if node.kind not in _KNOWN:
+        return Unsupported("", instead_of(node))
+    return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
 
 
 def _known(value: Read) -> AnyArray:
