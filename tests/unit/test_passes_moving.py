@@ -227,6 +227,28 @@ def test_all_slices_of_an_lstm_end_in_its_weights() -> None:
     Place().run(CommonSubexpressions().run(result, CONTEXT), CONTEXT)
 
 
+def test_a_product_of_two_computed_values_stays_whole() -> None:
+    """Parts of it that overlap would be computed anew, each by a product of its own."""
+    text = """
+        x = input : f32[3, 4]
+        w = constant(value=f32[4, 4]{1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7}) : f32[4, 4]
+        v = constant(value=f32[2, 2]{1, 2, 3, 4}) : f32[2, 2]
+        a = matmul(x, w) : f32[3, 4]
+        t = transpose(a, perm=(1, 0)) : f32[4, 3]
+        p = matmul(a, t) : f32[3, 3]
+        s1 = slice(p, starts=(0, 0), stops=(2, 2)) : f32[2, 2]
+        s2 = slice(p, starts=(1, 0), stops=(3, 2)) : f32[2, 2]
+        y1 = matmul(s1, v) : f32[2, 2]
+        y2 = matmul(s2, v) : f32[2, 2]
+        return y1, y2
+    """
+    graph = graph_of(text)
+    result = PushSlices().run(graph, CONTEXT)
+    check(result)
+    assert_close(graph, result)
+    assert [node.name for node in result if node.op == "matmul"] == ["a", "p", "y1", "y2"]
+
+
 def test_columns_end_in_weights_and_rows_in_what_the_host_computes() -> None:
     text = """
         x = input : f32[4, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import product
 
 import numpy as np
@@ -105,18 +106,37 @@ def test_a_pair_after_an_activation_is_the_fused_layers_own() -> None:
     assert layers["fc"].type.quantisation == Quantisation(float(np.float32(0.05)), -128)
 
 
-def test_another_quantize_of_the_same_value_is_a_layer_that_requantises() -> None:
+PAIRS = {"d": (S, Z), "e": (0.1, 5), "f": (0.03, -128)}
+
+
+def quantised_in_ways(which: Collection[str], views: bool) -> Graph:
+    """A layer with a function, quantised in some of the ways of `PAIRS`; with `views` the last one of them behind a reshape."""
     model = Model()
-    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4))
-    graph = model.build(pinned(model, h, "d"), pinned(model, h, "e", 0.1, 5))
-    assert ops(explicit(graph)) == ["matmul", "add", "quantize", "dequantize"]
-    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
-    assert layer_ops(layers) == ["fc", "vector"]
-    second = layers["e_q"]
-    assert second.type.quantisation == Quantisation(float(np.float32(0.1)), 5)
-    first = dequantise(np.arange(-128, 128).astype(np.int8), S, Z)
-    expected = np.clip(np.rint(first.astype(np.float64) / float(np.float32(0.1))) + 5, -128, 127)
-    np.testing.assert_array_equal(value_of(layers, second.operands[1]), expected)
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4), activation="relu")
+    seen = model.op("reshape", h, name="seen", shape=(2, 3, 4)) if views and "f" in which else h
+    return model.build(*(pinned(model, seen if name == "f" else h, name, *PAIRS[name]) for name in which))
+
+
+@each([False, True])
+def test_a_value_that_is_quantised_in_several_ways_is_rounded_once_for_each(views: bool) -> None:
+    inputs = {"x": drawn(3, 6, 5)}
+    layers = layers_of(quantised_in_ways(PAIRS, views), inputs, fused=True)
+    assert layer_ops(layers) == ["fc"] * 3
+    for name, found in zip(PAIRS, outputs_of(layers, inputs), strict=True):
+        (alone,) = outputs_of(layers_of(quantised_in_ways([name], views), inputs, fused=True), inputs)
+        np.testing.assert_array_equal(found, alone)
+
+
+def test_what_the_host_quantises_does_not_take_the_parameters_of_another() -> None:
+    """The rows of `seen` are others than those of h, so that the host makes them: it gets the whole range of h."""
+    model = Model()
+    h = model.dense(model.input("x", 4, 5), drawn(1, 5, 6), drawn(2, 6), activation="relu")
+    seen = model.op("reshape", h, name="seen", shape=(3, 8))
+    graph = model.build(pinned(model, h, "d", 0.001, -128), pinned(model, seen, "e", 0.05, -128))
+    inputs = {"x": drawn(3, 4, 5)}
+    found, expected = outputs_of(layers_of(graph, inputs), inputs)[1], outputs_of(graph, inputs)[1]
+    np.testing.assert_allclose(found, expected, atol=0.1)
+    assert expected.max() > 1
 
 
 def test_the_same_quantize_twice_is_one() -> None:

@@ -19,6 +19,7 @@ from tpucc.ops.facts import Values, selects
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
+from tpucc.passes.quantised_apart import parameters_of, quantised_apart
 from tpucc.passes.rewriter import is_view
 from tpucc.values import dataclass
 
@@ -27,8 +28,8 @@ from tpucc.values import dataclass
 class ExplicitQuantisation(Pass):
     """Moves the parameters of `quantize` into the types of values that the device computes, and drops the pairs that are then idle.
 
-    The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
-    does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
+    Of a value that is quantised in several ways there is a copy for each. The `quantize` of a value that is also read as it is stays, and
+    becomes a layer that requantises; one whose integers are a result of the model stays; those on the host run there.
     What the host only moves is held as it was before, so that the device reads the same integers in other places. So is a concatenation
     of values that are all held alike: none of them is requantised.
     """
@@ -44,6 +45,7 @@ class ExplicitQuantisation(Pass):
         require_placed(graph, "quantize is moved into types")
         constants = constant_values(graph)
         _require_formats(graph, constants, context.format)
+        graph = quantised_apart(graph, list(_quantised(graph)), constants)
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type).quantisation for node in graph}
         idle = _idle_pairs(graph, held)
@@ -63,21 +65,27 @@ def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) ->
 def _fixed(graph: Graph) -> dict[str, TensorType]:
     """For each value of the device that is only read to be quantised, and has no parameters yet, the type of its first `quantize`."""
     found: dict[str, TensorType] = {}
+    for node, value in _quantised(graph):
+        found.setdefault(value.name, node.type)
+    return found
+
+
+def _quantised(graph: Graph) -> Iterator[tuple[Node, Node]]:
+    """Each `quantize` of a value of the device that is only read to be quantised, and has no parameters yet; and that value."""
     for node in graph:
         if node.op == "quantize" and node.type.quantisation is not None:
             value = _computed(graph, graph[node.operands[0]])
             on_device = value.on_device or (value.op == "constant" and _only_for_device(graph, node))
             if on_device and value.type.quantisation is None and _only_quantised(graph, value):
-                found.setdefault(value.name, node.type)
-    return found
+                yield node, value
 
 
 def _only_quantised(graph: Graph, value: Node) -> bool:
-    """Whether nothing reads the value but `quantize`, maybe through views: another reader wants its whole range."""
+    """Whether nothing reads the value but `quantize`, maybe through views of the device: another reader wants its whole range."""
     waiting = [value]
     while waiting:
         node = waiting.pop()
-        views = [reader for reader in graph.users[node.name] if is_view(reader)]
+        views = [reader for reader in graph.users[node.name] if reader.on_device and is_view(reader)]
         others = [reader for reader in graph.users[node.name] if reader.op != "quantize" and reader not in views]
         if others or node.name in graph.output_nodes:
             return False
@@ -147,12 +155,8 @@ def _integers_of(node: Node, integers: Mapping[str, TensorType]) -> TensorType |
     if facts_of(node.op).values is not Values.JOINED:
         return next(filter(None, found), None)
     first = found[0]
-    same = first is not None and all(other is not None and _parameters(other) == _parameters(first) for other in found)
+    same = first is not None and all(other is not None and parameters_of(other) == parameters_of(first) for other in found)
     return first if same else None
-
-
-def _parameters(integers: TensorType) -> tuple[str, Quantisation | None]:
-    return integers.dtype, integers.quantisation
 
 
 def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:

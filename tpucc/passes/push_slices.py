@@ -135,7 +135,7 @@ class _Parts:
             value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
             self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made, node.place))
             return
-        how = _part_of(self._graph, node, part.bounds) if node.name in self._above or node.name in self._constants else None
+        how = self._how(node, part.bounds)
         takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
         if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)
@@ -147,6 +147,16 @@ class _Parts:
             self._ask(node.operands[0], _Asked(part.name, how.operands[0], part.origin))
         else:
             self._compute(node, part, type_, how)
+
+    def _how(self, node: Node, bounds: Bounds) -> Part | None:
+        """How a part of the value is computed; None for one from which a slice takes it.
+
+        A product of two computed values has no weights of which a part could be taken: parts that overlap would be computed anew.
+        """
+        is_known = node.name in self._constants
+        if not is_known and (node.name not in self._above or (is_product(node) and self._constants.isdisjoint(node.operands))):
+            return None
+        return _part_of(self._graph, node, bounds)
 
     def _takes_rows(self, node: Node, asked: tuple[Bounds, ...]) -> bool:
         """Whether only some of the rows of an operand are asked for."""
