@@ -29,6 +29,7 @@ from tpucc.runtime.comparison.pairs import Pair
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.target import with_overrides
 from tpucc.viz.comparison.page import comparison_page
 
 MATRIX_ALONE = {"depthwise": {"unit": "matrix"}}
@@ -478,6 +479,21 @@ def test_many_layers_of_one_side_are_one_group_in_sentence_and_table(tmp_path: P
     assert re.search(r"For each batch of a stream, B takes [\d,]+ cycles fewer than A \([\d,]+ instead of [\d,]+, -9\d", said)
 
 
+def test_of_machines_with_other_clocks_a_stream_is_compared_in_time() -> None:
+    """A slower machine waits fewer cycles for the same link, but no less time."""
+    path = folder() / "gallery" / "mlperf_ds_cnn.tpu"
+    quick = tpucc.compile(path).runtime
+    slow = tpucc.compile(path, target=with_overrides(quick.program.target, {"clock_hz": 350e6})).runtime
+    said = compare(quick, slow).cause
+    assert quick.stats["stream"]["cycles"] > slow.stats["stream"]["cycles"]
+    _, _, streamed = said.partition("For each batch of a stream, B takes ")
+    found = re.search(r"fewer than A .* At their clocks that is ([\d.]+) µs instead of ([\d.]+) µs\.$", streamed)
+    assert found, said
+    assert [float(time) for time in found.groups()] == pytest.approx(
+        [1e6 * side.stats["stream"]["seconds"] for side in (slow, quick)], abs=0.01
+    )
+
+
 def test_layers_of_one_name_in_two_models_belong_together_if_their_kinds_agree() -> None:
     """`one` is a product in both, of other sizes; `two` is a product here, and a convolution there."""
     head = 'weights random(seed=0)\nmodel m(x: f32[8, 4, 4, 4]):\n    weight two: f32[{}] = "two.w"\n    weight one: f32[{}] = "one.w"\n'
@@ -485,7 +501,7 @@ def test_layers_of_one_name_in_two_models_belong_together_if_their_kinds_agree()
     conv = head.format("4, 4, 4, 24", "24, 16") + "    return reshape(relu(conv2d(x, two)), (8, 24)) @ one\n"
     a, b = (tpucc.compile_source(text).runtime for text in (fc, conv))
     found = compare(a, b)
-    assert "The models differ in the sizes of one." in found.cause
+    assert "The models differ in the sizes of one, and in what kind of layer is two." in found.cause
     assert sorted((layer.name, layer.only) for layer in found.layers) == [("one", ""), ("two", "a"), ("two", "b")]
     other = tpucc.compile_source(fc.replace("one", "last").replace("two", "first")).runtime
     assert "The models differ: no layer has one name and one kind on both sides." in compare(a, other).cause

@@ -272,6 +272,14 @@ def test_a_batch_grows_no_further_than_the_accumulators() -> None:
     assert after.stats["tile_fetches"] == exe.stats["tile_fetches"]
 
 
+def test_a_param_is_named_where_the_source_has_it() -> None:
+    source = "weights random(seed=0)\nmodel m(x: f32[8, 256]):\n    weight w: f32[256, 256]\n    return x @ w\n"
+    fixed, open_ = (
+        tpucc.compile_source(text).stats["advice"] for text in (source, "param batch = 8\n" + source.replace("[8, ", "[batch, "))
+    )
+    assert open_ == f"{fixed} {MEASURED}"
+
+
 def test_a_larger_batch_has_room_for_the_rows_of_its_layers() -> None:
     """The peak of a small batch may be lower: twice the batch has twice the peak, but isn't in one piece then."""
     numbers = {"mxu": 128, "unified_buffer_rows": 800, "host_bandwidth": 1e12}

@@ -8,6 +8,7 @@ link, a larger batch is one only for what transfers take to begin.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -26,6 +27,8 @@ LEAST = 1.5
 HARDLY = 1.1
 """For the shift of a tile, on which no other number of the machine works, a factor that is known not to be an estimate may be as small."""
 MEASURED = " (tpucc sweep -D batch=… measures it)"
+"""Where the source has such a param."""
+PARAM = re.compile(r"^param[ \t]+batch\b", re.MULTILINE)
 WHOLE = 10
 """From here on factors are whole numbers; below, tenths, if the batch has so many items."""
 
@@ -91,7 +94,7 @@ def weight_shift(work: Work) -> Lever:
     if found is None and _is_cut_for_room(work.program):
         return _room(work.program)
     wanted = max(2.0, _enough(work, cycles) / max(work.tiles.rows, 1))
-    return found or _with_memories(work, wanted, f"would use each tile for more rows{MEASURED}", sums=work.tiles.waits)
+    return found or _with_memories(work, wanted, f"would use each tile for more rows{_measured(work)}", sums=work.tiles.waits)
 
 
 def _more_rows(work: Work, cycles: int, what: str, least: float) -> Lever | None:
@@ -101,12 +104,16 @@ def _more_rows(work: Work, cycles: int, what: str, least: float) -> Lever | None
     held = work.program.target.accumulator_rows if tiles.waits else enough
     if tiles.rows < min(tiles.whole, enough) and held < enough:
         return _more_sums(work, enough, what)
-    rows, less = max(tiles.rows, 1), f"would use each tile for more rows{MEASURED}"
+    rows, less = max(tiles.rows, 1), f"would use each tile for more rows{_measured(work)}"
     if held < enough:
-        sums = f"would use such a tile for the {held:,} rows whose sums the accumulators hold{MEASURED}"
+        sums = f"would use such a tile for the {held:,} rows whose sums the accumulators hold{_measured(work)}"
         return _batch(work, held / rows, sums, less, least, math.floor)
-    hidden = f"would use such a tile for the {enough:,} rows that hide {what}, if it stays in one piece{MEASURED}"
+    hidden = f"would use such a tile for the {enough:,} rows that hide {what}, if it stays in one piece{_measured(work)}"
     return _batch(work, enough / rows, hidden, less, least)
+
+
+def _measured(work: Work) -> str:
+    return MEASURED if PARAM.search(work.program.source_text) else ""
 
 
 def _enough(work: Work, cycles: int) -> int:

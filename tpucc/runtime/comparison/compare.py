@@ -96,7 +96,7 @@ def compare(
         *reasons,
         *(other_peak(sides, said) if not cycles.difference else []),
         *(largest_words(layers, cycles.difference, said) if not is_moved else []),
-        *(_in_a_stream(cycles, stream, said) if not items else []),
+        *(_in_a_stream(sides, cycles, stream, said) if not items else []),
     ]
     own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
     return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
@@ -133,10 +133,19 @@ def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
 def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
     if not cycles.difference:
         return f"Both take {cycles.a:,} cycles, with {_instructions(sides)}."
-    clocks = {side.program.target.clock_hz for side in sides}
-    times = durations([side.stats["seconds"] for side in sides])
-    time = f" At their clocks that is {times[1]} instead of {times[0]}." if len(clocks) > 1 else ""
-    return f"{_longer(cycles, said)}{time}"
+    return f"{_longer(cycles, said)}{_at_their_clocks(sides, [side.stats['seconds'] for side in sides])}"
+
+
+def _at_their_clocks(sides: tuple[Runtime, Runtime], seconds: Sequence[float]) -> str:
+    """The times that cycles take, where the clocks differ."""
+    a, b = durations(seconds)
+    return f" At their clocks that is {b} instead of {a}." if _clocks(sides) != 1 else ""
+
+
+def _clocks(sides: tuple[Runtime, Runtime]) -> float:
+    """How many times as long as a's a cycle of b takes."""
+    a, b = (side.program.target.clock_hz for side in sides)
+    return float(a / b)
 
 
 def _longer(cycles: Pair, said: tuple[str, str]) -> str:
@@ -149,12 +158,13 @@ def _takes(cycles: Pair, said: tuple[str, str]) -> str:
     return f"{said[1]} takes {more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
 
 
-def _in_a_stream(cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
-    """Where another side is better in a stream of batches, or b takes another number of times a's cycles there."""
+def _in_a_stream(sides: tuple[Runtime, Runtime], cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
+    """Where another side is sooner in a stream of batches, or b takes another number of times a's cycles there."""
     apart = max(stream.times, cycles.times) >= APART * min(stream.times, cycles.times)
-    if cycles.difference * stream.difference < 0 or apart:
+    alone, streamed = (pair.times * _clocks(sides) for pair in (cycles, stream))
+    if (alone - 1) * (streamed - 1) < 0 or apart:
         words = _takes(stream, said) if stream.difference else f"both take {stream.a:,} cycles."
-        yield f"For each batch of a stream, {words}"
+        yield f"For each batch of a stream, {words}{_at_their_clocks(sides, [side.stats['stream']['seconds'] for side in sides])}"
 
 
 def _instructions(sides: tuple[Runtime, Runtime]) -> str:
@@ -183,8 +193,14 @@ def _other_models(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifferen
         return
     if not any(all(layer.names) for layer in layers):
         yield "The models differ: no layer has one name and one kind on both sides."
-    elif resized := [layer.names[1] for layer in layers if layer.is_resized]:
-        yield f"The models differ in the sizes of {printable(enumerated(resized))}."
+        return
+    alone = {side: [layer.name for layer in layers if layer.only == side] for side in "ab"}
+    differences = {
+        "the sizes of": [layer.names[1] for layer in layers if layer.is_resized],
+        "what kind of layer is": [name for name in alone["b"] if name in alone["a"]],
+    }
+    if parts := [f"{what} {printable(enumerated(names))}" for what, names in differences.items() if names]:
+        yield f"The models differ in {', and in '.join(parts)}."
 
 
 def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
