@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 from tpucc.viz.diagrams.dataflow import program_diagram
 
-GALLERY = Path(__file__).resolve().parents[2] / "programs" / "gallery"
 V1 = Context(load_target("tpu_v1"))
 DEVICE = {"write-weights": {"computed_products": "device"}}
 HEADS = """
