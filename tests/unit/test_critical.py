@@ -136,13 +136,13 @@ def test_the_sentences_of_weights_and_products() -> None:
     code["flags"][4] = int(Flag.SWITCH)
     each = replace(made, instructions=code)
     larger = "a batch 2 times as large would use such a tile for the 8 rows that hide its fetch, if it stays in one piece"
-    assert said(Limit.WEIGHT_MEMORY, each) == f"{fetched} 4 rows; {larger} (tpucc sweep -D batch=… measures it)"
+    assert said(Limit.WEIGHT_MEMORY, each) == f"{fetched} 4 rows; {larger}"
     large = replace(each, residents=(Resident("all", 0, 0, 40, 0, 7),))
     assert said(Limit.WEIGHT_MEMORY, large) == f"{fetched} 4 rows; {twice}"
     path = [Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)]
     assert bottleneck(each, path).explanation == f"{fetched.replace('used', 'most are used')} 6 rows; {twice}"
     shifted = "weight tiles are shifted in during 75.0 % of the critical path, each in 4 cycles, and used for 10 rows"
-    more = "would use each tile for more rows (tpucc sweep -D batch=… measures it)"
+    more = "would use each tile for more rows"
     assert said(Limit.WEIGHT_SHIFT) == f"{shifted}; a batch 2 times as large {more}"
     full = replace(made, residents=(Resident("all", 0, 0, 40, 0, 7),))
     assert said(Limit.WEIGHT_SHIFT, full) == f"{shifted}; a batch 2 times as large, with --set unified_buffer_rows=96, {more}"

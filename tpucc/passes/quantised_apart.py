@@ -6,7 +6,7 @@ one scale and zero point. So what computes v is there once for each of them: fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from tpucc.ir.graph import Graph, Node
@@ -31,7 +31,7 @@ def quantised_apart(graph: Graph, quantised: Sequence[tuple[Node, Node]], consta
                 known = wanted.setdefault(node.name, [])
                 if parameters not in known:
                     known.append(parameters)
-    return graph.with_nodes(_copied(graph, wanted)) if wanted else graph
+    return graph.with_nodes(_copied(graph, wanted, {quantize.name for quantize, _ in quantised})) if wanted else graph
 
 
 def parameters_of(integers: TensorType) -> Parameters:
@@ -58,12 +58,12 @@ def _chain(graph: Graph, value: Node, constants: Set[str]) -> Iterator[Node]:
             return
 
 
-def _copied(graph: Graph, wanted: dict[str, list[Parameters]]) -> Iterator[Node]:
-    """The nodes, those that are wanted with other parameters once for each of them; a `quantize` reads the copy with its own."""
+def _copied(graph: Graph, wanted: Mapping[str, Sequence[Parameters]], quantised: Set[str]) -> Iterator[Node]:
+    """The nodes, those that are wanted with other parameters once for each of them; what quantises them reads the copy with its own."""
     names = Names(graph)
     copies: dict[tuple[str, Parameters], str] = {}
     for node in graph:
-        if node.op == "quantize":
+        if node.name in quantised:
             yield _reading(node, copies, parameters_of(node.type))
             continue
         yield node
