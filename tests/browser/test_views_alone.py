@@ -177,6 +177,9 @@ def test_the_name_of_a_line_at_the_foot_of_the_buffer_stands_above_it(open_page:
     top, foot = 8, 114 - 6
     line = foot - (foot - top) / 20
     assert page.evaluate("window.drawn.slice(-2)") == [["peak", top + 13], ["lower bound", line - 5]]
+    page.evaluate("Object.assign(model.machine, { peak_rows: 5 }); buffer.paint()")
+    near = foot - (foot - top) / 4
+    assert page.evaluate("window.drawn.slice(-1)") == [["peak, lower bound (dashed)", line - 5]], f"the peak's would be at {near + 13}"
 
 
 @pytest.mark.parametrize(("wide", "high"), [(390, 164), (1122, 60)])

@@ -407,6 +407,20 @@ def test_names_of_limits_stand_where_no_buffer_is() -> None:
     assert all(box[1] > right for box in names)
 
 
+@each([1, 225, 440, 449, 450, 0])
+def test_names_of_limits_keep_the_order_of_the_lines(bound: int) -> None:
+    """Also at the foot of a map that has the rows of a larger one, as a comparison draws it: none lies on another or on the axis."""
+    program = replace(chain_program("iris", 150, [4, 256, 3]), lower_bound_rows=bound)
+    times = steady_times(program)
+    for rows in (0, 600, 30_000):
+        svg = memory_svg(program, times.starts, times.ends, times.cycles, rows=rows)
+        assert_readable(svg)
+        tops = {box[0]: box[2] for box in text_boxes(svg)}
+        names = [words for words in tops if words.startswith(("peak", "lower bound")) or words in ("450 rows", f"{bound} rows")]
+        assert names == sorted(names, key=lambda words: tops[words])
+        assert names[0].startswith("peak")
+
+
 def test_a_narrow_map_names_its_limits_above_it() -> None:
     """It has a fifth more room for buffers, whose names the limits' names don't meet."""
     program = chain_program("iris", 150, [4, 256, 3])
