@@ -47,8 +47,8 @@ EACH = " Each model has a line of its own, with its name."
 MAPS = "A cell has the best of all points with its two values. The stronger its colour, the better; the scale is below, and logarithmic."
 DASHED = " Dashed: nothing there can be compiled."
 OWN_WORK = (
-    " TOPS here are of the model's own multiply-accumulates. The table's tops are more at points with a small buffer, as they count what is "
-    "computed twice, too."
+    " TOPS here are of the model's own multiply-accumulates. The table's tops are more at points with a small buffer, as they count what "
+    "is computed twice, too."
 )
 UNITS: Mapping[str, str] = {
     "utilization": "0 to 1",
