@@ -26,7 +26,7 @@ from tpucc.viz.text import number
 CONSTANTS = frozenset({"weight", "constant", "state"})
 SUBTITLE = "Operators as the compiler understood the source"
 UNITS = frozenset({Kind.MATRIX, Kind.VECTOR})
-UNPLACED = " A colour says which unit computes it if the host doesn't."
+UNPLACED = " A colour says which unit computes an operator if the host doesn't."
 
 
 def operator_diagram(graph: Graph, words: str = SUBTITLE, known: Mapping[str, Kind] | None = None) -> Diagram:
