@@ -33,9 +33,9 @@ BELOW = -24.0
 """The same of the slope's name where it stands below the slope."""
 GRAINS = 24
 """Places on the slope that are tried for its name where the usual ones have points."""
-COVERED, SHORTER, UNDER = 4, (0.0, 0.3, 1.7), 0.2
-"""What it costs if words lie on a point or on others, if they are the long ones, the short ones or one alone, and if they stand under
-their line."""
+COVERED, SHORTER, UNDER = 4, (0.0, 0.3, 1.7, 2.5), 0.2
+"""What it costs if words lie on a point or on others, if they are the long ones, the short ones, one, or one without the rate, which the
+subtitle has, and if they stand under their line."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
@@ -285,7 +285,8 @@ class _Ceilings:
     def _dashed(self, model: RooflinePoint, name: str) -> tuple[str, float, Rect | None]:
         roof = model.roofs(self.target)[name]
         height = self.axes.up(math.log10(roof))
-        texts = [f"{text}: {rate_text(roof)}" for text in _ceiling_words(self.target, model, name)]
+        words = _ceiling_words(self.target, model, name)
+        texts = [*(f"{text}: {rate_text(roof)}" for text in words), words[-1]]
         costs = [
             (self._covered(place) + shorter + UNDER * (place.top > height), text, place)
             for text, shorter in zip(texts, SHORTER, strict=True)
