@@ -160,7 +160,12 @@ class Executable:
     def graph(self) -> Shown:
         """The operator graph with its weights, as elaborated."""
         graph = self._stage("graph")
-        return self._shown(graph, "operator graph", lambda data: print_graph(graph, with_data=data), lambda: pictures.graph_svg(graph))
+        return self._shown(
+            graph,
+            "operator graph",
+            lambda data: print_graph(graph, with_data=data),
+            lambda: pictures.graph_svg(graph, layers=self.compilation.layers if self.compilation else None),
+        )
 
     @property
     def layers(self) -> Shown:

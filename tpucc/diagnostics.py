@@ -7,6 +7,7 @@ spans a node or an instruction comes from, and a `Diagnostic` is one message to 
 from __future__ import annotations
 
 import errno
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -370,11 +371,11 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """`61 %`, `0.3 %`; 0 % of nothing."""
+    """`61 %`, `0.3 %`; of two that are equally near the larger one: `13 %` of 12.5; 0 % of nothing."""
     share = 100.0 * part / whole if whole else 0.0
     if 0 < share < 0.05:
         return "under 0.1 %"
-    return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
+    return f"{math.floor(10 * share + 0.5) / 10:.1f} %" if 0 < share < 9.95 else f"{math.floor(share + 0.5)} %"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

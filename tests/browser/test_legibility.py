@@ -316,11 +316,30 @@ def test_a_large_diagram_begins_where_there_is_a_box(open_page: OpenPage, tmp_pa
         assert page.evaluate(SEEN, view) > 0, view
 
 
-def test_tables_and_pictures_of_a_comparison_fit_a_telephone(open_page: OpenPage, tmp_path: Path) -> None:
+def test_tables_and_pictures_of_a_comparison_fit_each_window(open_page: OpenPage, tmp_path: Path) -> None:
+    """From 1640 pixels on the page has two columns, in which the table of layers has the least room, also with longer words than here."""
     assert run("compare", PROGRAMS / "05_digits_cnn.tpu", "--b=-O0", "-o", tmp_path / "compared.html", "--quiet") == 0
     page = open_page(tmp_path / "compared.html")
-    page.set_viewport_size({"width": 390, "height": 844})
     over = "(tables) => tables.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 7
+    for width in (1920, 1640, 1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 7
     assert page.locator(".chart svg:visible").evaluate_all("(pictures) => pictures.map((svg) => svg.clientWidth)") == [358] * 4
+    page.set_viewport_size({"width": 1640, "height": 844})
+    page.locator("#layers td:first-child").evaluate_all(
+        "(cells) => cells.forEach((cell) => { cell.textContent = 'a longer name, '.repeat(4); })"
+    )
+    assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 7
+
+
+def test_the_table_of_layers_fits_the_summary(open_page: OpenPage, tmp_path: Path) -> None:
+    """However long the names are: they have several lines."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path))
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator("#view-summary td:first-child").evaluate_all(
+        "(cells) => cells.forEach((cell) => { cell.textContent = 'host step 12: batch_norm, layer_norm, global_avg_pool, 2 more (host)'; })"
+    )
+    over = "({ scrollWidth, clientWidth }) => scrollWidth - clientWidth"
+    assert page.locator("#view-summary .scroll").evaluate(over) == 0
+    assert set(page.locator("#view-summary td:first-child").evaluate_all(f"(cells) => cells.map({over})")) == {0}

@@ -95,7 +95,7 @@ TIMES: dict[str, Any] = {
     "units": ["weights", "matrix", "matrix", "control"],
     "fetches": [{"read": 0, "layer": 0, "place": 0, "turn": 1}, {"read": 0, "layer": 0, "place": 1, "turn": 2}],
     "shifts": [60, 260],
-    "machine": {"mxu": 4, "clock_hz": 1e6, "shift": 30},
+    "machine": {"mxu": 4, "weight_tiles": 9, "clock_hz": 1e6, "shift": 30},
     "waits": {"causes": [{"name": "raw", "kind": "vector", "meaning": "data", "angle": 0}], "start": [140], "end": [300], "cause": [0],
               "instruction": [2]},
 }  # fmt: skip
@@ -177,6 +177,9 @@ def test_the_name_of_a_line_at_the_foot_of_the_buffer_stands_above_it(open_page:
     top, foot = 8, 114 - 6
     line = foot - (foot - top) / 20
     assert page.evaluate("window.drawn.slice(-2)") == [["peak", top + 13], ["lower bound", line - 5]]
+    page.evaluate("Object.assign(model.machine, { peak_rows: 5 }); buffer.paint()")
+    near = foot - (foot - top) / 4
+    assert page.evaluate("window.drawn.slice(-1)") == [["peak, lower bound (dashed)", line - 5]], f"the peak's would be at {near + 13}"
 
 
 @pytest.mark.parametrize(("wide", "high"), [(390, 164), (1122, 60)])

@@ -16,7 +16,7 @@ MODEL: dict[str, Any] = {
     "beside": {},
     "cycles": 1000,
     "lines": [f"Line {number}" for number in range(1, 31)],
-    "machine": {"mxu": 4, "clock_hz": 1e6},
+    "machine": {"mxu": 4, "weight_tiles": 9, "clock_hz": 1e6},
     "layers": [
         {
             "name": "fc", "weights": [9, 7], "origin": 0, "groups": 1, "matrices": 1,

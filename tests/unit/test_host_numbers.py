@@ -8,6 +8,7 @@ import pytest
 
 import tpucc
 from tpucc.cli.summary import compile_text
+from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.page.summary import facts, layer_table
 from tpucc.viz.pictures import layer_diagram
 from tpucc.viz.statistics import read_statistics
@@ -67,6 +68,11 @@ def test_tiles_that_the_host_writes_are_no_weights() -> None:
     assert "weights 3 tiles, 192 KiB; 4 tiles that the host writes, 256 KiB" in words(compile_text(exe.compilation, exe.runtime, (), None))
     remarks = {name: remark for name, _, remark in facts(read_statistics(exe.stats))}
     assert remarks["weight tiles"].endswith("; the host writes 4 of them")
+    drawn = tiles_svg(exe.runtime.program)
+    assert ": 3 weight tiles, 4 tiles that the host writes, " in drawn
+    assert ">weights<" in drawn
+    assert ">computed values that the host writes<" in drawn
+    assert drawn.count('class="k-host"') == 1 + 4, "one in the legend"
 
 
 def test_a_step_of_the_host_has_its_operators_those_first_that_take_longest() -> None:

@@ -745,13 +745,15 @@ def figures_with(plan: Plan, **columns: list[float]) -> Figures:
 def test_rows_that_a_machine_computes_twice_are_no_work() -> None:
     """With bands in a small buffer TOPS are more, and the model takes longer."""
     twice = figures_with(plan_of("unified_buffer_rows=1,2"), cycles=[19.0, 14.0], macs=[100.0, 76.0], tops=[10.0, 9.0])
-    assert (twice.measure, twice.best()) == ("cycles", [1])
+    assert (twice.measure, twice.best(), twice.has_repeated_work) == ("cycles", [1], False)
     plan = plan_of("unified_buffer_rows=1,2", "-batch=4,8")
     columns = {"macs": [100.0, 200.0, 80.0, 160.0], "tops": [10.0, 11.0, 9.0, 9.5], "cycles": [20.0, 36.0, 18.0, 34.0]}
     batches = figures_with(plan, **columns)
     assert batches.measure == "tops"
     assert batches.values.tolist() == pytest.approx([8, 8.8, 9, 9.5])
     assert batches.best() == [3]
+    assert batches.has_repeated_work
+    assert not figures_with(plan, **{**columns, "macs": [80.0, 160.0, 80.0, 160.0]}).has_repeated_work
 
 
 def test_models_are_compared_each_with_itself() -> None:

@@ -274,10 +274,11 @@ def test_the_tiles_that_are_drawn_are_those_that_are_counted() -> None:
     assert len(titles(tiles_svg(few))) == len({tile for layer in few.layers for tile, _, _ in layer.tile_fills})
     svg = tiles_svg(many)
     said = re.search(
-        r"Drawn: (\d+) tiles, of the (\d+) with the most of 30 layers; not (\w+), (\w+), (\w+) and (\d+) others\.", " ".join(texts(svg))
+        r"Drawn: the (\d+) of 30 layers that have the most tiles, (\d+) tiles in all\. Not drawn: (\w+), (\w+), (\w+) and (\d+) others\.",
+        " ".join(texts(svg)),
     )
     assert said is not None
-    drawn, layers = int(said[1]), int(said[2])
+    layers, drawn = int(said[1]), int(said[2])
     assert (len(titles(svg)), int(said[6])) == (drawn, 30 - layers - 3)
     names = [text for text in texts(svg) if re.fullmatch(r"fc\d+", text)]
     assert len(names) == layers
@@ -353,8 +354,8 @@ def test_numbers_and_names_in_words() -> None:
     assert [number(v) for v in (0, 1349.0, 0.003906, 1234.5, 2.5e-7, -3, 1e7, 2.5e9, 1e11)] == [
         "0", "1,349", "0.003906", "1,234", "2.5e-07", "-3", "10 M", "2.5 G", "100 G",
     ]  # fmt: skip
-    assert [percent(*p) for p in ((1, 2), (1, 1000), (999, 1000), (0, 0), (0, 5), (1, 10**4))] == [
-        "50 %", "0.1 %", "100 %", "0 %", "0 %", "under 0.1 %",
+    assert [percent(*p) for p in ((1, 2), (1, 1000), (999, 1000), (0, 0), (0, 5), (1, 10**4), (1, 8), (1, 400))] == [
+        "50 %", "0.1 %", "100 %", "0 %", "0 %", "under 0.1 %", "13 %", "0.3 %",
     ]  # fmt: skip
     assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
     assert [size(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
@@ -405,6 +406,20 @@ def test_names_of_limits_stand_where_no_buffer_is() -> None:
     names = [box for box in text_boxes(svg) if box[0] in ("peak", "450 rows", "lower bound", "225 rows")]
     assert len(names) == 4
     assert all(box[1] > right for box in names)
+
+
+@each([1, 225, 440, 449, 450, 0])
+def test_names_of_limits_keep_the_order_of_the_lines(bound: int) -> None:
+    """Also at the foot of a map that has the rows of a larger one, as a comparison draws it: none lies on another or on the axis."""
+    program = replace(chain_program("iris", 150, [4, 256, 3]), lower_bound_rows=bound)
+    times = steady_times(program)
+    for rows in (0, 600, 30_000):
+        svg = memory_svg(program, times.starts, times.ends, times.cycles, rows=rows)
+        assert_readable(svg)
+        tops = {box[0]: box[2] for box in text_boxes(svg)}
+        names = [words for words in tops if words.startswith(("peak", "lower bound")) or words in ("450 rows", f"{bound} rows")]
+        assert names == sorted(names, key=lambda words: tops[words])
+        assert names[0].startswith("peak")
 
 
 def test_a_narrow_map_names_its_limits_above_it() -> None:

@@ -16,7 +16,8 @@ from tpucc.viz.diagrams import dataflow
 from tpucc.viz.diagrams.collapse import sized
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Box, Diagram
-from tpucc.viz.diagrams.layergraph import computed_by_lanes, layer_diagram
+from tpucc.viz.diagrams.known import known_kinds
+from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import operator_diagram
 from tpucc.viz.page.payload import BY_LANES, untiled
 from tpucc.viz.palette import Kind, kind_of_layer
@@ -72,9 +73,9 @@ def test_its_operator_has_that_colour_where_the_unit_is_known(stem: str) -> None
     compilation = compiled(stem).compilation
     assert compilation is not None
     assert compilation.graph is not None
-    by_lanes = computed_by_lanes(compilation.graph, layers_of(stem))
-    assert by_lanes == {node.name for node in compilation.graph if node.op == "conv2d" and node.attributes.groups > 1}
-    kinds = {box.name: box.kind for box in operator_diagram(compilation.graph, by_lanes=by_lanes).boxes if box.title == "conv2d"}
+    known = known_kinds(compilation.graph, layers_of(stem))
+    by_lanes = {node.name for node in compilation.graph if node.op == "conv2d" and node.attributes.groups > 1}
+    kinds = {box.name: box.kind for box in operator_diagram(compilation.graph, known=known).boxes if box.title == "conv2d"}
     assert kinds == {name: Kind.VECTOR if name in by_lanes else Kind.MATRIX for name in kinds}
 
 
@@ -82,7 +83,7 @@ def test_the_title_counts_what_the_matrix_unit_computes() -> None:
     compilation = compiled("mlperf_ds_cnn").compilation
     assert compilation is not None
     assert compilation.graph is not None
-    said = operator_diagram(compilation.graph, by_lanes=computed_by_lanes(compilation.graph, layers_of("mlperf_ds_cnn"))).title
+    said = operator_diagram(compilation.graph, known=known_kinds(compilation.graph, layers_of("mlperf_ds_cnn"))).title
     assert ": 6 matrix products, 4 depthwise convolutions on the activation unit, " in said
 
 
@@ -96,7 +97,9 @@ def test_a_normalisation_behind_a_product_is_none_of_the_host() -> None:
 
 def test_no_operator_has_it_where_the_matrix_unit_computes_all() -> None:
     executable = tpucc.compile(PROGRAMS / "gallery" / "mlperf_ds_cnn.tpu", omit=["depthwise"])
-    assert not computed_by_lanes(executable.graph.value, executable.layers.value)
+    graph = executable.graph.value
+    known = known_kinds(graph, executable.layers.value)
+    assert not [node.name for node in graph if node.op == "conv2d" and node.name in known]
 
 
 def test_what_moves_rows_has_the_colour_of_the_unit_that_copies_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,9 @@ from tpucc.viz.diagrams.collapse import READABLE, collapsed
 from tpucc.viz.diagrams.dataflow import SMALL_PROGRAM, program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.dot import dot_source
+from tpucc.viz.diagrams.known import known_kinds
 from tpucc.viz.diagrams.layergraph import layer_diagram
-from tpucc.viz.diagrams.operators import clusters, kind_of, operator_diagram
+from tpucc.viz.diagrams.operators import UNPLACED, clusters, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "dot"
@@ -111,8 +112,43 @@ def test_layer_graph_shows_scales_and_frames_the_device() -> None:
 
 def test_a_subtitle_speaks_of_frames_where_there_are_some() -> None:
     plain = Graph("plain", tuple(node for node in dense_chain("iris", 4, [4, 8]) if node.is_input), ())
-    assert operator_diagram(dense_chain("iris", 4, [4, 8]), "Mine").subtitle == "Mine; the arrows are tensors, the frames are layers."
+    framed = operator_diagram(dense_chain("iris", 4, [4, 8]), "Mine").subtitle
+    assert framed == f"Mine; the arrows are tensors, the frames are layers.{UNPLACED}"
     assert operator_diagram(plain, "Mine").subtitle == "Mine; the arrows are tensors."
+
+
+ON_HOST = """weights random(seed=0)
+model m(x: f32[2, 3, 4] in [-1.0, 1.0]):
+    weight w: f32[4, 4]
+    h = relu(x @ w)
+    products = h @ transpose(h, [0, 2, 1])
+    return softmax(relu(products + 1.0))
+"""
+
+
+@pytest.mark.usefixtures("any_ranges")
+def test_what_the_host_computes_has_its_colour_where_the_place_is_known() -> None:
+    """In the layers, in the operators that they were made of, and after the pass `place`; before it the subtitle says what colours mean."""
+    compilation = tpucc.compile_source(ON_HOST).compilation
+    graph, layers = compilation.graph, compilation.layers
+    assert graph is not None
+    assert layers is not None
+    stages = {snapshot.stage: snapshot.value for snapshot in compilation.snapshots}
+    known, plain = operator_diagram(graph, known=known_kinds(graph, layers)), operator_diagram(graph)
+    for diagram in (layer_diagram(layers), known, operator_diagram(stages["place"])):
+        kinds = {box.name: box.kind for box in diagram.boxes}
+        assert (kinds["products"], diagram.boxes[boxes(diagram, "softmax")[0]].kind) == (Kind.HOST, Kind.HOST)
+        assert UNPLACED not in diagram.subtitle
+    assert [known.boxes[index].kind for index in boxes(known, "relu")] == [Kind.VECTOR, Kind.HOST]
+    assert [known.boxes[index].kind for index in boxes(known, "matmul")] == [Kind.MATRIX, Kind.HOST]
+    assert [cluster.label for cluster in known.clusters] == ["matmul · line 4"]
+    assert [plain.boxes[index].kind for index in boxes(plain, "matmul")] == [Kind.MATRIX, Kind.MATRIX]
+    assert UNPLACED in plain.subtitle
+
+
+def test_layers_have_the_colours_of_their_units_among_operators_too() -> None:
+    diagram = operator_diagram(layer_chain("iris", 150, [4, 256, 3]))
+    assert {diagram.boxes[index].kind for index in boxes(diagram, "fc")} == {Kind.MATRIX}
 
 
 def test_a_small_program_is_drawn_by_instructions() -> None:

@@ -225,7 +225,7 @@ def test_the_facts_of_a_layer() -> None:
         "scale 0.25, zero point -7",
         "integers −24…24, values −39.5…38",
         "error 2.00 steps in the mean, 64.0 at most",
-        "12 % below the range, 25 % above",
+        "13 % below the range, 25 % above",
         "30.0 dB, alone 35.0 dB",
         "1,346 values",
     ]

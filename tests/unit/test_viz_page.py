@@ -35,7 +35,7 @@ from tpucc.viz.page.nesting import Source, calls_of, nesting
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import Stage, stages_payload
-from tpucc.viz.page.summary import HEADS, MOST_LAYERS, facts, summary
+from tpucc.viz.page.summary import HEADS, MOST_LAYERS, facts, layer_table, summary
 from tpucc.viz.statistics import Statistics, read_statistics
 from tpucc.viz.terms import GLOSSARY, TERMS
 
@@ -69,6 +69,14 @@ def statistics(count: int = 2, name: str = "iris") -> Statistics:
             "layers": layers,
         }
     )  # fmt: skip
+
+
+def test_operators_of_a_host_step_have_their_whole_names() -> None:
+    stats = statistics(1)
+    operators = ["batch_norm", "layer_norm", "global_avg_pool", "softmax", "exp"]
+    step = msgspec.structs.replace(stats.layers[0], name="host step 12", kind="host", operators=operators)
+    table = str(layer_table(msgspec.structs.replace(stats, layers=[step])))
+    assert "host step 12: batch_norm, layer_norm, global_avg_pool, 2 more (host)" in table
 
 
 def page_of(exe: tpucc.Executable, accuracy: Accuracy | None = None) -> str:

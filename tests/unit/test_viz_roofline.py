@@ -18,7 +18,7 @@ from tpucc.target import Target, load_target
 from tpucc.viz.charts import chart, roofline
 from tpucc.viz.charts.beside import REACHES, Room, _places
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
-from tpucc.viz.charts.roofline import ABOVE, BOTTLENECKS_OF, KEPT, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
+from tpucc.viz.charts.roofline import ABOVE, BOTTLENECKS_OF, KEPT, MOVING, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
 from tpucc.viz.pictures import NARROW, works_of
 from tpucc.viz.rect import Rect, centred
 from tpucc.viz.text import SMALL, rate_text, text_width
@@ -86,11 +86,11 @@ def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit(
     assert headline(work) == "m: 70 GOPS, 7.6 % of the 918 GOPS that the cells that hold weights allow"
     svg = roofline_svg(TARGET, work, [])
     assert "matrix unit, 1.0 % of its cells hold weights: 918 GOPS" in texts(svg)
-    assert any("Dashed: the most that the cells that hold weights allow the whole model." in text for text in texts(svg))
+    assert "Dashed: the most that the cells that hold weights allow the whole model, 918 GOPS." in " ".join(texts(svg))
     long = " ".join(texts(roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])))
     assert READING + ABOVE in long, "the subtitle is in full"
     assert (
-        "Dashed: the most that the cells that hold weights allow the whole model."
+        "Dashed: the most that the cells that hold weights allow the whole model, 918 GOPS."
         + KEPT.format("; the star has their 20 % of the multiply-accumulates, too")
         in long
     )
@@ -106,20 +106,32 @@ def test_the_activation_unit_is_a_ceiling_where_it_is_the_bottleneck() -> None:
     assert headline(work) == "m: 70 GOPS, 14 % of the 500 GOPS that the activation unit allows"
     assert "activation unit, busy for 14,000 cycles: 500 GOPS" in texts(svg)
     said = " ".join(texts(svg))
-    assert "Dashed: the most that the activation unit allows the whole model." in said
+    assert "Dashed: the most that the activation unit allows the whole model, 500 GOPS." in said
     assert "computes them; the star has their 20 % of the multiply-accumulates, too." in said
     assert "activation unit, busy" not in roofline_svg(TARGET, replace(work, limited=Limit("weight memory", 60.0)), [])
 
 
-def test_a_dashed_roof_has_its_rate_alone_where_no_name_has_room() -> None:
+def test_a_dashed_roof_has_a_word_or_nothing_and_the_subtitle_its_rate() -> None:
+    """A rate alone would say nothing of what it is."""
     work = RooflinePoint("m", 5 * 10**7, 23 * 10**5, 128_000, limited=Limit("matrix unit", 60.0, 0.0084))
     layers = [
         RooflinePoint(f"layer{n}", 10**7, 10**7 // macs, cycles)
         for n, (macs, cycles) in enumerate([(16, 7_000), (32, 10_000), (32, 6_000)])
     ]
-    narrow = texts(roofline_svg(TARGET, work, [*layers, RooflinePoint("fc", 10**4, 130_000, 3_000)], 366, 300))
-    assert "771 GOPS" in narrow
-    assert not any(words.startswith("0.8 % of the cells") for words in narrow)
+    crowd = [RooflinePoint(f"p{n}", 10**7, 10**7 // (2 ** (n - 9)) + 1, 18_100, n) for n in range(9, 22)]
+    for points in (layers, [*crowd, RooflinePoint("fc", 10**4, 130_000, 3_000)]):
+        written = texts(roofline_svg(TARGET, work, points, 366, 300))
+        assert "Dashed: the most that the cells that hold weights allow the whole model, 771 GOPS." in " ".join(written)
+        assert "771 GOPS" not in written
+        named = any(words.endswith("cells: 771 GOPS") for words in written)
+        assert named is (points is layers)
+
+
+def test_layers_whose_tiles_only_move_values_are_said_to_have_no_points() -> None:
+    move = RooflinePoint("concat", 0, 65536, 700)
+    said = " ".join(texts(roofline_svg(TARGET, LAYERS[0], [*LAYERS, move])))
+    assert MOVING.strip() in said
+    assert MOVING.strip() not in " ".join(texts(roofline_svg(TARGET, LAYERS[0], LAYERS)))
 
 
 @pytest.mark.parametrize("stem", one_of(2, ["02_iris", "04_digits_mlp", "14_digits_resnet"]))

@@ -70,6 +70,12 @@ class Figures:
         return found * np.divide(self.work, done, out=np.ones_like(done), where=done > 0)
 
     @property
+    def has_repeated_work(self) -> bool:
+        """Whether the values are TOPS, and for some point others than in the table, as its machine computes some rows twice."""
+        found = self.columns["tops"]
+        return self.measure == "tops" and bool((self.values < found).any())
+
+    @property
     def ranks(self) -> Float64:
         """The measure, such that less is better."""
         return -self.values if self.measure == "tops" else self.values

@@ -24,7 +24,8 @@ from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.insides import insides
-from tpucc.viz.diagrams.layergraph import computed_by_lanes, layer_diagram
+from tpucc.viz.diagrams.known import known_kinds
+from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
 from tpucc.viz.diagrams.render import Rendered, drawn_as_they_are, render, render_all
 from tpucc.viz.diagrams.rewrites import rewrites
@@ -40,8 +41,13 @@ PAGE_WIDTH, PAGE_HEIGHT, NARROW = 660.0, 300.0, 366.0
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
 
-def graph_svg(graph: Graph, words: str = SUBTITLE) -> str:
-    return render(operator_diagram(graph, words)).svg
+def graph_svg(graph: Graph, words: str = SUBTITLE, layers: Graph | None = None) -> str:
+    """The operators; with the `layers` that they became, in the colours of the units that compute them."""
+    return render(_operators(graph, layers, words)).svg
+
+
+def _operators(graph: Graph, layers: Graph | None, words: str = SUBTITLE) -> Diagram:
+    return operator_diagram(graph, words, None if layers is None else known_kinds(graph, layers))
 
 
 def layers_svg(layers: Graph, title: str = "") -> str:
@@ -95,7 +101,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     """The diagrams of these kinds that aren't empty, all laid out in one child process."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
-        "graph": None if graph is None else operator_diagram(graph, by_lanes=() if layers is None else computed_by_lanes(graph, layers)),
+        "graph": None if graph is None else _operators(graph, layers),
         "layers": None if layers is None else layer_diagram(layers, runtime.program.title),
         "program": program_diagram(runtime.program, cycles, _host_of(runtime)) if "program" in kinds else None,
     }

@@ -24,6 +24,8 @@ LOW, HIGH, NAMED_ROW = 300.0, 760.0, 17.0
 DRAWN = 1500
 """Rectangles that a map may have; the largest are drawn."""
 LINE = 15.0
+APART = 3 * LINE
+"""Pixels from the name of the peak, which has two lines, to that of the bound."""
 BUFFER_COLOURS = {
     Kind.MATRIX: "values of layers whose products the matrix unit computes",
     Kind.VECTOR: "values of layers of the activation unit alone",
@@ -124,13 +126,16 @@ def _clear(rect: Rect, bound: float) -> tuple[float, float]:
 
 
 def _limits(program: Program, up: Scale, end: float) -> Markup:
-    """The lines of the peak and of the bound, with their names behind them, from `end` on, where no buffer is."""
+    """The lines of the peak and of the bound, with their names behind them, from `end` on, where no buffer is. The names have the order of
+    the lines; where these are near each other or near the foot, the upper name goes up."""
     peak, bound = program.peak_rows, program.lower_bound_rows
+    foot = up.start - 2 * LINE
     if peak == bound or not bound:
         names = ("peak =", "lower bound") if bound else ("peak",)
-        return _limit((*names, f"{peak:,} rows"), end, up(peak), up(peak), None)
-    below = min(max(up(bound), up(peak) + 3 * LINE), up.start - 2 * LINE)
-    parts = [_limit(("peak", f"{peak:,} rows"), end, up(peak), up(peak), None)]
+        return _limit((*names, f"{peak:,} rows"), end, up(peak), min(up(peak), foot), None)
+    above = min(up(peak), foot - APART)
+    below = min(max(up(bound), above + APART), foot)
+    parts = [_limit(("peak", f"{peak:,} rows"), end, up(peak), above, None)]
     return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), end, up(bound), below, DASHES)])
 
 
@@ -168,11 +173,14 @@ def _line(left: float, right: float, y: float, dashes: str | None) -> Markup:
 
 
 def _limit(words: Sequence[str], end: float, y: float, top: float, dashes: str | None) -> Markup:
-    """A line at `y` up to `end`; its name in lines of which the first stands at the height of `top`."""
+    """A line at `y` up to `end`, and from there to its name: in lines of which the first stands at the height of `top`."""
     lines = enumerate(words)
+    lead = tag("line", attributes=ink_line("alarm"), x1=end + 4, y1=y, x2=end + 10, y2=top) if top != y else NOTHING
+    left = end + (9 if top == y else 13)
     return joined(
         [
             _line(LEFT, end + 4, y, dashes),
-            *(label(text, end + 9, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines),
+            lead,
+            *(label(text, left, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines),
         ]
     )

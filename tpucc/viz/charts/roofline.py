@@ -33,6 +33,9 @@ BELOW = -24.0
 """The same of the slope's name where it stands below the slope."""
 GRAINS = 24
 """Places on the slope that are tried for its name where the usual ones have points."""
+COVERED, SHORTER, UNDER = 4, (0.0, 0.3, 1.7, 2.5), 0.2
+"""What it costs if words lie on a point or on others, if they are the long ones, the short ones, one, or one without the rate, which the
+subtitle has, and if they stand under their line."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
@@ -48,6 +51,7 @@ BOTTLENECKS_OF = {
 }
 """The bottlenecks that each roof is the limit of."""
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the activation unit computes them{}."
+MOVING = " Not drawn: layers whose tiles only move values, as none of the model's multiply-accumulates are theirs."
 STARRED = "; the star has their {} of the multiply-accumulates, too"
 
 
@@ -123,6 +127,11 @@ class RooflinePoint:
         return self.macs > 0 and self.weight_bytes > 0 and self.cycles > 0
 
     @property
+    def moving(self) -> bool:
+        """Whether it fetches tiles that are no weights of the model, by which it moves values: it has no multiply-accumulates."""
+        return not self.macs and self.weight_bytes > 0
+
+    @property
     def kept(self) -> bool:
         """Whether it fetches no tiles, as an earlier layer did or the vector unit computes it: it has no bytes, and so no intensity."""
         return self.macs > 0 and not self.weight_bytes
@@ -148,12 +157,12 @@ def roofline_svg(
     """
     hidden = [layer for layer in layers if layer.kept]
     starred = STARRED.format(percent(sum(layer.macs for layer in hidden), model.macs)) if model.drawable else ""
-    kept = KEPT.format(starred) if hidden else ""
+    kept = (KEPT.format(starred) if hidden else "") + (MOVING if any(layer.moving for layer in layers) else "")
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
     dashed = model.dashed(target) if model.drawable else []
     above = ABOVE if any(_is_above(target, work) for work in drawn) else ""
-    head = heading(_title(target, model), READING + above + _dashed_words(dashed) + kept, (), most=width - 2 * EDGE)
+    head = heading(_title(target, model), READING + above + _dashed_words(target, model, dashed) + kept, (), most=width - 2 * EDGE)
     top = EDGE + head.height + 20
     bottom = top + height
     axes = _axes(target, drawn, (top, bottom), width - EDGE)
@@ -199,9 +208,14 @@ def _allow(limit: str) -> str:
     return "allow" if limit in (CELLS, HOST) else "allows"
 
 
-def _dashed_words(names: Sequence[str]) -> str:
-    verb = _allow(names[0]) if len(names) == 1 else "allow"
-    return f" Dashed: the most that {listed(names)} {verb} the whole model." if names else ""
+def _dashed_words(target: Target, model: RooflinePoint, names: Sequence[str]) -> str:
+    """What the dashed ceilings are, with their rates: on a small picture their names may have no room."""
+    if not names:
+        return ""
+    roofs = model.roofs(target)
+    if len(names) == 1:
+        return f" Dashed: the most that {names[0]} {_allow(names[0])} the whole model, {rate_text(roofs[names[0]])}."
+    return f" Dashed: the most that {listed([f'{name} ({rate_text(roofs[name])})' for name in names])} allow the whole model."
 
 
 def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> _Axes:
@@ -264,27 +278,32 @@ class _Ceilings:
         return f"matrix unit: {rate_text(self.target.peak_ops)}"
 
     @cached_property
-    def dashed(self) -> list[tuple[str, float, Rect]]:
-        """The words of each dashed ceiling, its height, and where the words stand."""
+    def dashed(self) -> list[tuple[str, float, Rect | None]]:
+        """The words of each dashed ceiling, its height, and where the words stand; None where they would lie on points or on others."""
         return [self._dashed(self.model, name) for name in self.model.dashed(self.target)] if self.model is not None else []
 
-    def _dashed(self, model: RooflinePoint, name: str) -> tuple[str, float, Rect]:
-        roof, words = model.roofs(self.target)[name], _ceiling_words(self.target, model, name)
+    def _dashed(self, model: RooflinePoint, name: str) -> tuple[str, float, Rect | None]:
+        roof = model.roofs(self.target)[name]
         height = self.axes.up(math.log10(roof))
-        texts = [*(f"{text}: {rate_text(roof)}" for text in words), rate_text(roof)]
-        places = [(text, place) for text in texts for place in self._beside(text_width(text, SMALL), height)]
-        text, place = min(places, key=lambda pair: self._covered(pair[1]) + (pair[0] == texts[-1]))
-        return text, height, place
+        words = _ceiling_words(self.target, model, name)
+        texts = [*(f"{text}: {rate_text(roof)}" for text in words), words[-1]]
+        costs = [
+            (self._covered(place) + shorter + UNDER * (place.top > height), text, place)
+            for text, shorter in zip(texts, SHORTER, strict=True)
+            for place in self._beside(text_width(text, SMALL), height)
+        ]
+        cost, text, place = min(costs, key=lambda found: found[0])
+        return text, height, place if cost < COVERED else None
 
     def _beside(self, width: float, height: float) -> Iterator[Rect]:
         """The places above and below a dashed ceiling for words of this width, from the right."""
         starts = [self.axes.across.end - width - step for step in range(0, int(self.axes.across.end - LEFT - width), 8)]
-        yield from (Rect(x, y, x + width, y + 15) for x in starts or [LEFT] for y in (height - 18, height + 2))
+        yield from (Rect(x, y, x + width, y + 15) for x in [*starts, LEFT + 2] for y in (height - 18, height + 2))
 
     def _covered(self, place: Rect) -> int:
         """How much is in the way of words: points and other words most, then the slope, then the line below the ridge."""
         others, outside = sum(map(place.meets, self._others)), place.left < LEFT
-        return 4 * others + 2 * any(map(place.meets, self._slope)) + place.meets(self._under) + 100 * outside
+        return COVERED * others + 2 * any(map(place.meets, self._slope)) + place.meets(self._under) + 100 * outside
 
     @cached_property
     def _others(self) -> list[Rect]:
@@ -310,7 +329,7 @@ class _Ceilings:
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
         along = label(self.bandwidth, x, y - 8 - self.lift, SMALL, "ink", "middle", transform=turned, **NAME)
-        dashed = [label(text, place.right, place.top + 12, SMALL, "ink", "end", **NAME) for text, _, place in self.dashed]
+        dashed = [label(text, place.right, place.top + 12, SMALL, "ink", "end", **NAME) for text, _, place in self.dashed if place]
         return joined([words, under, along, *dashed])
 
     @property
@@ -325,7 +344,7 @@ class _Ceilings:
 
     def words(self) -> list[Rect]:
         """Where the names of the roofs and of the ridge stand."""
-        return [*self.along, self.roof, self._ridge, *(place for *_, place in self.dashed)]
+        return [*self.along, self.roof, self._ridge, *(place for *_, place in self.dashed if place)]
 
     @cached_property
     def _slope(self) -> list[Rect]:
@@ -364,15 +383,15 @@ class _Ceilings:
         return clearest((Rect(left, below - 22, left + width, below) for left in lefts), self.marks)
 
 
-def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str]:
-    """The name of a dashed ceiling with what it follows from, and a short one. Where no name has room, its rate stands there alone."""
+def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str, str]:
+    """The name of a dashed ceiling with what it follows from, a short one, and one of a word."""
     if name == model.link:
         host = name.removeprefix("the ")
-        return f"{host}, busy for {counted(model.link_cycles, 'cycle')}", host
+        return f"{host}, busy for {counted(model.link_cycles, 'cycle')}", host, host.split()[-1] if name == LINK else "host"
     if name == UNIT:
-        return f"activation unit, busy for {counted(model.unit_cycles, 'cycle')}", "activation unit"
+        return f"activation unit, busy for {counted(model.unit_cycles, 'cycle')}", "activation unit", "activation"
     held = percent(model.roofs(target)[name], target.peak_ops)
-    return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells"
+    return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells", "cells"
 
 
 def _corner(target: Target, axes: _Axes) -> Point:

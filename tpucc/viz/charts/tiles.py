@@ -16,7 +16,7 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.values import dataclass
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL, broken, number, shown, text_width
 
@@ -31,6 +31,7 @@ HIGHEST = 1400.0
 CANDIDATES, NAMED = 40, 3
 """Layers that are drawn at most, and those left out that are named."""
 KEY = "tiles"
+MEANINGS = {Kind.WEIGHTS: "weights", Kind.HOST: "computed values that the host writes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,13 @@ def tiles_svg(program: Program | TileProgram) -> str:
     """The grids of the layers, side by side: those with the most tiles that fit, or all; the subtitle says what is left out."""
     order, mxu = order_of(program), program.target.mxu
     sized = largest_layers(program)
-    grids = {index: _grid(program.layers[index], mxu, order.get(index, ())) for index in sized[:CANDIDATES]}
+    kind = {index: kind_of_tiles(program, program.layers[index]) for index in sized[:CANDIDATES]}
+    grids = {index: _grid(program.layers[index], mxu, order.get(index, ()), kind[index]) for index in kind}
     for count in range(len(grids), -1, -1):
         chosen = sorted(sized[:count])
         words = SUBTITLE + _shared(program) + _left_out(program, chosen)
-        head = heading(_title(program), words, (Kind.WEIGHTS,) if chosen else (), most=WIDTH - 2 * EDGE)
+        kinds = in_order(kind[index] for index in chosen)
+        head = heading(_title(program), words, kinds, most=WIDTH - 2 * EDGE, meanings=MEANINGS)
         places, width, height = _flow([grids[index] for index in chosen], EDGE + head.height + 10)
         if height <= HIGHEST or count <= 1:
             break
@@ -112,7 +115,15 @@ def _title(program: Program | TileProgram) -> str:
     name = program.title if isinstance(program, Program) else program.name
     if not count:
         return f"{name}: no layer has weights, so there are no tiles"
-    return f"{name}: {counted(count, 'weight tile')}, {percent(sum(used.values()), count * program.target.mxu**2)} full"
+    held = sum(tile < len(program.tiles) for tile in used)
+    parts = [counted(held, "weight tile")] if held else []
+    parts += [f"{counted(count - held, 'tile')} that the host writes"] if count > held else []
+    return f"{name}: {', '.join(parts)}, {percent(sum(used.values()), count * program.target.mxu**2)} full"
+
+
+def kind_of_tiles(program: Program | TileProgram, layer: LayerInfo) -> Kind:
+    """What the tiles of a layer hold: weights, or values that the host writes. They stand after all of weights."""
+    return Kind.HOST if any(tile >= len(program.tiles) for tile, _, _ in layer.tile_fills) else Kind.WEIGHTS
 
 
 def _used(program: Program | TileProgram) -> dict[int, int]:
@@ -133,8 +144,9 @@ def _left_out(program: Program | TileProgram, drawn: Sequence[int]) -> str:
     seen = {tile for index in drawn if len(layers[index].tile_fills) <= MOST for tile, _, _ in layers[index].tile_fills}
     names = [shown(layers[index].name, 24) for index in sorted(others[:NAMED])]
     more = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
-    which = f"the {len(drawn)} with the most of {len(drawn) + len(others):,} layers"
-    return f" Drawn: {counted(len(seen), 'tile')}, of {which}; not {listed([*names, *more])}."
+    whole = f"{len(drawn) + len(others):,} layers"
+    which = f"the {len(drawn)} of {whole} that have the most tiles" if len(drawn) != 1 else f"the one of {whole} that has the most tiles"
+    return f" Drawn: {which}, {counted(len(seen), 'tile')} in all. Not drawn: {listed([*names, *more])}."
 
 
 def order_of(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
@@ -177,8 +189,8 @@ def _tiles(layer: LayerInfo, mxu: int, order: Sequence[int]) -> list[Tile]:
     return [Tile(*fill, *more) for fill, *more in zip(layer.tile_fills, names, grid.used.tolist(), map(tuple, turns), strict=True)]
 
 
-def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
-    """One layer's grid with its name and axes, its upper left corner at the origin."""
+def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> _Part:
+    """One layer's grid with its name and axes, its upper left corner at the origin. `kind` is what its tiles hold."""
     across = -(-layer.weights[1] // mxu)
     down = len(layer.tile_fills) // across
     numbered = len(layer.tile_fills) <= FEW and down <= TALL and across <= SIDE / NUMBERED
@@ -195,10 +207,10 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
     name += [label(text, 0, NORMAL + 18 + LINE * row, SMALL, "soft") for row, text in enumerate(facts)]
     if len(layer.tile_fills) > MOST:
         size = min(SIDE, SMALLEST * across), min(SIDE, SMALLEST * down)
-        cells = joined([kind_rect(Kind.WEIGHTS, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
+        cells = joined([kind_rect(kind, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
     else:
         size = cell * across, max(cell * down, 2.5 * SMALL)
-        cells = joined(_cell(tile, mxu, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, mxu, order)))
+        cells = joined(_cell(tile, mxu, kind, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, mxu, order)))
     words = max(*(text_width(text, SMALL) for text in facts), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
     return _Part(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
@@ -233,12 +245,12 @@ def _loads(layer: LayerInfo, order: Sequence[int]) -> str:
     return ", ".join(text for text in (some, often) if text)
 
 
-def _cell(tile: Tile, mxu: int, place: int, across: int, cell: float, left: float, top: float) -> Markup:
+def _cell(tile: Tile, mxu: int, kind: Kind, place: int, across: int, cell: float, left: float, top: float) -> Markup:
     row, column = divmod(place, across)
     x, y, inner = left + column * cell, top + row * cell, cell - 2.0
     outline = tag("rect", attributes=ink_line("grid"), x=x, y=y, width=inner, height=inner)
     width, height = max(1.5, inner * tile.columns / mxu), max(1.5, inner * tile.rows / mxu)
-    used = kind_rect(Kind.WEIGHTS, x, y, width, height, stroke_width=1) if tile.used else NOTHING
+    used = kind_rect(kind, x, y, width, height, stroke_width=1) if tile.used else NOTHING
     turns = ", ".join(map(str, tile.turns[:8])) + (", …" if len(tile.turns) > 8 else "")
     words = f"tile {tile.index:,} · {tile.name} · {percent(tile.used, mxu * mxu)} full · turn {turns or '–'}"
     turn = f"{tile.turns[0]:,}" if tile.turns else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from tpucc.diagnostics import Origin, counted
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
@@ -10,8 +10,8 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, is_by_lanes, looks_up, weight_shape
 from tpucc.layers.partition import partition
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram
-from tpucc.viz.diagrams.operators import CONSTANTS, attribute_label, boxes_and_edges, constant_label, kind_of, origins_of
-from tpucc.viz.palette import Kind, kind_of_layer
+from tpucc.viz.diagrams.operators import CONSTANTS, attribute_label, boxes_and_edges, constant_label, kinds_of, origins_of
+from tpucc.viz.palette import Kind
 
 ROLES = ("bias", "multipliers", "table")
 SUBTITLE = "Thick arrows carry {}, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
@@ -25,37 +25,18 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
     """
     parts = partition(graph)
     segments = parts.segments
-    boxes, edges = boxes_and_edges(graph, lambda node, read: _box(node, graph, segments.get(node.name, 0), origins_of(read)), _constants)
+    kinds = kinds_of(graph, has_layers=True)
+
+    def box(node: Node, read: Sequence[Node]) -> Box:
+        return _box(node, graph, kinds[node.name], segments.get(node.name, 0), origins_of(read))
+
+    boxes, edges = boxes_and_edges(graph, box, _constants)
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
     steps = f", {counted(len(parts.middle), 'host step')}" if parts.middle else ""
     subtitle = SUBTITLE.format(_held(graph)) + (STEPS if steps else "")
     return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}{steps}", subtitle, boxes, edges, clusters)
-
-
-def computed_by_lanes(graph: Graph, layers: Graph) -> frozenset[str]:
-    """The convolutions of an operator graph that the vector unit computes: those of whose place in the source all layers are such, or the
-    layer with the same turn is where both graphs have as many there."""
-    operators = _by_place(node for node in graph if kind_of(node.op) is Kind.MATRIX)
-    made = _by_place(node for node in layers if isinstance(node.attributes, Fc | Conv))
-    found = set[str]()
-    for place, nodes in operators.items():
-        turns = list(map(is_by_lanes, made.get(place, ())))
-        if len(turns) == len(nodes):
-            found |= {node.name for node, is_there in zip(nodes, turns, strict=True) if is_there}
-        elif turns and all(turns):
-            found |= {node.name for node in nodes}
-    return frozenset(found)
-
-
-def _by_place(nodes: Iterable[Node]) -> Mapping[str, list[Node]]:
-    """By the first place of their origin."""
-    found: dict[str, list[Node]] = {}
-    for node in nodes:
-        if node.origin.spans:
-            found.setdefault(str(node.origin.spans[0]), []).append(node)
-    return found
 
 
 def _counts(graph: Graph) -> str:
@@ -76,23 +57,22 @@ def _on_device(node: Node) -> bool:
     return node.type.dtype in DEVICE_FORMATS and node.op not in CONSTANTS | {"quantize", "input"}
 
 
-def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) -> Box:
+def _box(node: Node, graph: Graph, kind: Kind, segment: int, constants: tuple[Origin, ...]) -> Box:
     """A layer comes from where its constants come from too, as in the program; `constants` are their origins."""
-    kind = kind_of(node.op)
     details = attribute_label(node) if kind is not Kind.BOUNDARY else ()
     title = node.op
     match node.attributes:
         case Fc() | Conv():
             title = "depthwise conv" if _is_depthwise(node, graph) else node.op
-            kind, details = kind_of_layer(node.op, not is_by_lanes(node)), _product(node, graph)
+            details = _product(node, graph)
         case Vector(function=function):
-            kind, title = kind_of_layer(node.op, False), f"vector {function}"
+            title = f"vector {function}"
             details = ("then table",) if looks_up(node.attributes) and function != "table" else ()
         case Pool(function=function, size=size, stride=stride):
-            kind, title = kind_of_layer(node.op, False), f"pool {function}"
+            title = f"pool {function}"
             details = (f"{size[0]}×{size[1]}, stride {_pair(stride)}",)
         case Move(function=function):
-            kind, title, details = kind_of_layer(node.op, False), f"move {function}", ()
+            title, details = f"move {function}", ()
     signature = " ".join((title, node.type.brief, *(details if node.op in LAYERS else ())))
     cluster = segment if _on_device(node) else -1
     layers = (node.name,) if node.op in LAYERS else ()

@@ -6,7 +6,7 @@ the device where fusion succeeds. A pooling is always a layer of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import takewhile
 from typing import assert_never
@@ -15,31 +15,57 @@ from tpucc.diagnostics import Origin, counted, listed, printable
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
+from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.palette import Kind
+from tpucc.viz.palette import Kind, kind_of_layer
 from tpucc.viz.text import number
 
 CONSTANTS = frozenset({"weight", "constant", "state"})
 SUBTITLE = "Operators as the compiler understood the source"
+UNITS = frozenset({Kind.MATRIX, Kind.VECTOR})
+UNPLACED = " A colour says which unit computes an operator if the host doesn't."
 
 
-def operator_diagram(graph: Graph, words: str = SUBTITLE, by_lanes: Collection[str] = ()) -> Diagram:
-    """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends. `words` say what it is,
-    `by_lanes` names the convolutions that the vector unit computes, where that is known."""
-    cluster_of, layers = clusters(graph)
+def operator_diagram(graph: Graph, words: str = SUBTITLE, known: Mapping[str, Kind] | None = None) -> Diagram:
+    """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends. `words` say what it is.
+
+    `known` has the kinds of operators of which more is known than the graph says, see `known_kinds`. Where neither says what the host
+    computes, the subtitle tells what the colours mean.
+    """
+    kinds = {**kinds_of(graph), **(known or {})}
+    cluster_of, layers = clusters(graph, [node.name for node in graph if _is_hosted(node, kinds)])
 
     def box(node: Node, constants: Sequence[Node]) -> Box:
         details, cluster = _details(node), cluster_of.get(node.name, -1)
-        return Box(
-            node.op, _kind_of(node, cluster >= 0, by_lanes), details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name
-        )
+        kind = Kind.VECTOR if cluster >= 0 and kinds[node.name] is Kind.HOST else kinds[node.name]  # a normalisation behind a product
+        return Box(node.op, kind, details, cluster, -1, (node.origin,), _signature(node, graph), name=node.name)
 
     boxes, edges = boxes_and_edges(graph, box, lambda _, constants: tuple(dict.fromkeys(map(constant_label, constants))))
-    subtitle = f"{words}; the arrows are tensors{', the frames are layers' if layers else ''}."
-    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph, by_lanes)}", subtitle, boxes, edges, layers)
+    unplaced = known is None and not graph.is_placed and not UNITS.isdisjoint(box.kind for box in boxes)
+    subtitle = f"{words}; the arrows are tensors{', the frames are layers' if layers else ''}.{UNPLACED if unplaced else ''}"
+    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph, kinds)}", subtitle, boxes, edges, layers)
+
+
+def kinds_of(graph: Graph, has_layers: bool = False) -> Mapping[str, Kind]:
+    """The kind of each node, by its name. What the host computes has the host's where the graph says so: in a placed graph, and in one of
+    layers, where all other operators are the host's. `has_layers` says of a graph that might have none that it is one of layers."""
+    layered = has_layers or any(node.op in LAYERS for node in graph)
+    return {node.name: _placed(node, layered) for node in graph}
+
+
+def _placed(node: Node, layered: bool) -> Kind:
+    if node.op in LAYERS:
+        return kind_of_layer(node.op, isinstance(node.attributes, Fc | Conv) and not is_by_lanes(node))
+    kind = kind_of(node.op)
+    return Kind.HOST if kind in UNITS and (layered or node.place == "host") else kind
+
+
+def _is_hosted(node: Node, kinds: Mapping[str, Kind]) -> bool:
+    """Whether the host computes what a unit of the device could."""
+    return kinds[node.name] is Kind.HOST and kind_of(node.op) in UNITS
 
 
 def boxes_and_edges(
@@ -82,12 +108,6 @@ def origins_of(nodes: Iterable[Node]) -> tuple[Origin, ...]:
     return tuple(dict.fromkeys(node.origin for node in nodes))
 
 
-def _kind_of(node: Node, is_in_layer: bool, by_lanes: Collection[str]) -> Kind:
-    """The kind of an operator in the picture. A normalisation behind a product becomes a part of the product's layer."""
-    kind = kind_of(node.op)
-    return Kind.VECTOR if node.name in by_lanes or (is_in_layer and kind is Kind.HOST) else kind
-
-
 def kind_of(op: str) -> Kind:
     """The kind of an operator, from how it is legalised."""
     if op in CONSTANTS:
@@ -109,9 +129,9 @@ def kind_of(op: str) -> Kind:
             assert_never(other)
 
 
-def _counts(graph: Graph, by_lanes: Collection[str] = ()) -> str:
+def _counts(graph: Graph, kinds: Mapping[str, Kind]) -> str:
     shown = shown_nodes(graph)
-    lanes = sum(node.name in by_lanes for node in shown)
+    lanes = sum(kind_of(node.op) is Kind.MATRIX and kinds[node.name] is Kind.VECTOR for node in shown)
     products = sum(kind_of(node.op) is Kind.MATRIX for node in shown) - lanes
     others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in shown)
     held = (node for node in graph if node.op in CONSTANTS)
@@ -122,12 +142,16 @@ def _counts(graph: Graph, by_lanes: Collection[str] = ()) -> str:
     return listed([*parts, counted(weights, "weight")]) if weights else listed(parts) or "no operators"
 
 
-def clusters(graph: Graph) -> tuple[dict[str, int], tuple[Cluster, ...]]:
-    """For each node inside a layer the layer's number, and the layers. Layers of a single operator are left out."""
+def clusters(graph: Graph, on_host: Collection[str] = ()) -> tuple[dict[str, int], tuple[Cluster, ...]]:
+    """For each node inside a layer the layer's number, and the layers. Layers of a single operator are left out, and so are operators that
+    the host computes, `on_host` by name."""
     layer_of: dict[str, str] = {}
     members: dict[str, list[str]] = {}
+    hosted = frozenset(on_host)
     for node in graph:
         kind = kind_of(node.op)
+        if node.name in hosted:
+            continue
         if kind is Kind.MATRIX:
             layer_of[node.name] = node.name
             members[node.name] = [node.name]

@@ -102,6 +102,7 @@ def _machine(program: Program) -> dict[str, Any]:
     target = program.target
     return {
         "mxu": target.mxu,
+        "weight_tiles": len(program.tiles),
         "clock_hz": target.clock_hz,
         "shift": target.tile_shift_cycles,
         "buffer_rows": target.unified_buffer_rows,

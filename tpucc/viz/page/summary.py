@@ -150,8 +150,8 @@ def _shares(found: Breakdown) -> list[str]:
 
 
 def _layer_row(index: int, layer: LayerStatistics, whole: int) -> Markup:
-    own = f"{layer.name}: {first_names(layer.operators)}" if layer.operators else layer.name
-    name, line = f"{shown(own)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
+    operators = f": {first_names([shown(name) for name in layer.operators])}" if layer.operators else ""
+    name, line = f"{shown(layer.name)}{operators} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
     numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", share(layer.cycles / max(1, whole)), layer_rate(layer.tops, layer.macs))
     return row(map(escaped, (name, line, *numbers, *_shares(layer.breakdown))), data_layers=index)
 

@@ -46,6 +46,10 @@ FRONT = (
 EACH = " Each model has a line of its own, with its name."
 MAPS = "A cell has the best of all points with its two values. The stronger its colour, the better; the scale is below, and logarithmic."
 DASHED = " Dashed: nothing there can be compiled."
+OWN_WORK = (
+    " TOPS here are of the model's own multiply-accumulates. The table's tops are more at points with a small buffer, as they count what "
+    "is computed twice, too."
+)
 UNITS: Mapping[str, str] = {
     "utilization": "0 to 1",
     "array_active": "%",
@@ -79,17 +83,18 @@ def _title(found: Points) -> str:
 
 
 def _sections(found: Points, figures: Figures) -> Iterator[Section]:
+    own = OWN_WORK if figures.has_repeated_work else ""
     if best := figures.best():
         name = "The best point" if len(figures.models) == 1 else "The best point of each model"
         yield "best", name, joined(_best(found, figures, point) for point in best)
     if fronts := list(_fronts(found, figures)):
-        words = FRONT + (EACH if len(figures.models) > 1 else "")
+        words = FRONT + (EACH if len(figures.models) > 1 else "") + own
         yield "fronts", "At which cost", joined([tag("p", escaped(words)), tag("div", joined(fronts), class_="charts")])
     pairs, most = _pairs(found), max(1, PAIRS // len(figures.models))
     if maps := [_map(found, figures, pair, model) for pair in pairs[:most] for model in range(len(figures.models))]:
         left = [f"{first.name} and {second.name}" for first, second in pairs[most:]]
         rest = f" The first {most:,} of {len(pairs):,} pairs; there is no map of {listed(left)}." if left else ""
-        words = MAPS + (DASHED if figures.failures() else "") + rest
+        words = MAPS + (DASHED if figures.failures() else "") + own + rest
         yield "maps", "Pairs of axes", joined([tag("p", escaped(words)), tag("div", joined(maps), class_="charts")])
     yield "points", "Points", _table(found, figures)
 

@@ -2,6 +2,7 @@
 const buffer = (() => {
   const [TOP, FOOT, FADED, STEP, FEWEST] = [8, 6, 0.25, 1.3, 4];
   const [BELOW, ABOVE] = [13, 5]; // from a line to the baseline of its name
+  const APART = 17; // pixels between the baselines of two names
   const ROOMY = { wide: 480, high: 72 }; // from this size on, the lines' names cover little of the map
   const canvas = document.getElementById("buffer");
   const { buffers, machine } = model;
@@ -134,7 +135,7 @@ const buffer = (() => {
     const [peak, bound] = [y(machine.peak_rows), y(machine.lower_bound_rows)];
     if (peak === bound) return [["peak = lower bound", peak]];
     if (!machine.lower_bound_rows) return [["peak", peak]];
-    return bound - peak > 16 ? [["peak", peak], ["lower bound", bound]] : [["peak, lower bound (dashed)", bound]];
+    return beside(bound) - beside(peak) >= APART ? [["peak", peak], ["lower bound", bound]] : [["peak, lower bound (dashed)", bound]];
   }
 
   function limit(context, width, y, dashes) {

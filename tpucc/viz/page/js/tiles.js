@@ -26,7 +26,10 @@ const tiles = (() => {
     return dom.svg("svg", { width: across * side + 2, height: down * side + 2, role: "img", "aria-label": `tiles of ${model.layers[id].name}` }, ...cells);
   }
 
-  function cell(id, place, side, across, [, rows, columns, used], turns) {
+  /** The kind of a tile: of weights, or of values that the host writes, which stand after them. */
+  const kindOf = (tile) => (tile < model.machine.weight_tiles ? "weights" : "host");
+
+  function cell(id, place, side, across, [tile, rows, columns, used], turns) {
     const [x, y, inner] = [(place % across) * side + 1, Math.floor(place / across) * side + 1, side - 2];
     const { mxu } = model.machine;
     const [width, height] = [columns, rows].map((cells) => Math.max(1.5, (inner * cells) / mxu));
@@ -34,7 +37,7 @@ const tiles = (() => {
     const fits = inner >= 18 && number.length * 7 < inner;
     return dom.svg("g", { class: "tile", "data-place": place, "data-layer": id },
       dom.svg("rect", { x, y, width: inner, height: inner, class: "rest" }),
-      dom.svg("rect", { x, y, width, height, class: "k-weights" }),
+      dom.svg("rect", { x, y, width, height, class: `k-${kindOf(tile)}` }),
       ...(fits ? [dom.svg("text", { x: x + inner / 2, y: y + inner / 2 + 4, "text-anchor": "middle", class: "f-ink" }, number)] : []),
       dom.svg("title", {}, `${words.title({ kind: "tile", id, place })} · ${rows} × ${columns} of ${mxu} × ${mxu}, ${words.percent(used, mxu ** 2)} full${number && ` · turn ${number}`}`));
   }
@@ -65,12 +68,14 @@ const tiles = (() => {
     }
     const used = drawn.flatMap((id) => model.layers[id].fills.map(([tile]) => tile));
     const distinct = new Set(used).size;
+    const written = new Set(used.filter((tile) => kindOf(tile) === "host")).size;
+    const whose = written ? ` (the host writes ${words.number(written)} of them, which are grey)` : "";
     const shared = used.length > distinct ? ` The layers' counts add up to ${words.number(used.length)}: equal tiles are stored once, and counted where they are used.` : "";
     const seen = new Set(drawn);
     const fetched = model.fetches.filter(({ layer }) => seen.has(layer)).length;
     const others = withTiles.slice(drawn.length).map((id) => model.layers[id].name);
     const left = others.length ? ` Not drawn, as the page has no room: ${others.slice(0, 8).join(", ")}${others.length > 8 ? ` and ${words.number(others.length - 8)} more` : ""}.` : "";
-    const said = `${words.counted(drawn.length, "layer")} with tiles, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${shared}${left}`;
+    const said = `${words.counted(drawn.length, "layer")} with tiles, ${words.number(distinct)} distinct ${distinct === 1 ? "tile" : "tiles"}${whose}, ${words.counted(fetched, "fetch", "fetches")}: the filled part of a tile is used.${shared}${left}`;
     return [dom.make("h2", {}, "All layers"), dom.make("p", { class: "soft" }, said), dom.make("div", { class: "cells small" }, ...drawn.map(small))];
   }
 
@@ -82,10 +87,10 @@ const tiles = (() => {
     const down = Math.ceil(fills.length / across);
     const side = Math.min(18, Math.max(1, 96 / Math.max(across, down)));
     const inner = Math.max(0.6, side - 1);
-    const cells = fills.flatMap(([, rows, columns], place) => {
+    const cells = fills.flatMap(([tile, rows, columns], place) => {
       const [x, y] = [(place % across) * side, Math.floor(place / across) * side];
       const [width, height] = [columns, rows].map((used) => (inner * used) / mxu);
-      return [dom.svg("rect", { x, y, width: inner, height: inner, class: "rest" }), dom.svg("rect", { x, y, width, height, class: "s-weights" })];
+      return [dom.svg("rect", { x, y, width: inner, height: inner, class: "rest" }), dom.svg("rect", { x, y, width, height, class: `s-${kindOf(tile)}` })];
     });
     const picture = dom.svg("svg", { width: across * side, height: down * side, "aria-hidden": "true" }, ...cells);
     return dom.make("button", { "data-small": id, click: () => selection.hold({ kind: "layer", id }, "tiles") }, picture, dom.make("span", {}, name), dom.make("small", {}, words.counted(fills.length, "tile")));

@@ -4,17 +4,11 @@ const words = (() => {
 
   const { number } = dom;
   const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
-  /** With so many decimals; of two that are equally near the even one, as `tpucc.diagnostics.percent` writes it. */
-  function rounded(value, decimals) {
-    const text = value.toFixed(decimals);
-    const isTie = /^50*$/.test(value.toFixed(20).split(".")[1].slice(decimals));
-    return isTie && Number(text.at(-1)) % 2 ? (value - 0.5 / 10 ** decimals).toFixed(decimals) : text;
-  }
-
+  /** As `tpucc.diagnostics.percent`: of two that are equally near the larger one. */
   const percent = (part, whole) => {
     const share = whole ? (100 * part) / whole : 0;
     if (share > 0 && share < 0.05) return "under 0.1 %";
-    return `${rounded(share, share > 0 && share < 9.95 ? 1 : 0)} %`;
+    return share > 0 && share < 9.95 ? `${(Math.floor(10 * share + 0.5) / 10).toFixed(1)} %` : `${Math.floor(share + 0.5)} %`;
   };
 
   const tenths = (share) => `${(100 * share).toFixed(1)} %`;
