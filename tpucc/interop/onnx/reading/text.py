@@ -84,7 +84,7 @@ def imported_model(
     begin("write it as a source")
     found, free = with_ties(found, found.sizes(given))
     sizes = found.sizes(given)
-    for params in dict.fromkeys([tuple(sizes), tuple(free), tuple(size for size in sizes if size == BATCH), ()]):
+    for params in dict.fromkeys([tuple(sizes), tuple(free), *_batches(found, sizes), ()]):
         fixed = [size for size in sizes if size not in params]
         try:
             samples = _samples(found, made, sizes, params)
@@ -108,6 +108,12 @@ def imported_model(
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
     raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
+
+
+def _batches(found: Imported, sizes: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """The batches among the open sizes, all together and then each alone; a size of that name is one on whichever axis it is."""
+    batches = [size for size in sizes if size == BATCH or size in found.batches]
+    yield from (tuple(batches), *((size,) for size in batches))
 
 
 def _activations(graph: Graph) -> str | None:
