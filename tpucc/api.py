@@ -443,9 +443,9 @@ def from_torch(
     called = identifier(name or kind.lower(), "model")
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{called}.onnx"
-        batch = export(plain, example, file)
-        sizes = ({} if batch is None else {BATCH: batch}) | given
-        made = imported_model(file, called, sizes, layout, f"the PyTorch module {kind}")
+        written = export(plain, example, file)
+        sizes = ({} if written.batch is None else {BATCH: written.batch}) | given
+        made = imported_model(file, called, sizes, layout, f"the PyTorch module {kind}", written.notes)
     return ImportedModel(called, made.source, made.weights, (), made.params)
 
 

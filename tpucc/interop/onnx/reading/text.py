@@ -71,13 +71,14 @@ def imported_model(
     given: Mapping[str, int],
     layout: Layout = "nhwc",
     title: str = "",
+    notes: Sequence[str] = (),
     begin: Callable[[str], None] = lambda _: None,
 ) -> Text:
     """The model of an ONNX file as text, whose weights are in `NAME.npz`.
 
     A size that the file leaves open is a param of the text. Where the network for other values isn't the same one, it is a number, and a
-    comment says so. `title` is what the file was made of, to be named in its place. `begin` is told what is done from now on. Raises as
-    `read` and `Imported.built` do.
+    comment says so. `title` is what the file was made of, to be named in its place, and `notes` are comments of that. `begin` is told
+    what is done from now on. Raises as `read` and `Imported.built` do.
     """
     begin("read the network")
     found, made = built_with_ties(read(path, layout, title), given)
@@ -88,7 +89,7 @@ def imported_model(
         fixed = [size for size in sizes if size not in params]
         try:
             samples = _samples(found, made, sizes, params)
-            comments = [line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)]
+            comments = [line for text in (*_comments(found, made, sizes, fixed), *notes) for line in wrap(text, COLUMNS)]
             texts = [
                 source_of(
                     variant(made.graph),
