@@ -407,8 +407,8 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
 
 
-def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div", squared: str = "x") -> Any:
-    """A convolution's result divided by a power of neighbouring channels' squares, as PyTorch writes it: `AveragePool` is of channels."""
+def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div", squared: str = "x", is_made: bool = True) -> Any:
+    """A convolution's result, or an input, divided by a power of neighbouring channels' squares, as of PyTorch: `AveragePool` is theirs."""
     steps = (
         node("Mul", [squared, squared], ["q"]),
         node("Unsqueeze", ["q", "one"], ["u"]),
@@ -419,9 +419,11 @@ def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div"
         node("Pow", ["a", "beta"], ["w"]),
         node(last, ["x", "w"], ["y"]),
     )
-    before = [node("Conv", ["image", "k"], ["x"]), *([node("Neg", ["x"], [squared])] if squared != "x" else [])]
+    before = [*([node("Conv", ["image", "k"], ["x"])] if is_made else []), *([node("Neg", ["x"], [squared])] if squared != "x" else [])]
     numbers = (array(np.float32(value), name) for name, value in {"alpha": 0.3, "bias": 2.0, "beta": exponent}.items())
-    return model_of([*before, *steps], [whole("one", 1), drawn("k", 4, 3, 1, 1), *numbers], {"image": (2, 3, 5, 6)})
+    return model_of(
+        [*before, *steps], [whole("one", 1), drawn("k", 4, 3, 1, 1), *numbers], {"image": (2, 3, 5, 6)} if is_made else {"x": (2, 4, 5, 6)}
+    )
 
 
 @each(
@@ -437,6 +439,12 @@ def test_a_response_norm_that_was_taken_apart(pads: list[int], size: int, expone
     graph = compared(response_norm(pads, size, exponent, last))
     assert ops(graph) == ["conv2d", "lrn"]
     assert next(node.attributes for node in graph if node.op == "lrn") == expected
+
+
+def test_a_response_norm_of_an_input_makes_that_an_image() -> None:
+    graph = compared(response_norm([1, 1], 3, 0.75, is_made=False))
+    assert ops(graph) == ["lrn"]
+    assert graph["x"].type.shape == (2, 5, 6, 4)
 
 
 @each(
