@@ -74,6 +74,15 @@ class Nested(torch.nn.Module):
         return {"left": left, "fc.weight": h, "same": h, "parts": {"sum": left * 2 + right, "rest": [h - 1, None]}}
 
 
+class Attending(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.attention(x, x, x, need_weights=False)[0]
+
+
 class Shaped(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return x * 2 if x.shape[0] == 1 else x + 1
@@ -112,6 +121,7 @@ CASES = {
     "two inputs": (Joined, (torch.rand(5, 4), torch.rand(5, 3))),
     "a batch of one": (Joined, (torch.rand(1, 4), torch.rand(1, 3))),
     "one image": (Images, (torch.rand(1, 3, 8, 8),)),
+    "one sequence": (Attending, (torch.rand(1, 5, 8),)),
 }
 
 

@@ -818,6 +818,28 @@ def test_a_batch_of_any_name_is_a_param_where_another_size_is_a_number(
     assert "open; this is the model for h = 10." in source
 
 
+def test_a_batch_of_one_is_a_param_where_axes_of_size_1_are_left_out(tmp_path: Path) -> None:
+    """The scores of an attention with two heads."""
+    steps = [
+        node("Reshape", ["x", "heads"], ["h"]),
+        node("Transpose", ["h"], ["q"], perm=[0, 2, 1, 3]),
+        node("Transpose", ["h"], ["k"], perm=[0, 2, 3, 1]),
+        node("MatMul", ["q", "k"], ["y"]),
+    ]
+    onnx.save(model_of(steps, [whole("heads", 0, 4, 2, 3)], {"x": ("batch", 4, 6)}), tmp_path / "m.onnx")
+    one, three = (tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": batch}) for batch in (1, 3))
+    assert "param batch = 1\n" in one.source
+    assert one.source.replace("batch = 1", "batch = 3") == three.source
+    compared(onnx.load(tmp_path / "m.onnx"), batch=1)
+    exe = one.compile()
+    given = np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 4, 6)
+    heads = given.reshape(1, 4, 2, 3).transpose(0, 2, 1, 3)
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    (found,) = (evaluate(exe.compilation.graph, {"x": given})[output.node] for output in exe.compilation.graph.outputs)
+    np.testing.assert_allclose(found, heads @ heads.swapaxes(2, 3), rtol=1e-5, atol=1e-6)
+
+
 def test_a_size_that_only_works_with_the_value_of_the_batch_follows_from_it(tmp_path: Path) -> None:
     onnx.save(model_of([node("MatMul", ["a", "b"], ["y"])], (), {"a": (3, "s"), "b": ("batch_size", 4)}), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5}).source
