@@ -18,7 +18,7 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.files import write_file, write_files
 from tpucc.interop.reads import files_asked, require_kept
-from tpucc.interop.sources import IMPORTED, read_source
+from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
@@ -419,7 +419,7 @@ def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layo
     from tpucc.interop.onnx.reading.text import imported_model  # compiling a source needs none of it
 
     file = path_of(path, "import_onnx", "tpucc.compile_source(text)")
-    made = imported_model(file, file.stem, params or {}, layout)
+    made = imported_model(file, file.stem, whole_sizes(params or {}), layout)
     return ImportedModel(file.stem, made.source, made.weights, (file,), made.params)
 
 
@@ -440,6 +440,7 @@ def from_torch(
     from tpucc.interop.pytorch import export, plain_module
 
     require_layout(layout)
+    given = whole_sizes(params or {})
     if not isinstance(name, str):
         raise UsageError(Diagnostic("E0529", f"name is a text, found {type(name).__name__}"))
     plain = plain_module(module)
@@ -447,9 +448,9 @@ def from_torch(
     called = identifier(name or kind.lower(), "model")
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{called}.onnx"
-        batch = export(plain, example, file)
-        sizes = ({} if batch is None else {BATCH: batch}) | dict(params or {})
-        made = imported_model(file, called, sizes, layout, f"the PyTorch module {kind}")
+        written = export(plain, example, file)
+        sizes = ({} if written.batch is None else {BATCH: written.batch}) | given
+        made = imported_model(file, called, sizes, layout, f"the PyTorch module {kind}", written.notes)
     return ImportedModel(called, made.source, made.weights, (), made.params)
 
 

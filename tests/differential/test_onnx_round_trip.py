@@ -320,12 +320,31 @@ def test_a_table_that_moves_all_integers_alike_is_a_product_and_a_sum(text: str,
     assert same_integers(tmp_path / "model.onnx", exe)
 
 
+POOLED = """
+weights random(1)
+model m(x: f32[2, 4, 4, 3]) -> f32[2, 2, 2, 8]:
+    weight w: f32[3, 8]
+    h = x @ w
+    p = max_pool(h, size=2) / sqrt(avg_pool(h * h, size=2) + 0.000001)
+    return p / maximum(sqrt(sum(p * p, axis=-1, keepdims=True)), 0.001)
+"""
+"""Integers of a layer that the host pools channels first."""
+
+
 @each(["host", "device"])
 def test_products_of_computed_values_have_the_same_integers(way: str, tmp_path: Path) -> None:
     settings: dict[str, dict[str, object]] = {"write-weights": {"computed_products": way}}
     exe = tpucc.compile_source(COMPUTED, settings=settings)
     assert any("to weight memory" in note for note in exe.notes) == (way == "device")
     assert same_integers(tmp_path / "model.onnx", exe, **settings)
+
+
+def test_integers_that_are_dequantised_in_steps_before_a_pool_of_the_host_come_back(tmp_path: Path) -> None:
+    """`writing/by_hand.py` has them so, behind a transpose of the integers."""
+    path = tmp_path / "model.onnx"
+    for bits in (8, 16):
+        assert same_integers(path, tpucc.compile_source(POOLED, activation_bits=bits))
+        assert b"h.f32.nchw.Sub" in path.read_bytes()
 
 
 @pytest.mark.long

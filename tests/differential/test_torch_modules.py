@@ -74,6 +74,42 @@ class Nested(torch.nn.Module):
         return {"left": left, "fc.weight": h, "same": h, "parts": {"sum": left * 2 + right, "rest": [h - 1, None]}}
 
 
+class Attending(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.attention(x, x, x, need_weights=False)[0]
+
+
+class Shaped(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * 2 if x.shape[0] == 1 else x + 1
+
+
+class Squeezed(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.tanh(x.squeeze())
+
+
+class OneRow(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.reshape(8) * torch.ones(1, 8)
+
+
+class Branching(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        if x.sum() > 0:
+            return x
+        return x * 2
+
+
+class Counting(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[:, : int(x.abs().max().item())]
+
+
 class Unknown(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.erfinv(x / 10)
@@ -84,6 +120,8 @@ CASES = {
     "sequences": (Sequences, (torch.randint(0, 20, (4, 5)),)),
     "two inputs": (Joined, (torch.rand(5, 4), torch.rand(5, 3))),
     "a batch of one": (Joined, (torch.rand(1, 4), torch.rand(1, 3))),
+    "one image": (Images, (torch.rand(1, 3, 8, 8),)),
+    "one sequence": (Attending, (torch.rand(1, 5, 8),)),
 }
 
 
@@ -97,7 +135,7 @@ def test_a_module_computes_the_same(name: str) -> None:
     model = tpucc.from_torch(module, example)
     assert [part.training for part in module.modules()] == modes
     assert model.name == kind.__name__.lower()
-    assert ("param batch" in model.source) == (len(example[0]) > 1)
+    assert f"param batch = {len(example[0])}\n" in model.source
     names = list(torch.export.export(module.eval(), example).graph_signature.user_inputs)
     given = {name: value.numpy() for name, value in zip(names, example, strict=True)}
     exe = model.compile()
@@ -121,6 +159,17 @@ def test_a_module_computes_the_same(name: str) -> None:
 def test_a_module_is_found_in_several_that_are_around_it(wrap: Any) -> None:
     for module in (Joined(), torch.nn.Linear(2, 2)):
         assert plain_module(wrap(module)) is module
+
+
+@pytest.mark.parametrize(("kind", "head"), [(Shaped, "f32[1, 8]"), (Squeezed, "f32[8]"), (OneRow, "f32[1, 8]")])
+def test_a_module_of_which_more_rows_are_not_each_row_is_read_for_one(kind: Any, head: str) -> None:
+    x = torch.rand(1, 8)
+    model = tpucc.from_torch(kind(), x)
+    assert f"(x: f32[1, 8]) -> {head}:" in model.source
+    assert "\n# All sizes are those of the example: for other batches" in model.source
+    graph = model.compile().compilation.graph
+    (found,) = (evaluate(graph, {"x": x.numpy()})[output.node] for output in graph.outputs)
+    assert np.abs(found - kind()(x).numpy()).max() < 1e-5
 
 
 @each(
@@ -184,6 +233,9 @@ def test_one_tensor_for_two_inputs_and_results_that_are_inputs_or_inside_each_ot
     [
         (Joined().state_dict(), torch.rand(5, 4), "from_torch takes a torch.nn.Module, found OrderedDict"),
         (Unknown(), torch.rand(5, 4), "PyTorch has no ONNX form for the operator prims.erf_inv"),
+        (Branching(), torch.rand(1, 4), "branches on a value of a tensor, as with if or while (test_torch_modules.py, line "),
+        (Branching(), torch.rand(3, 4), ": if x.sum() > 0:), and PyTorch"),
+        (Counting(), torch.rand(3, 4), "makes a number of Python of a tensor's value (test_torch_modules.py, line "),
         (Joined(), np.ones((5, 4)), "the example of left is ndarray, not a tensor"),
         (Joined(), (torch.rand(5, 4),) * 3, "the example has 3 values, and forward takes 2"),
         (Joined(), {"left": torch.rand(5, 4), "write": torch.rand(5, 3)}, "forward takes no argument write"),
@@ -191,11 +243,12 @@ def test_one_tensor_for_two_inputs_and_results_that_are_inputs_or_inside_each_ot
         (Joined(), torch.rand(5, 4), "the module itself fails on this example: TypeError"),
     ],
 )
-def test_what_is_said_of_others(module: Any, example: Any, says: str) -> None:
+def test_what_is_said_of_others(module: Any, example: Any, says: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(tpucc.UsageError) as caught:
         tpucc.from_torch(module, example)
     assert says in str(caught.value)
     assert caught.value.diagnostics[0].code == "E1015"
+    assert capfd.readouterr() == ("", "")
 
 
 def test_modules_of_torch_script_are_refused() -> None:

@@ -209,7 +209,7 @@ def test_a_file_in_float32_that_rounds_is_noted(tmp_path: Path, capsys: pytest.C
     source.write_text("model m(x: f32[2, 3]) -> f32[2, 3]:\n    return relu(dequantize(quantize(x, 0.5)))\n")
     for arguments, noted in (([], True), (["--quantized"], False)):
         assert run("export", source, *arguments) == 0
-        assert ("disable_quant_qdq = 1 keeps them" in " ".join(capsys.readouterr().err.split())) is noted
+        assert ("ORT_DISABLE_ALL of its graph_optimization_level keeps them" in " ".join(capsys.readouterr().err.split())) is noted
 
 
 def test_the_command_writes_a_file_with_the_usual_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
+from tpucc.interop.sources import open_sizes
 from tpucc.interop.weights import bind_arrays
 from tpucc.ir.dtypes import I8, INTEGER_FORMATS
 from tpucc.ir.graph import Graph
@@ -406,8 +407,8 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
 
 
-def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div", squared: str = "x") -> Any:
-    """A convolution's result divided by a power of neighbouring channels' squares, as PyTorch writes it: `AveragePool` is of channels."""
+def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div", squared: str = "x", is_made: bool = True) -> Any:
+    """A convolution's result, or an input, divided by a power of neighbouring channels' squares, as of PyTorch: `AveragePool` is theirs."""
     steps = (
         node("Mul", [squared, squared], ["q"]),
         node("Unsqueeze", ["q", "one"], ["u"]),
@@ -418,9 +419,11 @@ def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div"
         node("Pow", ["a", "beta"], ["w"]),
         node(last, ["x", "w"], ["y"]),
     )
-    before = [node("Conv", ["image", "k"], ["x"]), *([node("Neg", ["x"], [squared])] if squared != "x" else [])]
+    before = [*([node("Conv", ["image", "k"], ["x"])] if is_made else []), *([node("Neg", ["x"], [squared])] if squared != "x" else [])]
     numbers = (array(np.float32(value), name) for name, value in {"alpha": 0.3, "bias": 2.0, "beta": exponent}.items())
-    return model_of([*before, *steps], [whole("one", 1), drawn("k", 4, 3, 1, 1), *numbers], {"image": (2, 3, 5, 6)})
+    return model_of(
+        [*before, *steps], [whole("one", 1), drawn("k", 4, 3, 1, 1), *numbers], {"image": (2, 3, 5, 6)} if is_made else {"x": (2, 4, 5, 6)}
+    )
 
 
 @each(
@@ -436,6 +439,12 @@ def test_a_response_norm_that_was_taken_apart(pads: list[int], size: int, expone
     graph = compared(response_norm(pads, size, exponent, last))
     assert ops(graph) == ["conv2d", "lrn"]
     assert next(node.attributes for node in graph if node.op == "lrn") == expected
+
+
+def test_a_response_norm_of_an_input_makes_that_an_image() -> None:
+    graph = compared(response_norm([1, 1], 3, 0.75, is_made=False))
+    assert ops(graph) == ["lrn"]
+    assert graph["x"].type.shape == (2, 5, 6, 4)
 
 
 @each(
@@ -725,7 +734,8 @@ def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
         ({"seq-len": 4, "seq_len": 4, "unk__12": 5}, ""),
         (
             {"seq-len": 4},
-            "m.onnx leaves the size unk_12 (unk__12 in the file) open\nhelp: say it: -D unk_12=…; the name in the file does, too",
+            "m.onnx leaves the size unk_12 (unk__12 in the file) open\n"
+            'help: say it: -D unk_12=…, in Python params={"unk_12": …}; the name in the file does, too',
         ),
         ({"seq-len": 4, "seq_len": 3}, "m.onnx has one size seq_len (seq-len in the file), and 4 and 3 are given for it"),
         (
@@ -787,10 +797,106 @@ def test_sizes_that_the_network_takes_only_where_they_are_equal_are_one_param(
     assert all(model.params[name] in params for name in sizes if name in model.params)
 
 
+@each(
+    [
+        ({"x": ("batch_size", 1, "h", 8)}, "h=10", ["batch_size = 8"]),
+        ({"x": ("n.b", 1, "h", 8)}, "h=10 n.b=3", ["n_b = 3"]),
+        ({"x": (None, 1, "h", 8)}, "h=10", ["batch = 8"]),
+        ({"x": ("N", 1, "h", 8), "y": ("h", 4)}, "h=10", ["N = 8"]),
+        ({"x": ("N", 1, "h", 8), "y": ("M", "h")}, "h=10", ["N = 8", "M = 8"]),
+    ]
+)
+def test_a_batch_of_any_name_is_a_param_where_another_size_is_a_number(
+    inputs: dict[str, Any], given: str, params: list[str], tmp_path: Path
+) -> None:
+    """A convolution with stride has no size in the language's words for a height that is open."""
+    nodes = [node("Conv", ["x", "w"], ["c"], pads=[1] * 4, strides=[2, 2]), *(node("Relu", [name], [f"{name}_out"]) for name in inputs)]
+    onnx.save(model_of(nodes, [drawn("w", 2, 1, 3, 3)], inputs, ("c", *(f"{name}_out" for name in inputs))), tmp_path / "m.onnx")
+    sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in given.split())}
+    source = tpucc.import_onnx(tmp_path / "m.onnx", params=sizes).source
+    assert [line.removeprefix("param ") for line in source.split("\n") if line.startswith("param ")] == params
+    assert "open; this is the model for h = 10." in source
+
+
+def test_a_batch_of_one_is_a_param_where_axes_of_size_1_are_left_out(tmp_path: Path) -> None:
+    """The scores of an attention with two heads."""
+    steps = [
+        node("Reshape", ["x", "heads"], ["h"]),
+        node("Transpose", ["h"], ["q"], perm=[0, 2, 1, 3]),
+        node("Transpose", ["h"], ["k"], perm=[0, 2, 3, 1]),
+        node("MatMul", ["q", "k"], ["y"]),
+    ]
+    onnx.save(model_of(steps, [whole("heads", 0, 4, 2, 3)], {"x": ("batch", 4, 6)}), tmp_path / "m.onnx")
+    one, three = (tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": batch}) for batch in (1, 3))
+    assert "param batch = 1\n" in one.source
+    assert one.source.replace("batch = 1", "batch = 3") == three.source
+    compared(onnx.load(tmp_path / "m.onnx"), batch=1)
+    exe = one.compile()
+    given = np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 4, 6)
+    heads = given.reshape(1, 4, 2, 3).transpose(0, 2, 1, 3)
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    (found,) = (evaluate(exe.compilation.graph, {"x": given})[output.node] for output in exe.compilation.graph.outputs)
+    np.testing.assert_allclose(found, heads @ heads.swapaxes(2, 3), rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_that_only_works_with_the_value_of_the_batch_follows_from_it(tmp_path: Path) -> None:
+    onnx.save(model_of([node("MatMul", ["a", "b"], ["y"])], (), {"a": (3, "s"), "b": ("batch_size", 4)}), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5}).source
+    assert "a: f32[3, batch_size], b: f32[batch_size, 4]" in source
+    assert "param batch_size = 5" in source
+
+
 def test_two_sizes_that_must_be_equal_are_named(tmp_path: Path) -> None:
     onnx.save(model_of([node("Add", ["a", "b"], ["y"])], (), {"a": ("batch", "s"), "b": ("batch", "t")}), tmp_path / "m.onnx")
-    with pytest.raises(tpucc.Error, match=r"E1007: Add: (.|\n)*s is 5 and t is 7, and(.|\n)*are equal: -D s=5 -D t=5"):
+    with pytest.raises(tpucc.Error, match=r'E1007: Add: (.|\n)*s is 5 and t is 7, and(.|\n)*are equal: -D s=5 -D t=5, in Python .*"t": 5}'):
         tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 7})
+
+
+def test_a_size_that_must_be_equal_to_one_that_is_given_is_not_asked_for(tmp_path: Path) -> None:
+    inputs = {"a": ("batch", "s"), "b": ("batch", "t t"), "c": ("batch", "u")}
+    for op, says in (("Add", "leaves the size u open"), ("Concat", "leaves the sizes t_t (t t in the file) and u open")):
+        more = {"axis": 1} if op == "Concat" else {}
+        onnx.save(model_of([node(op, ["a", "b"], ["y"], **more), node("Relu", ["c"], ["z"])], (), inputs, ("y", "z")), tmp_path / "m.onnx")
+        with pytest.raises(tpucc.UsageError) as caught:
+            tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 3})
+        assert says in str(caught.value)
+    onnx.save(model_of([node("Add", ["a", "b"], ["y"])], (), dict([*inputs.items()][:2])), tmp_path / "m.onnx")
+    assert "b: f32[batch, s]" in tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 3}).source
+
+
+def test_sizes_are_not_said_to_be_equal_where_one_is_too_large(tmp_path: Path) -> None:
+    made = model_of([node("Concat", ["a", "b"], ["y"], axis=1)], (), {"a": ("batch", "s"), "b": ("batch", "t")})
+    onnx.save(made, tmp_path / "m.onnx")
+    with pytest.raises(tpucc.Error, match="2,147,483,648") as caught:
+        tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 3, "t": 2_000_000_000})
+    assert "equal" not in str(caught.value)
+
+
+@each(
+    [
+        ({"s": "3"}, "E1008: s: '3' is no size: sizes are whole numbers from 1 on"),
+        ({"s": 3.0}, "E1008: s: 3.0 is no size"),
+        ({"s": True}, "E1008: s: True is no size"),
+        ({"s": 0}, "E1008: s: 0 is no size"),
+        ({"s": 2**31}, "E1008: s: 2147483648 is too large: sizes are at most 2,147,483,647"),
+        ({3: 3}, "no size open that is named 3\nhelp: there is s"),
+        ([("s", 3)], "E0529: params is a dict, found list"),
+    ]
+)
+def test_sizes_from_python_are_whole_numbers(params: Any, says: str, tmp_path: Path) -> None:
+    onnx.save(model_of([node("Relu", ["x"], ["y"])], (), {"x": (2, "s")}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.UsageError) as caught:
+        tpucc.import_onnx(tmp_path / "m.onnx", params=params)
+    assert says in str(caught.value)
+    assert "param s = 3" in tpucc.import_onnx(tmp_path / "m.onnx", params={"s": np.int64(3)}).source
+
+
+def test_sizes_of_the_command_line_are_whole_numbers() -> None:
+    assert open_sizes({"s": "0" * 50 + "3"}) == {"s": 3}
+    for text, says in (("3.0", "no size"), ("0", "no size"), ("9" * 5000, "too large")):
+        with pytest.raises(tpucc.UsageError, match=f"E1008: s: .* is {says}"):
+            open_sizes({"s": text})
 
 
 def test_names_begin_a_comment_as_they_are(tmp_path: Path) -> None:

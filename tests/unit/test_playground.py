@@ -87,7 +87,7 @@ def test_an_error_has_its_place() -> None:
 
 @each(
     [
-        ({"batch": "8"}, "the source has no param batch for its field to set", "its params are rows"),
+        ({"batch": "8"}, "the source has no param batch", "its params are rows"),
         ({"rows": "0"}, "rows = 0 doesn't fit: a size must be at least 1, found 0", "a size is a whole number from 1 up: rows = 8"),
         ({"rows": "8 8"}, "this is no value: ", "a value is a number, a text in quotes, True, False or a list, as in a source: batch = 8"),
     ]

@@ -18,7 +18,7 @@ from tpucc.runtime.export import exported
 
 ROUNDING = (
     "the source's quantize and dequantize are QuantizeLinear and DequantizeLinear of float32 values, and ONNX Runtime's optimizer leaves "
-    "some of them out: its setting session.disable_quant_qdq = 1 keeps them, and --quantized writes the integers"
+    "some of them out: the level ORT_DISABLE_ALL of its graph_optimization_level keeps them, and --quantized writes the integers"
 )
 
 

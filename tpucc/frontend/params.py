@@ -17,9 +17,9 @@ from tpucc.values import dataclass
 
 
 def unknown_param(name: str, declared: Collection[str]) -> UsageError:
-    """The error of a -D whose name the source doesn't have."""
+    """The error of a value for a param that the source doesn't have, from `-D` or `params`."""
     known = f"its params are {listed(list(declared))}" if declared else "it declares none"
-    return UsageError(Diagnostic("E0510", f"the source has no param {name} for -D to set", help=(did_you_mean(name, declared) or known,)))
+    return UsageError(Diagnostic("E0510", f"the source has no param {name}", help=(did_you_mean(name, declared) or known,)))
 
 
 @dataclass(eq=False)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import io
 import logging
 import re
+import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,14 @@ OPSET = 20
 LONGEST_CHAIN = 16
 """Errors that one was raised from."""
 _UNKNOWN = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)'")
+_BRANCH = re.compile(r"Could not guard on data-dependent|[Dd]ata-dependent branching|Dynamic control flow")
+_NUMBER = re.compile(r"Could not extract specialized (integer|float) from data-dependent")
+"""What PyTorch says of values that Python asks for: where it branches, and where it makes a number of them."""
+LONGEST_LINE = 80
+"""Characters of a module's line in a message."""
+NEAR = 1e-4
+"""How near two results of one row are, as shares of the largest value: sums of other batches may be taken in another order."""
+FIXED = "All sizes are those of the example: for other batches the module fails or computes something else, or PyTorch can't export it."
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -48,20 +58,33 @@ class Arguments:
                 found |= value if isinstance(value, dict) else {name: value}
         return found
 
-    def each(self, said: Any) -> dict[str, Any]:
+    def each(self, say: Callable[[Any], Any]) -> dict[str, Any]:
         """What is said of each tensor, in the same order and form as `names`."""
         return {
-            name: tuple(said for _ in value)
+            name: tuple(map(say, value))
             if isinstance(value, tuple)
-            else dict.fromkeys(value, said)
+            else {key: say(tensor) for key, tensor in value.items()}
             if isinstance(value, dict)
-            else said
+            else say(value)
             for name, value in self.names.items()
         }
 
+    def changed(self, change: Callable[[Any], Any]) -> Arguments:
+        """The arguments with other tensors."""
+        keywords = {name: change(value) for name, value in self.keywords.items()}
+        return Arguments(tuple(map(change, self.positional)), keywords, self.each(change))
 
-def export(module: Any, example: Any, path: Path) -> int | None:
-    """Writes a module as an ONNX file; returns the batch of its example, if the file leaves that open.
+
+@dataclass(frozen=True)
+class Exported:
+    """What is known of a file that was written: the batch of its example, if the file leaves that open, and what a reader is to know."""
+
+    batch: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def export(module: Any, example: Any, path: Path) -> Exported:
+    """Writes a module as an ONNX file.
 
     `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments. Where all have the same first size, and
     the module takes any other, that size is left open. Outputs have the keys of a dict that `forward` returns. Raises `UsageError` E1015
@@ -77,15 +100,17 @@ def export(module: Any, example: Any, path: Path) -> int | None:
             result = _tried(module, given)
             _require_tensors(result)
             outputs = _outputs(torch, module, given, result)
-            open_batch = given.each({0: torch.export.Dim(BATCH)})
-            if batch is not None and _problem(torch, module, given, path, outputs, open_batch) is None:
-                return batch
+            followed = given if batch != 1 else _twice(torch, module, given, result)
+            if batch is not None and followed is not None:
+                size = torch.export.Dim(BATCH)
+                if _problem(torch, module, followed, path, outputs, followed.each(lambda _: {0: size})) is None:
+                    return Exported(batch)
             if problem := _problem(torch, module, given, path, outputs, None):
                 raise problem
     finally:
         for part, was_training in training.items():
             part.training = was_training  # parts may have been in modes of their own, as frozen batch norms are
-    return None
+    return Exported(notes=() if batch is None else (FIXED,))
 
 
 def _torch() -> Any:
@@ -164,10 +189,42 @@ def _apart(torch: Any, example: Any) -> Any:
 
 
 def _batch(given: Mapping[str, Any]) -> int | None:
-    """The first size that all tensors share. PyTorch takes no size of 1 for one that may change."""
+    """The first size that all tensors share."""
     sizes = {value.shape[0] if value.ndim else None for value in given.values()}
     size = sizes.pop() if len(sizes) == 1 else None
-    return int(size) if size is not None and size > 1 else None
+    return int(size) if size else None
+
+
+def _twice(torch: Any, module: Any, given: Arguments, result: Any) -> Arguments | None:
+    """The example with each row twice, as PyTorch takes no size of 1 for one that may change. None where the module has another result for
+    a row beside another one, as where Python asks whether the batch is 1."""
+    rows = given.changed(lambda tensor: torch.cat([tensor, tensor]))
+    try:
+        found = module(*rows.positional, **rows.keywords)
+    except Exception:  # a module that takes one row may raise anything for two
+        return None
+    pairs = list(zip(_tensors(torch, result), _tensors(torch, found), strict=False))
+    return rows if len(pairs) == len(list(_tensors(torch, found))) and all(_has_rows(torch, *pair) for pair in pairs) else None
+
+
+def _has_rows(torch: Any, one: Any, two: Any) -> bool:
+    """Whether a result for two equal rows is that for one of them, twice; or one that has no rows."""
+    wanted = one if one.shape == two.shape else torch.cat([one, one]) if one.ndim else None
+    if wanted is None or wanted.shape != two.shape or wanted.dtype != two.dtype:
+        return False
+    if not wanted.is_floating_point():
+        return bool((wanted == two).all())
+    finite = wanted[wanted.isfinite()].abs()
+    return bool(torch.allclose(two, wanted, rtol=0, atol=NEAR * float(finite.max() if finite.numel() else 0), equal_nan=True))
+
+
+def _tensors(torch: Any, result: Any) -> Iterator[Any]:
+    """The tensors that a module returns."""
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, (Mapping, list, tuple)):
+        for value in result.values() if isinstance(result, Mapping) else result:
+            yield from _tensors(torch, value)
 
 
 def _tried(module: Any, given: Arguments) -> Any:
@@ -214,17 +271,18 @@ def _problem(
     """Writes the file; returns what went wrong, or nothing."""
     step = "torch.export.export"
     try:
-        traced = torch.export.export(module, given.positional, kwargs=dict(given.keywords), dynamic_shapes=shapes)
-        step = "torch.onnx.export"
-        program = torch.onnx.export(
-            traced,
-            dynamo=True,
-            opset_version=OPSET,
-            verbose=False,
-            input_names=list(given.tensors),
-            output_names=outputs,
-            dynamic_shapes=shapes,
-        )
+        with redirect_stderr(io.StringIO()):  # where PyTorch writes the operators that it has followed before an error
+            traced = torch.export.export(module, given.positional, kwargs=dict(given.keywords), dynamic_shapes=shapes)
+            step = "torch.onnx.export"
+            program = torch.onnx.export(
+                traced,
+                dynamo=True,
+                opset_version=OPSET,
+                verbose=False,
+                input_names=list(given.tensors),
+                output_names=outputs,
+                dynamic_shapes=shapes,
+            )
         program.save(str(path), external_data=False)
     except Exception as error:  # whatever a module's own code and PyTorch raise
         chain = [error]
@@ -233,8 +291,34 @@ def _problem(
         if missing := _UNKNOWN.search(str(chain[-1])):
             message = f"PyTorch has no ONNX form for the operator {printable(missing[1])}, which this module computes"
             return _refused(message, "write it with other operators, or end the module before it and compute it in your own program")
+        if asks := _question(torch, chain):
+            return asks
         return _refused(f"PyTorch can't export this module: {_first_line(chain[-1])}", f"{step}(module, args) alone says more")
     return None
+
+
+def _question(torch: Any, chain: Sequence[Exception]) -> UsageError | None:
+    """The error of a module in which Python asks for a value of a tensor; None for another error."""
+    said = "\n".join(map(str, chain))
+    where = _line(torch, chain)
+    if _BRANCH.search(said):
+        message = f"the module branches on a value of a tensor, as with if or while{where}, and PyTorch exports no such branch"
+        return _refused(message, "torch.where(condition, a, b) chooses between values that are both computed")
+    if _NUMBER.search(said):
+        message = f"the module makes a number of Python of a tensor's value{where}, and PyTorch exports none that depends on inputs"
+        return _refused(message, "compute with tensors, without item(), int() and float(); sizes and numbers of steps are fixed")
+    return None
+
+
+def _line(torch: Any, chain: Sequence[Exception]) -> str:
+    """The line of the module that an error comes from, in words: the last of its frames that is none of PyTorch, tpucc or Python."""
+    ours = tuple(str(Path(file).parent) for file in (torch.__file__, __file__))
+    frames = [frame for error in chain for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
+    own = [frame for frame in frames if frame.line and Path(frame.filename).parent != Path(inspect.__file__).parent]
+    if not own:
+        return ""
+    last = own[-1]
+    return printable(f" ({Path(last.filename).name}, line {last.lineno}: {(last.line or '')[:LONGEST_LINE]})")
 
 
 def _first_line(error: Exception) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, printable
@@ -22,6 +23,10 @@ from tpucc.passes.model_inputs import checked
 
 NO_PARAMS: Mapping[str, str] = {}
 ONNX = ".onnx"
+LARGEST = 2**31 - 1
+"""A size of a tensor."""
+LONGEST = 40
+"""Characters of a size in a message; a number of more of them is too large."""
 
 IMPORTED = " as .tpu"
 """What ends the name of a source that another file was read as."""
@@ -91,13 +96,32 @@ def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def open_sizes(params: Mapping[str, str]) -> dict[str, int]:
-    """The texts of -D as sizes. Raises `UsageError` E1008 for one that isn't a positive number."""
-    for name, text in params.items():
-        if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 2**31:
-            raise UsageError(
-                Diagnostic("E1008", f"-D {printable(name)}={printable(text[:40])} is no size: sizes are whole numbers from 1 on")
-            )
-    return {name: int(text) for name, text in params.items()}
+    """The texts of -D as sizes. Raises `UsageError` E1008 for one that isn't a size."""
+    numbers = {name: text.lstrip("0")[:LONGEST] or "0" for name, text in params.items() if text.isascii() and text.isdigit()}
+    return {name: _size(name, int(numbers[name]) if name in numbers else None, text) for name, text in params.items()}
+
+
+def whole_sizes(params: Mapping[str, object]) -> dict[str, int]:
+    """Likewise of values from Python: whole numbers, also those of NumPy. Raises `UsageError` E1008, and E0529 for what is no dict."""
+    if not isinstance(params, Mapping):
+        raise UsageError(Diagnostic("E0529", f"params is a dict, found {type(params).__name__}"))
+    found: dict[str, int] = {}
+    for name, value in params.items():
+        try:
+            number = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
+        except TypeError:
+            number = None
+        found[str(name)] = _size(str(name), number, repr(value))
+    return found
+
+
+def _size(name: str, value: int | None, text: str) -> int:
+    shown, wanted = printable(text[:LONGEST]), printable(name)
+    if value is None or value < 1:
+        raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is no size: sizes are whole numbers from 1 on"))
+    if value > LARGEST:
+        raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is too large: sizes are at most {LARGEST:,}"))
+    return value
 
 
 def bind_weights(model: Model, folder: Path, archive: Path | None, source: Source | None = None) -> Graph:

@@ -29,7 +29,6 @@ KEPT = 3
 """Compilations that are kept: a comparison has one side again and again, and the other has often just been compiled."""
 _PARAM = re.compile(r"-D (\w+)=(\S+)")
 _OWN_WORDS = {
-    "for -D to set": "for its field to set",
     ", -D name='\"relu\"'": "",
     " --plugin-timeout gives it more seconds": "",
     " or with --calibrate": "",

@@ -44,6 +44,11 @@ class Imported:
     ties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
+    def batches(self) -> frozenset[str]:
+        """The open sizes that have a value to begin with: first axes, whatever their names are."""
+        return frozenset(name for name, size in self.symbols.items() if size is not None)
+
+    @property
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
         for (_, axis), own in self.names.sizes.items():
@@ -63,23 +68,28 @@ class Imported:
     def names(self) -> names.Names:
         return names.names_of(self.model.graph)
 
-    def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
-        """A value for each open size, by the names here; those of `given` may be the file's, too. Raises `UsageError` E1008 for sizes that
-        aren't given, that there aren't, or that have two values."""
+    def known_sizes(self, given: Mapping[str, int]) -> dict[str, int | None]:
+        """A value for each open size, by the names here, and None for one that isn't given; the names of `given` may be the file's, too.
+        Raises `UsageError` E1008 for sizes that there aren't, or that have two values."""
         symbols, called = self.symbols, self.names.called
         if unknown := [name for name in given if name not in called]:
-            known = f"there are {listed([self._named(name) for name in symbols])}" if symbols else "all its sizes are fixed"
+            named = listed([self._named(name) for name in symbols])
+            known = f"there {'is' if len(symbols) == 1 else 'are'} {named}" if symbols else "all its sizes are fixed"
             raise self._refused(f"leaves no size open that is named {printable(unknown[0])}", did_you_mean(unknown[0], called) or known)
         values: dict[str, int] = {}
         for name, value in given.items():
             if (first := values.setdefault(called[name], value)) != value:
                 raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it", "")
         tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}
-        sizes = {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
+        return {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
+
+    def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
+        """A value for each open size. Raises as `known_sizes`, and E1008 for sizes that aren't given."""
+        sizes = self.known_sizes(given)
         if missing := [name for name, size in sizes.items() if size is None]:
             either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
             named = listed([self._named(name) for name in missing])
-            help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}{either}"
+            help = f"say it: {as_given(dict.fromkeys(missing, '…'))}{either}"
             raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {named} open", help)
         return {name: size for name, size in sizes.items() if size is not None}
 
@@ -102,6 +112,13 @@ class Imported:
 
     def graph(self, given: Mapping[str, int]) -> Graph:
         return self.built(given).graph
+
+
+def as_given(values: Mapping[str, object]) -> str:
+    """How sizes are given, in a message: to the command line, and to Python."""
+    options = " ".join(f"-D {name}={value}" for name, value in values.items())
+    entries = ", ".join(f'"{name}": {value}' for name, value in values.items())
+    return f"{options}, in Python params={{{entries}}}"
 
 
 def require_layout(layout: object) -> None:

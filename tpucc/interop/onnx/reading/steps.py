@@ -1,5 +1,7 @@
 """What a quantised export writes in several nodes because ONNX has no operator for it, as one node: tables, and everything of 16 bits.
 
+Real values are DequantizeLinear written out, where what moves values follows.
+
 ONNX has no products, pools and padding of int16. The export writes matrix products in float64, convolutions as two over the high and the
 low bytes, tables with what lies between their points (`writing/layers.py`). Each becomes the node that int8 has: `MatMulInteger`,
 `ConvInteger`, `MaxPool`, `Pad`. A table becomes a node `Table` of its entries and the integers; it is no operator of ONNX.
@@ -20,7 +22,9 @@ from tpucc.numerics import AnyArray
 TABLE = "Table"
 BYTE = I16.table_step
 HALF = BYTE // 2
-FLOAT64, UINT8, INT16 = (next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.float64, np.uint8, np.int16))
+FLOAT32, FLOAT64, UINT8, INT16 = (
+    next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.float32, np.float64, np.uint8, np.int16)
+)
 """ONNX's numbers of types."""
 
 
@@ -103,6 +107,15 @@ class _Steps:
         entries = f"{points}.integers"
         self.constants[entries] = table.astype(I16.numpy)
         return replace(node, op=TABLE, inputs=(entries, values), attributes={})
+
+    # real values
+
+    def dequantised(self, node: OnnxNode) -> OnnxNode:
+        """The integers less their zero point, times the scale, as `writing/by_hand.py` has it before what moves values."""
+        values, zeros = self._operands(node.inputs[0], "Sub")
+        zero, scale = self._cast(zeros, FLOAT32), node.inputs[1]
+        self._require(self.constants[zero].dtype in (I8.numpy, I16.numpy) and self.constants[scale].dtype == np.float32)
+        return replace(node, op="DequantizeLinear", inputs=(self._cast(values, FLOAT32), scale, zero), attributes={})
 
     # moves
 
@@ -190,5 +203,6 @@ FORMS: dict[str, tuple[Callable[[_Steps, OnnxNode], OnnxNode], ...]] = {
     "Concat": (_Steps.surrounded,),
     "Gather": (_Steps.looked_up,),
     "MatMul": (_Steps.product,),
+    "Mul": (_Steps.dequantised,),
 }
 """The forms by the operators that end them."""

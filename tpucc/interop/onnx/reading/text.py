@@ -10,6 +10,8 @@ from textwrap import wrap
 import numpy as np
 
 from tpucc.diagnostics import Error, Source, listed, printable
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.parse import parse
 from tpucc.interop.archive import npz_bytes
 from tpucc.interop.decompile import Unwritable, source_of
 from tpucc.interop.decompile.literals import escaped
@@ -24,6 +26,7 @@ from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
 from tpucc.ir.attributes import identity
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
@@ -31,6 +34,8 @@ COLUMNS = 98
 """Of a comment without its sign."""
 MOST_STATES = 8
 """First states of a graph of which a text with one for equal ones is tried."""
+SEVERAL = 5
+"""A size in the place of 1."""
 OTHERS = (2, 3)
 """What is added to the open sizes for the graphs that tell which numbers follow from them; of the batch, these numbers themselves."""
 
@@ -71,43 +76,79 @@ def imported_model(
     given: Mapping[str, int],
     layout: Layout = "nhwc",
     title: str = "",
+    notes: Sequence[str] = (),
     begin: Callable[[str], None] = lambda _: None,
 ) -> Text:
     """The model of an ONNX file as text, whose weights are in `NAME.npz`.
 
     A size that the file leaves open is a param of the text. Where the network for other values isn't the same one, it is a number, and a
-    comment says so. `title` is what the file was made of, to be named in its place. `begin` is told what is done from now on. Raises as
-    `read` and `Imported.built` do.
+    comment says so. `title` is what the file was made of, to be named in its place, and `notes` are comments of that. `begin` is told
+    what is done from now on. Raises as `read` and `Imported.built` do.
     """
     begin("read the network")
     found, made = built_with_ties(read(path, layout, title), given)
     begin("write it as a source")
     found, free = with_ties(found, found.sizes(given))
     sizes = found.sizes(given)
-    for params in dict.fromkeys([tuple(sizes), tuple(free), tuple(size for size in sizes if size == BATCH), ()]):
+    for params in dict.fromkeys([tuple(sizes), tuple(free), *_batches(found, sizes), ()]):
         fixed = [size for size in sizes if size not in params]
+        comments = [line for text in (*_comments(found, made, sizes, fixed), *notes) for line in wrap(text, COLUMNS)]
+        called = {name: _param(found, own, fixed) for name, own in found.names.called.items()}
         try:
-            samples = _samples(found, made, sizes, params)
-            comments = [line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)]
-            texts = [
-                source_of(
-                    variant(made.graph),
-                    comments=comments,
-                    weights=f"{name}.npz" if made.weights else None,
-                    activations=_activations(made.graph),
-                    params={param: sizes[param] for param in params},
-                    samples=[(values, variant(graph)) for values, graph in samples],
-                )
-                for variant in (_with_results_named, *([_with_one_state] if _has_equal_states(made.graph) else []))
-            ]
+            return Text(_source(found, made, sizes, params, comments, name), made.weights, called)
         except (Unwritable, _Differs) as error:
             reason = error
-        else:
-            called = {name: _param(found, own, fixed) for name, own in found.names.called.items()}
-            return Text(min(texts, key=lambda text: text.count("\n")), made.weights, called)
+        if any(sizes[param] == 1 for param in params):  # axes of size 1 are left out, and others are not
+            more = {size: SEVERAL if size in params and value == 1 else value for size, value in sizes.items()}
+            try:
+                several = found.built(more)
+                source = _source(found, several, more, params, comments, name)
+                source = _with_values(source, {param: sizes[param] for param in params if sizes[param] == 1}, made)
+            except (Unwritable, _Differs, Error):
+                continue
+            return Text(source, several.weights, called)
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
     raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
+
+
+def _source(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], comments: Sequence[str], name: str) -> str:
+    """The shortest text of a graph. Raises `Unwritable`, and `_Differs` where other values of the params give another one."""
+    samples = _samples(found, made, sizes, params)
+    texts = [
+        source_of(
+            variant(made.graph),
+            comments=comments,
+            weights=f"{name}.npz" if made.weights else None,
+            activations=_activations(made.graph),
+            params={param: sizes[param] for param in params},
+            samples=[(values, variant(graph)) for values, graph in samples],
+        )
+        for variant in (_with_results_named, *([_with_one_state] if _has_equal_states(made.graph) else []))
+    ]
+    return min(texts, key=lambda text: text.count("\n"))
+
+
+def _with_values(source: str, values: Mapping[str, int], wanted: Built) -> str:
+    """The text with other values of its params. Raises what elaborating it does, and `_Differs` where it has other results than wanted."""
+    for param, value in values.items():
+        source = source.replace(f"\nparam {param} = {SEVERAL}\n", f"\nparam {param} = {value}\n", 1)
+    text = Source("", source)
+    if _types(elaborate(parse(text), text).graph) != _types(wanted.graph):
+        raise _Differs("its results depend on the sizes")
+    return source
+
+
+def _types(graph: Graph) -> list[tuple[str, TensorType]]:
+    """The names and types of inputs and outputs."""
+    ends = ((node.name, node.type) for node in graph.inputs), ((output.name, graph[output.node].type) for output in graph.outputs)
+    return [(name, type_.plain()) for name, type_ in (*ends[0], *ends[1])]
+
+
+def _batches(found: Imported, sizes: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """The batches among the open sizes, all together and then each alone; a size of that name is one on whichever axis it is."""
+    batches = [size for size in sizes if size == BATCH or size in found.batches]
+    yield from (tuple(batches), *((size,) for size in batches))
 
 
 def _activations(graph: Graph) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from tpucc.diagnostics import Error
-from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading import Imported, as_given
 from tpucc.interop.onnx.reading.names import BATCH
 from tpucc.interop.onnx.reading.network_of import Built
 
@@ -23,6 +23,7 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
 
     Raises as `Imported.built`; where the network takes two given sizes only with one value, the help names both.
     """
+    found = _with_missing_tied(found, given)
     sizes = found.sizes(given)
     try:
         return found, found.built(sizes)
@@ -31,16 +32,36 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
         said = {found.ties.get(name, (name, 0))[0] for name in own}
         is_other = any(problem.code == "E1006" for problem in error.diagnostics)  # that no size mends
         for first, second in () if is_other else _unequal(sizes, said):
-            if not _works(found, {**sizes, second: sizes[first]}):
+            if not _follows(found, {**sizes, second: sizes[first]}, second):
                 continue
             if second not in said:
-                tie = {first: (second, 0)} if second == BATCH else {second: (first, 0)}
+                is_batch = second == BATCH or (second in found.batches and first not in found.batches)
+                tie = {first: (second, 0)} if is_batch else {second: (first, 0)}
                 return built_with_ties(found.tied(tie), given)
             values = f"{first} is {sizes[first]:,} and {second} is {sizes[second]:,}"
-            help = f"{values}, and the network can be read where they are equal: -D {first}={sizes[first]} -D {second}={sizes[first]}"
+            equal = as_given({first: sizes[first], second: sizes[first]})
+            help = f"{values}, and the network can be read where they are equal: {equal}"
             problem = error.diagnostics[0]
             raise type(error)([replace(problem, help=(*problem.help, help)), *error.diagnostics[1:]], error.source) from None
         raise
+
+
+def _with_missing_tied(found: Imported, given: Mapping[str, int]) -> Imported:
+    """The file with a tie for each size that isn't given, and that the network takes only with the value of one that is."""
+    sizes = found.known_sizes(given)
+    missing = [name for name, size in sizes.items() if size is None]
+    own = [found.names.called[name] for name in given] if missing else []
+    for first in dict.fromkeys(found.ties.get(name, (name, 0))[0] for name in own):
+        equal = {name: sizes[first] if size is None else size for name, size in sizes.items()}
+        if ties := {name: (first, 0) for name in missing if _follows(found, equal, name)}:
+            return found.tied(ties)
+    return found
+
+
+def _follows(found: Imported, sizes: Mapping[str, int | None], name: str) -> bool:
+    """Whether the network takes these sizes, and not another value for this one."""
+    known = {other: size for other, size in sizes.items() if size is not None}
+    return _works(found, known) and not _works(found, {**known, name: known[name] + STEP})
 
 
 def _unequal(sizes: Mapping[str, int], said: set[str]) -> Iterator[tuple[str, str]]:
