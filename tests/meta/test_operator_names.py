@@ -128,6 +128,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "constant, dequantize, import constant, import dequantize, import quantize, import reshape, quantize, reshape",
         NODES,
     ),
+    "passes/host_copies.py": ("import clip", REWRITE),
     "passes/layering/operators.py": ("max*2", "a kind of pool"),
     "passes/layering/products.py": (
         "import conv_transpose2d, import transposed_convolution",

@@ -14,6 +14,7 @@ from tests.support.operator_graphs import Model, applied, context
 from tpucc.diagnostics import ProgramError, Source, UsageError
 from tpucc.driver import front
 from tpucc.ir.graph import Graph
+from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
@@ -170,6 +171,26 @@ def test_a_divisor_that_the_device_reads_as_well_is_computed_by_both(results: st
     assert not any(placed[name].on_device or any(reader.on_device for reader in placed.users[name]) for name in copies)
     assert not placed.output_nodes & {name.removesuffix(".1") for name in copies}
     assert all(f"a copy of {name.removesuffix('.1')}" in "".join(placed.notes) for name in copies)
+    assert applied(placed, Place()) is placed
+
+
+@each(
+    {
+        "alone": ("1.0 / a", "a = clip(h, 0.001, 2.0)", {"h": "", "a.1": (0.0, 2.0)}),
+        "below 0": ("a / sum(a)", "a = clip(h + b, -2.0, -0.001)", {"h": "", "add": "", "a.1": (-2.0, 0.0)}),
+        "that the device reads": (
+            "1.0 / a, a @ v",
+            "a = clip(h, 0.001, 2.0)",
+            {"h": "", "a.1": (0.0, 2.0), "a": (0.001, 2.0), "matmul": ""},
+        ),
+        "of what is read elsewhere": ("h / a", "a = clip(h, 0.001, 2.0)", {"h": ""}),
+        "of a layer with its clamp": ("1.0 / a", "a = clip(relu6(h), 0.001, 2.0)", {"h": "", "relu6": "", "a.1": (0.0, 2.0)}),
+    }
+)
+def test_a_layer_has_the_clamp_of_a_guard_with_0(results: str, values: str, expected: dict[str, object]) -> None:
+    placed = applied(of_a_layer(results, values), Place())
+    clamps = {node.name: node.attributes for node in placed if node.on_device}
+    assert {name: (a.low, a.high) if isinstance(a, ClipAttributes) else "" for name, a in clamps.items()} == expected
     assert applied(placed, Place()) is placed
 
 

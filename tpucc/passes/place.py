@@ -23,10 +23,10 @@ from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.host_copies import with_copies
+from tpucc.passes.host_copies import with_clamps, with_copies
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
-from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, kept_in_float32
+from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
 from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
@@ -107,9 +107,16 @@ def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> _Deci
     while True:
         relations = _Placing(graph, {*exact, *kept})
         places = _places(relations)
-        if more := kept_in_float32(relations, places) if float_divisors else {}:
+        if not float_divisors:
+            return _Decision(graph, places, exact, copies)
+        if more := kept_in_float32(relations, places):
             exact |= more
-        elif shared := copied_for_host(relations, places) if float_divisors else ():
+            continue
+        shared = copied_for_host(relations, places)
+        clamped = with_clamps(graph, guards_of_layers(relations, places, {*exact, *shared}), Place.name)
+        if clamped is not graph:
+            graph = clamped
+        elif shared:
             graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Place.name)
             copies |= made
             exact |= dict.fromkeys(made, SINGULAR)

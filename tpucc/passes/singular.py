@@ -45,6 +45,14 @@ def copied_for_host(relations: Relations, places: Mapping[str, Side]) -> Collect
     return _Walk(relations, places, reciprocals(relations, _stages(relations, places)), copies=True).copied
 
 
+def guards_of_layers(relations: Relations, places: Mapping[str, Side], guards: Collection[str]) -> list[str]:
+    """Those of `guards` that are clamps of a layer that leave out 0, and that alone read it: the layer can have a clamp of its own."""
+    graph = relations.graph
+    layers = {name for name in _layers(relations, guards=False) if places[name] == "device"}
+    nodes = (node for node in relations.computed if node.name in guards and layers.issuperset(node.operands))
+    return [node.name for node in nodes if _selects_alone(graph, node) and not _lets_zero_through(node)]
+
+
 def _stages(relations: Relations, places: Mapping[str, Side]) -> Mapping[str, int]:
     return stages(relations.graph, {name for name, place in places.items() if place == "device"})
 
