@@ -128,6 +128,8 @@ POOLED = {
     "nor in a divisor": ("x / (sum(max_pool(x, size=2) * max_pool(relu(h), size=2)) + 1.0)", {"h", "relu", "max_pool.1"}),
     "an average as a numerator": ("global_avg_pool(relu(h)) / (sum(x * x) + 1.0)", {"h", "relu", "global_avg_pool"}),
     "an average as a divisor": ("x / sum(global_avg_pool(relu(h)) + 1.0)", {"h", "relu"}),
+    "an average of what the divisor is made of, too": ("avg_pool(x * exp(h), size=2) / avg_pool(exp(h), size=2)", {"h"}),
+    "an average of an output": ("avg_pool(h, size=2) / sum(x * x), h", {"h"}),
     "an average of what the host has": ("avg_pool(x * softmax(x), size=2) / avg_pool(softmax(x), size=2), h", {"h"}),
     "the largest of quotients": ("conv2d(max_pool(h / sqrt(h * h + 0.1), size=2), k)", {"h", "conv2d"}),
 }

@@ -60,15 +60,22 @@ def _stages(relations: Relations, places: Mapping[str, Side]) -> Mapping[str, in
 def _of_quotients(relations: Relations, places: Mapping[str, Side], inverse: Container[str]) -> dict[str, str]:
     """The nodes on the device that a singular operand of the host's is computed from, or another operand of such a node.
 
-    Averages of windows in a numerator stay where the device makes what they are made of: the host would get all of it.
+    Averages of windows in a numerator stay where the host would get all that they are made of for their sake alone.
     """
     moved = _Walk(relations, places, inverse).moved
-    sent: set[str] = set()
     staying: set[str] = set()
+    sent: set[str] = set()
     for node in relations.computed:
-        if places[node.name] == "device" and (node.name not in moved or not sent.isdisjoint(node.operands)):
+        if places[node.name] == "host":
+            continue
+        if node.name not in moved:
+            readers = [reader.name for reader in relations.graph.users[node.name]]
+            gets = any(places[name] == "host" or moved.get(name) == SINGULAR for name in readers)
+            if not gets and node.name not in relations.graph.output_nodes:
+                sent.add(node.name)
+        elif not sent.isdisjoint(node.operands):
             sent.add(node.name)
-            if moved.get(node.name) == NUMERATOR and facts_of(node.op).windows is not None:
+            if moved[node.name] == NUMERATOR and facts_of(node.op).windows is not None:
                 staying.add(node.name)
     return _Walk(relations, places, inverse, staying).moved if staying else moved
 
