@@ -19,9 +19,9 @@ from tpucc.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What decides whether a value of the host's is 0, or as good as 0: `value`, and the nodes that the other one is made of it by.
+    """What decides whether a value of the host's is 0, or little more: `value`, and the nodes between (`path`).
 
-    Between may be sums along an axis, or the like (`added_up`), and sums with constants (`offset`).
+    Among these may be sums along an axis, or the like (`added_up`), and sums with constants (`offset`).
     """
 
     value: Node
