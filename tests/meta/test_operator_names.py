@@ -128,6 +128,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "constant, dequantize, import constant, import dequantize, import quantize, import reshape, quantize, reshape",
         NODES,
     ),
+    "passes/host_copies.py": ("import clip", REWRITE),
     "passes/layering/operators.py": ("max*2", "a kind of pool"),
     "passes/layering/products.py": (
         "import conv_transpose2d, import transposed_convolution",
@@ -149,9 +150,9 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         REWRITE,
     ),
     "passes/quantise.py": ("constant*2, dequantize, import constant, weight", NODES),
+    "passes/quotients.py": ("div", "a quotient of a constant is a reciprocal"),
     "passes/rewriter.py": ("as_weights, constant, import constant, import reshape, reshape*2", NODES),
     "passes/shuffle_lanes.py": ("import shuffle_lanes, import transpose, shuffle_lanes", REWRITE),
-    "passes/singular.py": ("div", "a quotient of a constant is a reciprocal"),
     "passes/sink_transposes.py": (
         "import constant, import slice, import transpose, matmul*3, transpose*2",
         REWRITE,

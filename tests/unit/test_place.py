@@ -14,6 +14,7 @@ from tests.support.operator_graphs import Model, applied, context
 from tpucc.diagnostics import ProgramError, Source, UsageError
 from tpucc.driver import front
 from tpucc.ir.graph import Graph
+from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
@@ -84,11 +85,17 @@ NORMALISED = {
     "of a clamp alone": ("relu(h) / sqrt(sum(x * x, axis=1, keepdims=True))", {"h", "relu"}),
     "times a reciprocal, with a numerator of its own": ("(tanh(h) * b) * (1.0 / sum(h * h, axis=1, keepdims=True))", {"h"}),
     "by a reciprocal that is there before the layer": ("(h * (1.0 / (x * x + 1.0))) @ v", {"h", "mul.1", "matmul"}),
+    "under a clamp": ("clip(1.0 / (h * h + 0.001), 0.0, 10.0) @ v", {"h", "matmul"}),
+    "under functions and constants": ("sigmoid(relu(h / sum(h * h, axis=1, keepdims=True))[:2] * b + b) @ v", {"h", "matmul"}),
+    "under a sum with a layer": ("tanh(h / sum(h * h, axis=1, keepdims=True) + h) @ v", {"h", "add", "tanh", "matmul"}),
+    "guarded against 0": ("1.0 / sqrt(clip(h, 0.001, 2.0))", {"h"}),
+    "guarded by a sum": ("1.0 / (relu(h) + 0.001)", {"h", "relu"}),
+    "with a guard in the numerator alone": ("clip(h, 0.001, 2.0) / sum(exp(x))", {"h", "clip"}),
 }
 
 
-def of_a_layer(text: str) -> Graph:
-    """The graph of an expression in `h`, the result of a layer, its input and other weights."""
+def of_a_layer(text: str, values: str = "y = x") -> Graph:
+    """The graph of an expression in `h`, the result of a layer, its input, other weights, and `values` of these."""
     return built(
         f"""weights random(seed=0)
 model m(x: f32[4, 3] in [-1.0, 1.0]):
@@ -96,6 +103,7 @@ model m(x: f32[4, 3] in [-1.0, 1.0]):
     weight b: f32[3]
     weight v: f32[3, 3]
     h = x @ w
+    {values}
     return {text}
 """
     )
@@ -120,6 +128,10 @@ POOLED = {
     "nor in a divisor": ("x / (sum(max_pool(x, size=2) * max_pool(relu(h), size=2)) + 1.0)", {"h", "relu", "max_pool.1"}),
     "an average as a numerator": ("global_avg_pool(relu(h)) / (sum(x * x) + 1.0)", {"h", "relu", "global_avg_pool"}),
     "an average as a divisor": ("x / sum(global_avg_pool(relu(h)) + 1.0)", {"h", "relu"}),
+    "an average of what the divisor is made of, too": ("avg_pool(x * exp(h), size=2) / avg_pool(exp(h), size=2)", {"h"}),
+    "an average of an output": ("avg_pool(h, size=2) / sum(x * x), h", {"h"}),
+    "an average of what the host has": ("avg_pool(x * softmax(x), size=2) / avg_pool(softmax(x), size=2), h", {"h"}),
+    "the largest of quotients": ("conv2d(max_pool(h / sqrt(h * h + 0.1), size=2), k)", {"h", "conv2d"}),
 }
 
 
@@ -135,13 +147,53 @@ def test_windows_of_a_numerator_are_the_devices_as_the_host_would_get_all_that_i
         ("sigmoid(relu(h) @ v + b) / sum(sigmoid(relu(h) @ v + b), axis=1, keepdims=True)", {"relu", "add"}),
         ("log(sum(exp(h), axis=1))", {"h"}),
         ("exp(h) / sum(exp(h), axis=1, keepdims=True)", {"h"}),
-        ("tanh(h / sum(exp(h), axis=1, keepdims=True)) @ v", {"h", "tanh", "matmul"}),
+        ("tanh(h / sum(exp(h), axis=1, keepdims=True)) @ v", {"h", "matmul"}),
     ]
 )
 def test_a_product_stays_on_the_device_though_the_function_of_it_is_the_hosts(text: str, expected: set[str]) -> None:
     graph = of_a_layer(text)
     fused = applied(graph, CommonSubexpressions(), Place(), Calibrate(), FuseBias(), FuseActivation())
     assert {node.name for node in fused if node.on_device} == expected
+
+
+@each(
+    {
+        "squares": ("h / sqrt(mean(s, axis=1, keepdims=True) + 0.000001), s @ v", "s = h * h", ["s.1"]),
+        "an output, too": ("s / sum(s, axis=1, keepdims=True), s @ v, s", "s = exp(h)", ["s.1"]),
+        "one after the other": ("1.0 / s, s @ v, t @ v", "t = h * h\n    s = exp(t)", ["t.1", "s.1"]),
+        "of what the host has": ("s / sum(s, axis=1, keepdims=True), s @ v", "s = exp(x * b)", ["mul.1", "s.1"]),
+        "a layer, as it is": ("1.0 / s, s @ v", "s = relu(h)", []),
+    }
+)
+def test_a_divisor_that_the_device_reads_as_well_is_computed_by_both(results: str, values: str, copies: list[str]) -> None:
+    graph = of_a_layer(results, values)
+    placed = applied(graph, Place())
+    assert [node.name for node in placed if node.name not in graph.by_name] == copies
+    assert placement(graph) == {node.name: node.place for node in placed if node.name not in copies}
+    assert not any(placed[name].on_device or any(reader.on_device for reader in placed.users[name]) for name in copies)
+    assert not placed.output_nodes & {name.removesuffix(".1") for name in copies}
+    assert all(f"a copy of {name.removesuffix('.1')}" in "".join(placed.notes) for name in copies)
+    assert applied(placed, Place()) is placed
+
+
+@each(
+    {
+        "alone": ("1.0 / a", "a = clip(h, 0.001, 2.0)", {"h": "", "a.1": (0.0, 2.0)}),
+        "below 0": ("a / sum(a)", "a = clip(h + b, -2.0, -0.001)", {"h": "", "add": "", "a.1": (-2.0, 0.0)}),
+        "that the device reads": (
+            "1.0 / a, a @ v",
+            "a = clip(h, 0.001, 2.0)",
+            {"h": "", "a.1": (0.0, 2.0), "a": (0.001, 2.0), "matmul": ""},
+        ),
+        "of what is read elsewhere": ("h / a", "a = clip(h, 0.001, 2.0)", {"h": ""}),
+        "of a layer with its clamp": ("1.0 / a", "a = clip(relu6(h), 0.001, 2.0)", {"h": "", "relu6": "", "a.1": (0.0, 2.0)}),
+    }
+)
+def test_a_layer_has_the_clamp_of_a_guard_with_0(results: str, values: str, expected: dict[str, object]) -> None:
+    placed = applied(of_a_layer(results, values), Place())
+    clamps = {node.name: node.attributes for node in placed if node.on_device}
+    assert {name: (a.low, a.high) if isinstance(a, ClipAttributes) else "" for name, a in clamps.items()} == expected
+    assert applied(placed, Place()) is placed
 
 
 def test_an_operator_beside_a_host_one_stays_on_the_device() -> None:

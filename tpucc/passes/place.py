@@ -6,8 +6,8 @@ before the device starts, after it has finished, or in the middle, where the dev
 pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
 the host stands around it.
 
-What the host divides, or divides by, or takes a root or a logarithm of, is its own as far back as it can be, and so is a product with a
-reciprocal (`singular.py`).
+What the host divides, or divides by, or takes a root or a logarithm of, is its own as far back as it can be, and so are a product with a
+reciprocal and a function of a quotient (`singular.py`). Where the device reads a divisor as well, both compute it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.host_copies import with_clamps, with_copies
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
-from tpucc.passes.singular import adds_bias, kept_in_float32
+from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
 from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
@@ -61,11 +62,11 @@ class Place(Pass):
         _require_operators(graph)
         sums = _sums_for_host(graph) if self.float_sums else ()
         kept = frozenset((*kept_layers(graph, context.on_host), *sums))
-        places, exact = _decided(graph, kept, self.float_divisors)
-        if all(node.place == places[node.name] for node in graph):
+        decided = _decided(graph, kept, self.float_divisors)
+        if all(node.place == decided.places[node.name] for node in decided.graph):
             return graph
-        placed = graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
-        return placed.noting(*_notes(graph, kept, exact))
+        placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
+        return placed.noting(*_notes(decided, kept))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -85,18 +86,42 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     Raises `ProgramError` E0806 for a layer graph.
     """
     _require_operators(graph)
-    return _decided(graph, kept, True)[0]
+    places = _decided(graph, kept, True).places
+    return {node.name: places[node.name] for node in graph}
 
 
-def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> tuple[Mapping[str, Side], Mapping[str, str]]:
-    """The places, and what they put on the host for the sake of quotients and the like, and why, if that is asked for."""
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """The places of a graph's nodes; why some are the host's for the sake of quotients and the like (`exact`); and of the host's own copies
+    of nodes of the device, which the graph has got, what each is a copy of."""
+
+    graph: Graph
+    places: Mapping[str, Side]
+    exact: Mapping[str, str]
+    copies: Mapping[str, str]
+
+
+def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> _Decision:
     exact: dict[str, str] = {}
+    copies: dict[str, str] = {}
     while True:
         relations = _Placing(graph, {*exact, *kept})
         places = _places(relations)
-        if not (more := kept_in_float32(relations, places) if float_divisors else {}):
-            return places, exact
-        exact |= more
+        if not float_divisors:
+            return _Decision(graph, places, exact, copies)
+        if more := kept_in_float32(relations, places):
+            exact |= more
+            continue
+        shared = copied_for_host(relations, places)
+        clamped = with_clamps(graph, guards_of_layers(relations, places, {*exact, *shared}), Place.name)
+        if clamped is not graph:
+            graph = clamped
+        elif shared:
+            graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Place.name)
+            copies |= made
+            exact |= dict.fromkeys(made, SINGULAR)
+        else:
+            return _Decision(graph, places, exact, copies)
 
 
 def _places(relations: _Placing) -> dict[str, Side]:
@@ -311,15 +336,16 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _notes(graph: Graph, kept: Collection[str], exact: Mapping[str, str]) -> Iterator[str]:
-    """For each reason one note that names the products of the host, or what is `exact`: those of an unrolled loop once."""
-    relations = _Placing(graph, kept)
+def _notes(decided: _Decision, kept: Collection[str]) -> Iterator[str]:
+    """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once."""
+    relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
     for node in relations.computed:
-        why = exact.get(node.name, "") if _computes(node) else ""
+        why = decided.exact.get(node.name, "") if _computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) else "")
         if why:
             written = _written(node) if is_product(node) else node.name
+            written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
             named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)
     for why, nodes in named.items():
         shown = [*islice(nodes.values(), NAMED), *([counted(len(nodes) - NAMED, "other")] if len(nodes) > NAMED else [])]

@@ -3,22 +3,23 @@
 Integers have equal steps. A divisor of less than half a step would be 0, and the quotient infinite; the square of a number, or its
 exponential, is soon so small although the number isn't. Such a value mustn't become integers on the way from the last layer with weights.
 Nor need what is divided: where the divisor is small, so is the numerator, and a step of its range is many times as much of the quotient.
+Nor what is a function of the quotient, whose range says nothing of the function's (`quotients.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Mapping
 
 from tpucc.ir.dataflow import Relations, stages
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.facts import UNCHANGED, Values
-from tpucc.ops.opdef import Arithmetic, Boundary
+from tpucc.ops.facts import Values
+from tpucc.ops.opdef import Boundary, Clamp
+from tpucc.passes.quotients import FUNCTION, QUOTIENT, functions, multiplies, products, reciprocals
 from tpucc.passes.rewriter import as_columns, constant_of, is_product
 
 SINGULAR = "a divisor, or what a root or a logarithm is taken of, could become 0 in integers"
 NUMERATOR = "a quotient would have the rounding of its numerator"
-QUOTIENT = "a product with a reciprocal is a quotient"
 
 
 def kept_in_float32(relations: Relations, places: Mapping[str, Side]) -> dict[str, str]:
@@ -26,93 +27,140 @@ def kept_in_float32(relations: Relations, places: Mapping[str, Side]) -> dict[st
 
     What leaves the device makes other quotients the host's: the caller asks again until there is nothing more.
     """
-    stage = stages(relations.graph, {name for name, place in places.items() if place == "device"})
-    reciprocals = _reciprocals(relations, stage)
-    return _of_quotients(relations, places, reciprocals) or dict.fromkeys(_products(relations, places, stage, reciprocals), QUOTIENT)
+    stage = _stages(relations, places)
+    inverse = reciprocals(relations, stage)
+    return (
+        _of_quotients(relations, places, inverse)
+        or dict.fromkeys(products(relations, places, stage, inverse), QUOTIENT)
+        or dict.fromkeys(functions(relations, places, inverse), FUNCTION)
+    )
 
 
-def _of_quotients(relations: Relations, places: Mapping[str, Side], reciprocals: Mapping[str, int]) -> dict[str, str]:
+def copied_for_host(relations: Relations, places: Mapping[str, Side]) -> Collection[str]:
+    """The nodes on the device that a singular operand of the host's is computed from and that the device reads as well.
+
+    The host can compute each once more, from layers that come to it instead: never later than the node itself would have come. There is
+    nothing that `kept_in_float32` would still move.
+    """
+    return _Walk(relations, places, reciprocals(relations, _stages(relations, places)), copies=True).copied
+
+
+def guards_of_layers(relations: Relations, places: Mapping[str, Side], guards: Collection[str]) -> list[str]:
+    """Those of `guards` that are clamps of a layer that leave out 0, and that alone read it: the layer can have a clamp of its own."""
+    graph = relations.graph
+    layers = {name for name in _layers(relations, guards=False) if places[name] == "device"}
+    nodes = (node for node in relations.computed if node.name in guards and layers.issuperset(node.operands))
+    return [node.name for node in nodes if _selects_alone(graph, node) and not _lets_zero_through(node)]
+
+
+def _stages(relations: Relations, places: Mapping[str, Side]) -> Mapping[str, int]:
+    return stages(relations.graph, {name for name, place in places.items() if place == "device"})
+
+
+def _of_quotients(relations: Relations, places: Mapping[str, Side], inverse: Container[str]) -> dict[str, str]:
     """The nodes on the device that a singular operand of the host's is computed from, or another operand of such a node.
 
-    From there they reach back to layers: products, each with its bias, clamps and the largest of windows, which become integers once; to
-    `quantize` and `dequantize`, by which the source says what is integers; and to what the device reads as well, which it would have to get
-    back. Of a numerator they reach back to averages of windows, too: the host would get all that these are made of.
+    Averages of windows in a numerator stay where the host would get all that they are made of for their sake alone.
     """
-    graph = relations.graph
-    layers = _layers(relations)
-    singular: set[str] = set()
-    numerators: set[str] = set()
-    moved: dict[str, str] = {}
-    for node in reversed(relations.computed):
-        on_host = places[node.name] == "host"
-        if on_host:
-            below = [name for index in facts_of(node.op).singular if (name := node.operands[index]) not in relations.constants]
-            singular.update(below)
-            if below or (_multiplies(node) and not reciprocals.keys().isdisjoint(node.operands)):
-                numerators.update(node.operands)
-        why = SINGULAR if node.name in singular else NUMERATOR if node.name in numerators else ""
-        if not why:
+    moved = _Walk(relations, places, inverse).moved
+    staying: set[str] = set()
+    sent: set[str] = set()
+    for node in relations.computed:
+        if places[node.name] == "host":
             continue
-        if not on_host:
-            averages = why == NUMERATOR and facts_of(node.op).windows is not None
-            if averages or _stays(graph, node, layers, places, moved):
-                continue
-            moved[node.name] = why
-        (singular if why == SINGULAR else numerators).update(node.operands)
-    return moved
+        if node.name not in moved:
+            readers = [reader.name for reader in relations.graph.users[node.name]]
+            gets = any(places[name] == "host" or moved.get(name) == SINGULAR for name in readers)
+            if not gets and node.name not in relations.graph.output_nodes:
+                sent.add(node.name)
+        elif not sent.isdisjoint(node.operands):
+            sent.add(node.name)
+            if moved[node.name] == NUMERATOR and facts_of(node.op).windows is not None:
+                staying.add(node.name)
+    return _Walk(relations, places, inverse, staying).moved if staying else moved
 
 
-def _reciprocals(relations: Relations, stage: Mapping[str, int]) -> dict[str, int]:
-    """The stage of each `c / v`, also where it has been moved or multiplied by constants."""
-    found: dict[str, int] = {}
-    for node in relations.computed:
-        computed = [name for name in node.operands if name not in relations.constants]
-        if node.op == "div" and computed == [node.operands[1]]:
-            found[node.name] = stage[node.name]
-        elif len(computed) == 1 and computed[0] in found and (_multiplies(node) or facts_of(node.op).values in UNCHANGED):
-            found[node.name] = found[computed[0]]
-    return found
+class _Walk:
+    """One way back from the singular operands of the host's, and from the others of such nodes: what is on the device is `moved` from it.
 
-
-def _products(relations: Relations, places: Mapping[str, Side], stage: Mapping[str, int], reciprocals: Mapping[str, int]) -> Iterator[str]:
-    """The products on the device of a value and a reciprocal of the host's, `x * (c / v)`: such a product is the quotient `c * x / v`.
-
-    As integers, the reciprocals of large numbers are lost beside those of small ones. A product stays where the host could compute it only
-    after another stop of the device.
+    It ends at layers: products, each with its bias, clamps and the largest of windows, which become integers once; at `quantize` and
+    `dequantize`, by which the source says what is integers; at numerators that are `staying`; and at what the device reads as well, which
+    it would have to get back. With `copies`, it goes on through what the device reads as well, if that makes a singular operand: `copied`.
     """
-    for node in relations.computed:
-        known = [reciprocals[name] for name in node.operands if name in reciprocals]
-        if known and _multiplies(node) and places[node.name] == "device":
-            others = (name for name in node.operands if name not in reciprocals and name not in relations.constants)
-            if max((stage[name] + (places[name] == "device") for name in others), default=0) <= max(known):
-                yield node.name
+
+    def __init__(
+        self,
+        relations: Relations,
+        places: Mapping[str, Side],
+        inverse: Container[str],
+        staying: Container[str] = (),
+        *,
+        copies: bool = False,
+    ) -> None:
+        self.moved: dict[str, str] = {}
+        self.copied: set[str] = set()
+        self._graph = relations.graph
+        self._places = places
+        self._staying = staying
+        self._copies = copies
+        self._layers = {NUMERATOR: _layers(relations), SINGULAR: _layers(relations, guards=False)}
+        singular: set[str] = set()
+        numerators: set[str] = set()
+        for node in reversed(relations.computed):
+            on_host = places[node.name] == "host"
+            if on_host:
+                below = [name for index in facts_of(node.op).singular if (name := node.operands[index]) not in relations.constants]
+                singular.update(below)
+                if below or (multiplies(node) and any(name in inverse for name in node.operands)):
+                    numerators.update(node.operands)
+            why = SINGULAR if node.name in singular else NUMERATOR if node.name in numerators else ""
+            if why and (on_host or self._passes(node, why)):
+                (singular if why == SINGULAR else numerators).update(node.operands)
+
+    def _passes(self, node: Node, why: str) -> bool:
+        """Moves or copies a node of the device, unless the way ends there."""
+        if node.name in self._layers[why] or isinstance(OPS[node.op].legalisation, Boundary):
+            return False
+        if why == NUMERATOR and node.name in self._staying:
+            return False
+        if not any(self._places[reader.name] == "device" and reader.name not in self.moved for reader in self._graph.users[node.name]):
+            self.moved[node.name] = why
+            return True
+        if self._copies and why == SINGULAR:
+            self.copied.add(node.name)
+            return True
+        return False
 
 
-def _multiplies(node: Node) -> bool:
-    """Whether the node multiplies two values, element by element."""
-    legalisation = OPS[node.op].legalisation
-    return isinstance(legalisation, Arithmetic) and legalisation.function(node.attributes) == "multiply"
-
-
-def _stays(graph: Graph, node: Node, layers: Container[str], places: Mapping[str, Side], moved: Container[str]) -> bool:
-    """Whether a node of the device must be one, or another of the device's reads it."""
-    if node.name in layers or isinstance(OPS[node.op].legalisation, Boundary):
-        return True
-    return any(places[reader.name] == "device" and reader.name not in moved for reader in graph.users[node.name])
-
-
-def _layers(relations: Relations) -> set[str]:
+def _layers(relations: Relations, *, guards: bool = True) -> set[str]:
     """The products; their sums with a bias; and clamps and the largest of windows of either, which alone read it: they round nothing.
 
-    A clamp of what is read elsewhere isn't part of the layer: the device would make, and send, both.
+    A clamp of what is read elsewhere isn't part of the layer: the device would make, and send, both. Nor is, without `guards`, a clamp that
+    leaves out 0: integers have a 0, and what is near it would become that. A sum with a constant after a clamp is no bias.
     """
     graph = relations.graph
     found: set[str] = set()
+    clamped: set[str] = set()
     for node in relations.computed:
-        of_layer = not found.isdisjoint(node.operands)
-        if is_product(node) or (of_layer and (_selects_alone(graph, node) or adds_bias(graph, node))):
+        if is_product(node):
             found.add(node.name)
+        elif not found.isdisjoint(node.operands):
+            after_clamp = not clamped.isdisjoint(node.operands)
+            if adds_bias(graph, node) and not after_clamp:
+                found.add(node.name)
+            elif _selects_alone(graph, node) and (guards or _lets_zero_through(node)):
+                found.add(node.name)
+                if after_clamp or facts_of(node.op).elementwise:
+                    clamped.add(node.name)
     return found
+
+
+def _lets_zero_through(node: Node) -> bool:
+    legalisation = OPS[node.op].legalisation
+    if not isinstance(legalisation, Clamp):
+        return True
+    low, high = legalisation.bounds(node.attributes)
+    return low <= 0 <= high
 
 
 def _selects_alone(graph: Graph, node: Node) -> bool:

@@ -1,0 +1,53 @@
+"""Copies of nodes that the device computes, for the host to compute as well; and of clamps of the host's, with 0, for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator
+from dataclasses import replace
+
+from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ops.clip import ClipAttributes
+from tpucc.passes.rewriter import Names
+
+
+def with_copies(graph: Graph, shared: Collection[str], host: Container[str], by: str) -> tuple[Graph, dict[str, str]]:
+    """The graph with a copy of each node of `shared`, which the nodes of `host`, the copies and the outputs read in its place; and what
+    each copy is one of. `by` is the pass that makes them."""
+    names = Names(graph)
+    copies = {node.name: names.fresh(node.name) for node in graph if node.name in shared}
+
+    def reading_copies(node: Node) -> Node:
+        return replace(node, operands=tuple(copies.get(name, name) for name in node.operands))
+
+    def nodes() -> Iterator[Node]:
+        for node in graph:
+            yield reading_copies(node) if node.name in host else node
+            if node.name in copies:
+                yield replace(reading_copies(node), name=copies[node.name], origin=node.origin.by(by))
+
+    outputs = tuple(Output(output.name, copies.get(output.node, output.node)) for output in graph.outputs)
+    return replace(graph, nodes=tuple(nodes()), outputs=outputs), {copy: name for name, copy in copies.items()}
+
+
+def with_clamps(graph: Graph, guards: Collection[str], by: str) -> Graph:
+    """The graph with a clamp before each of `guards`, to its bounds and 0: a layer takes it in, and its integers have the narrower range.
+
+    Nothing is added before a clamp by other attributes, or after one that is as narrow.
+    """
+    names = Names(graph)
+
+    def nodes() -> Iterator[Node]:
+        for node in graph:
+            wide = _with_zero(node.attributes) if node.name in guards else None
+            if wide is None or graph[node.operands[0]].attributes == wide:
+                yield node
+            else:
+                made = replace(node, name=names.fresh(node.name), attributes=wide, origin=node.origin.by(by))
+                yield from (made, replace(node, operands=(made.name,)))
+
+    changed = tuple(nodes())
+    return graph if len(changed) == len(graph) else graph.with_nodes(changed)
+
+
+def _with_zero(attributes: Attributes) -> ClipAttributes | None:
+    return ClipAttributes(min(attributes.low, 0.0), max(attributes.high, 0.0)) if isinstance(attributes, ClipAttributes) else None
