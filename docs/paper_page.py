@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tpucc.paper.comparison import compare
@@ -14,18 +13,11 @@ from tpucc.target import Target, load_target, target_names
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs" / "paper"
 COLUMNS = 3
 """Applications side by side."""
-OTHER_DESIGNS = "figure_11"
-"""The key of the first section about them."""
 
 
 def paper_page() -> str:
     """What `tpucc paper` prints, on `tpu_v1`."""
-    return "\n".join(_paper(_sections())) + "\n"
-
-
-def paper_of_the_target() -> str:
-    """The page's beginning: all but the other designs of figure 11, for each of which the applications are compiled again."""
-    return "\n".join(_paper(takewhile(lambda section: section.key != OTHER_DESIGNS, _sections()))) + "\n"
+    return "\n".join(_paper()) + "\n"
 
 
 def targets_page() -> str:
@@ -33,18 +25,14 @@ def targets_page() -> str:
     return "\n".join([*_targets(), *_peaks()]) + "\n"
 
 
-def _sections() -> Iterator[Section]:
-    return compare(PROGRAMS, load_target("tpu_v1"))
-
-
-def _paper(sections: Iterable[Section]) -> Iterator[str]:
+def _paper() -> Iterator[str]:
     yield "# Beside the paper\n"
     yield (
         "What `tpucc paper` prints: figures of Jouppi et al., “In-Datacenter Performance Analysis of a Tensor Processing Unit”, ISCA 2017, "
         "beside those of `tpu_v1`, from the programs in `programs/paper`. Differences are in percent, for shares in points; ~ marks what "
         "the paper says in words. Nothing is tuned for one application: all run on one target file by one set of rules.\n"
     )
-    for section in sections:
+    for section in compare(PROGRAMS, load_target("tpu_v1")):
         yield from _section(section)
 
 

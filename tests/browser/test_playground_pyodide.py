@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -99,7 +100,23 @@ WAYS_OUT = """async (address) => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("playground"), FOLDER)
+    """Made by the first process of the run that asks for it; another one waits, as the same work takes it longer."""
+    base = tmp_path_factory.getbasetemp()
+    page = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "playground"
+    made = page.with_suffix(".made")
+    try:
+        page.mkdir()
+    except FileExistsError:
+        end = time.monotonic() + PATIENCE / 1000
+        while not made.exists() and time.monotonic() < end:
+            time.sleep(0.2)
+        if not (page / "index.html").is_file():
+            pytest.skip("another process couldn't make the page")
+        return page
+    try:
+        return built(page, FOLDER)
+    finally:
+        made.touch()
 
 
 @pytest.fixture
