@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("faults.toml")
 PATIENCE = 300
 """Seconds after which tests that still run have met an endless loop: the fault is caught."""
-TESTS_FAILED = 1
-"""Pytest's exit status; others say that it could not run, which catches nothing."""
+TESTS_FAILED, WRONG_USE = 1, 4
+"""Pytest's exit status; others than the first say that it could not run, which catches nothing."""
 ENDLESS = "no end"
 
 
@@ -101,6 +101,8 @@ def _failed(copy: Path, options: Sequence[str]) -> str:
         ran = subprocess.run(command, cwd=copy, env=_environment(copy), capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
         return ENDLESS
+    if ran.returncode == WRONG_USE:
+        raise RuntimeError(f"pytest doesn't take {shlex.join(command)}: {ran.stderr}")
     first = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", ran.stdout, re.MULTILINE)
     return first[1] if first and ran.returncode == TESTS_FAILED else ""
 
@@ -110,7 +112,7 @@ def said_by(target: str) -> list[str]:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     recipe = re.search(rf"^{target}:.*\n\t\$\(BIN\)/python -m pytest (.*)", makefile, re.MULTILINE)
     assert recipe is not None
-    return shlex.split(recipe[1].replace("$(WORKERS)", os.environ.get("WORKERS", "2")))
+    return shlex.split(re.sub(r"\$\(\w*WORKERS\)", os.environ.get("WORKERS", "2"), recipe[1]))
 
 
 def _copy(folder: Path) -> None:

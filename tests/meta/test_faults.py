@@ -34,6 +34,7 @@ def test_each_names_tests_of_every_run(fault: Fault) -> None:
 def test_make_test_leaves_out_what_takes_long() -> None:
     assert said_by("test")[-2:] == ["-m", "not long"]
     assert said_by("quick")[-3:-1] == ["-m", "not long"]
+    assert not [word for word in (*said_by("test"), *said_by("quick")) if "$" in word], "pytest gets no variable of make"
 
 
 def is_left_out(test: str) -> bool:
