@@ -205,7 +205,7 @@ def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ([("Range", ["zero", "many", "one"], ["y"])], "E1003: y (Range): its result has 1,099,511,627,776 values"),
         ([("Range", ["zero", "k", "one"], ["y"])], "values is computed"),
         ([("Reshape", ["x", "n"], ["y"])], "E1003: y (Reshape): its result has 1,099,511,627,776 values"),
-        ([("Reshape", ["x", "few"], ["y"])], "in the shape"),
+        ([("Reshape", ["x", "few"], ["y"])], "E1001: y (Reshape): [2, 4] in the shape"),
         ([("OneHot", ["n", "many", "v"], ["y"])], "E1003: y (OneHot): its result has 2,199,023,255,552 values"),
         ([("OneHot", ["n", "r", "v"], ["y"])], "values is computed"),
         ([("Pad", ["row", "p"], ["b"]), ("Add", ["x", "b"], ["y"])], "a constant of 33,554,436 values is computed"),
@@ -236,7 +236,7 @@ def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list
         assert tracemalloc.get_traced_memory()[1] < 2**27
     finally:
         tracemalloc.stop()
-    assert status == (3 if "E1003" in says else 1)
+    assert status == (3 if says.startswith("E") else 1)
     assert says in text
 
 
@@ -294,7 +294,7 @@ def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: l
 @each(
     [
         ("Conv", {"group": 0}, "group is 0, and it is at least 1"),
-        ("Conv", {"group": "two"}, "group is 'two', and it is at least 1"),
+        ("Conv", {"group": "two"}, "group is 'two', and ONNX has an integer there"),
         ("Conv", {"kernel_shape": [9, 9]}, "kernel_shape is [9, 9], and the weights have the shape [4, 4, 3, 3]"),
         ("Transpose", {"perm": [0, 0, 2, 3]}, "perm is [0, 0, 2, 3], of 4 axes"),
         ("Transpose", {"perm": [0, 2**62, 1, 3]}, "perm is [0, 4611686018427387904, 1, 3], of 4 axes"),
@@ -381,13 +381,11 @@ def test_packed_numbers() -> None:
 @each(
     [
         (helper.make_node("Pad", ["x", "p"], ["y"], mode="wrap"), {"p": [0, 2**28, 0, 0]}, "wrap padding to 268,435,4"),
-        (helper.make_node("Split", ["x"], ["y", "z"], axis=1, num_outputs=2**40), {}, "1,099,511,627,776 parts"),
         (helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear"), {"s": np.float32([1, 2_000_000])}, "an axis of"),
         (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ij,kl->ijklijkl"), {}, "the equation 'ij,kl->ijklijkl' (1 node"),
         (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ij,kl->" + "ijkl" * 99), {}, "ijkl… (1 node: y)"),
         (helper.make_node("(", ["x"], ["y"]), {}, "tpucc has nothing for the operator ( (1 node: y)"),
         (helper.make_node("(a+)+", ["x"], ["y"], name="a" * 60 + "!"), {}, "tpucc has nothing for the operator (a+)+ (1 node"),
-        (helper.make_node("", ["x"], ["y"]), {}, "tpucc has nothing for the operator"),
         (helper.make_node("Div", ["a", "b"], ["y"]), {"a": [2, 4], "b": [1, 0]}, "Div: it divides integers by 0 (1 node: y)"),
         (helper.make_node("Mod", ["a", "b"], ["y"]), {"a": [2, 4], "b": [1, 0]}, "Mod: it divides integers by 0 (1 node: y)"),
         (helper.make_node("Div", ["a", "b"], ["y"]), {"a": [-(2**63)], "b": [-1]}, "divides the smallest int64 by -1"),
@@ -398,38 +396,20 @@ def test_packed_numbers() -> None:
             {"i": np.ones((1, 1, 4, 4)), "w": np.ones((1, 1, 3, 3))},
             "values is computed, and all such constants",
         ),
-        (helper.make_node("Identity", [""], ["y"]), {}, "an operand is missing"),
-        (helper.make_node("Split", ["x"], ["z", "w", "y"], axis=1, num_outputs=2), {}, "it has 2 results, and the node names 3"),
-        (helper.make_node("Split", ["c", "s"], ["z", "w", "y"]), {"c": np.ones(4), "s": [2, 2]}, "it has 2 results, and the node names 3"),
-        (helper.make_node("Pad", ["x"], ["y"], mode="VALID"), {}, "the mode 'VALID'"),
-        (helper.make_node("Pad", ["x"], ["y"]), {}, "operands of the shapes [2, 4] don't fit each other (1 node: y)"),
-        (helper.make_node("Expand", ["x", "s"], ["y"]), {"s": [3, 4]}, "[2, 4] doesn't broadcast to [3, 4]"),
-        (helper.make_node("Expand", ["x", "s"], ["y"]), {"s": [1] * 99 + [3, 4]}, "1, 1, 1,… (1 node: y)"),
-        (helper.make_node("DepthToSpace", ["x"], ["y"]), {}, "blocks of the size 0 in a tensor [2, 4]"),
-        (
-            helper.make_node("ConvTranspose", ["i", "w"], ["y"], group=2**30),
-            {"i": np.ones((1, 4, 3)), "w": np.ones((4, 1, 1))},
-            "groups of 4 channels",
-        ),
-        (helper.make_node("GroupNormalization", ["x", "s", "s"], ["y"]), {"s": np.ones(4)}, "0 groups of the channels of [2, 4]"),
-        (
-            helper.make_node("RNN", ["i", "w", "w"], ["y"], direction="up"),
-            {"i": np.ones((2, 1, 2)), "w": np.ones((1, 2, 2))},
-            "the direction 'up'",
-        ),
-        (
-            helper.make_node("Slice", ["x", "s", "e"], ["y"], axes=[0, 1], note="long " * 20),
-            {"s": [0], "e": [1, 2]},
-            "operands of the shapes [2, 4], [1] and [2] don't fit each other, or the attributes axes = [0, 1] and note = 'long long",
-        ),
     ]
 )
-def test_an_operator_that_would_make_much_or_does_not_fit(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_an_operator_that_would_make_much(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
+    codes, text, status = refused(of_node(node, arrays), tmp_path)
+    assert codes == ["E1006" if "has nothing" in says else "E1007"]
+    assert status == 1
+    assert says in text
+
+
+def of_node(node: Any, arrays: dict[str, Any]) -> bytes:
+    """A model of one node that reads x[2, 4] and constants."""
     numpy_helper = pytest.importorskip("onnx").numpy_helper
     constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items()]
-    codes, text, _ = refused(model_of([node], constants).SerializeToString(), tmp_path)
-    assert codes == ["E1006" if "has nothing" in says else "E1007"]
-    assert says in text
+    return model_of([node], constants).SerializeToString()
 
 
 def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> None:
@@ -439,7 +419,7 @@ def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> 
         node = helper.make_node("ConvTranspose", ["i", "w"], ["y"], output_padding=[0, more], **given)
         codes, text, status = refused(model_of([node], constants).SerializeToString(), tmp_path)
         assert (codes, status) == (["E1001"], 3)
-        assert f"y (ConvTranspose): output_padding has {more}, and" in text
+        assert f"y (ConvTranspose): output_padding {'has' if more > 0 else 'is'}" in text
 
 
 def test_the_node_is_named_that_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,8 +493,9 @@ def test_nodes_without_their_operands_beside_an_input_of_integers(op: str, tmp_p
 def test_operands_that_are_all_left_out(op: str, tmp_path: Path) -> None:
     model = model_of([helper.make_node(op, [""] * 3, ["y"], name="bare")])
     codes, text, _ = refused(model.SerializeToString(), tmp_path)
-    assert codes == ["E1007"]
-    assert "an operand is missing" in text
+    assert codes == ["E1001"]
+    assert "bare" in text
+    assert "it has 0 operands" in text
 
 
 @each([0.0, float("inf"), float("nan"), -1.0, 1e-45])
@@ -538,10 +519,10 @@ def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
         ("GRU", {"hidden_size": "5"}, {}, "cell (GRU): hidden_size is '5'"),
         ("RNN", {"direction": "bidirectional"}, {}, "and of hidden_size 5 in 2 directions they have [2, 5, 5]"),
         ("LSTM", {}, {"r": (20, 5)}, "three axes"),
-        ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 5 units have the shape [1, 16, 3], and their first axes are [1, 20]"),
+        ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 3 features and 5 units: the shape is [1, 16, 3], and ONNX has [1, 20, 3]"),
         ("GRU", {}, {"b": (1, 15)}, "the bias of 5 units"),
-        ("LSTM", {}, {"c": (1, 2, 6)}, "the first state of the cell has the shape [1, 2, 6], and of 5 units it has [1, 2, 5]"),
-        ("RNN", {}, {"h": (1, 3, 5)}, "the first state has the shape [1, 3, 5], and of 5 units it has [1, 2, 5]"),
+        ("LSTM", {}, {"c": (1, 2, 6)}, "the first state of the cell of 5 units: the shape is [1, 2, 6], and ONNX has [1, 2, 5]"),
+        ("RNN", {}, {"h": (1, 3, 5)}, "the first state of 5 units: the shape is [1, 3, 5], and ONNX has [1, 2, 5]"),
     ]
 )
 def test_the_weights_of_a_recurrent_network_have_its_units(

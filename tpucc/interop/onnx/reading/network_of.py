@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, listed, printable
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed, printable
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
@@ -24,10 +24,11 @@ from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, 
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
 from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, malformed, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
+from tpucc.interop.onnx.reading.signatures import require_signature
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
@@ -105,6 +106,8 @@ class _Builder:
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]
         if value.type not in TYPES:
+            if value.type not in NAMES:
+                raise malformed(f"the input {name} has elements of {type_name(value.type)}", CHECKER)
             help = "inputs are numbers or booleans"
             raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", help)
         kind = self._kind(value)
@@ -175,6 +178,7 @@ class _Builder:
         )
 
     def _read(self, node: OnnxNode) -> None:
+        require_signature(node)
         operands = [self.values[name] if name else None for name in node.inputs]
         is_computed = any(isinstance(self.values.get(name), Tensor) or name in self.computed for name in node.inputs)
         if any(name and self.values[name] is None for name in node.inputs):
@@ -185,9 +189,9 @@ class _Builder:
             try:
                 results = tuple(self._results(node, operands))
                 if any(name in self.used for name in node.outputs[len(results) :]):
-                    raise Unsupported(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}", CHECKER)
+                    raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
             except Damaged as fault:
-                raise malformed(f"{node.title} ({printable(node.op)}): {fault}", CHECKER) from None
+                raise self._damaged(node, fault) from None
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)
@@ -196,6 +200,14 @@ class _Builder:
                 self.values[name] = value
                 if value is None and is_computed and node.kind not in _OF_SHAPES:
                     self.computed.add(name)
+
+    def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
+        """The error of a node that no sound file has. With other values of open sizes it may be sound."""
+        message = f"{node.title} ({printable(node.op)}): {fault}"
+        if not isinstance(fault, Misfit) or not self.sizes:
+            return malformed(message, CHECKER)
+        given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
+        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {CHECKER}")
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)

@@ -27,6 +27,10 @@ class Damaged(Exception):
     """A use of an operator that no sound file has; the text says what it is."""
 
 
+class Misfit(Damaged):
+    """Shapes that can't be together. In a file that leaves sizes open those that were given may be the reason."""
+
+
 def shortened(value: object) -> str:
     """What a file has, in a message."""
     text = repr(value)

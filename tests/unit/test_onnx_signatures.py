@@ -1,0 +1,151 @@
+"""Nodes of ONNX that no sound file has: other operands, attributes or shapes than their operators have."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.cases import each
+from tests.support.onnx_files import model_of
+from tests.unit.test_onnx_malformed import of_node, refused
+from tpucc.interop.onnx.reading import sequences
+from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.model import OPSETS
+from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.signatures import SIGNATURES
+
+helper = pytest.importorskip("onnx").helper
+TensorProto = pytest.importorskip("onnx").TensorProto
+
+
+@each(
+    [
+        (helper.make_node("Identity", [""], ["y"]), {}, "it has 0 operands, and ONNX has 1"),
+        (helper.make_node("Split", ["x"], ["z", "w", "y"], axis=1, num_outputs=2), {}, "num_outputs is 2, and it has 3 results"),
+        (helper.make_node("Split", ["x"], ["y", "z"], num_outputs=2**40), {}, "num_outputs is 1,099,511,627,776, and it has 2 results"),
+        (helper.make_node("Split", ["c", "s"], ["z", "w", "y"]), {"c": np.ones(4), "s": [2, 2]}, "3 parts of the sizes [2, 2]"),
+        (helper.make_node("Pad", ["x"], ["y"], mode="VALID"), {}, "mode is 'VALID', and ONNX has constant, edge, reflect or wrap"),
+        (helper.make_node("Pad", ["x"], ["y"]), {}, "it has no pads"),
+        (helper.make_node("Expand", ["x", "s"], ["y"]), {"s": [3, 4]}, "[2, 4] doesn't broadcast to [3, 4]"),
+        (helper.make_node("Expand", ["x", "s"], ["y"]), {"s": [1] * 99 + [3, 4]}, "doesn't broadcast to [1, 1,"),
+        (helper.make_node("DepthToSpace", ["x"], ["y"]), {}, "it has no blocksize"),
+        (helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=0), {}, "blocksize is 0, and it is at least 1"),
+        (helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=2), {}, "blocks of the size 2 in an image [2, 4]"),
+        (
+            helper.make_node("ConvTranspose", ["i", "w"], ["y"], group=2**30),
+            {"i": np.ones((1, 4, 3)), "w": np.ones((4, 1, 1))},
+            "weights [4, 1, 1] in 1,073,741,824 groups, of an image [1, 4, 3] with 4 channels",
+        ),
+        (helper.make_node("GroupNormalization", ["x", "s", "s"], ["y"]), {"s": np.ones(4)}, "it has no num_groups"),
+        (helper.make_node("GroupNormalization", ["x", "s", "s"], ["y"], num_groups=0), {"s": np.ones(4)}, "num_groups is 0, and"),
+        (
+            helper.make_node("RNN", ["i", "w", "w"], ["y"], direction="up"),
+            {"i": np.ones((2, 1, 2)), "w": np.ones((1, 2, 2))},
+            "direction is 'up', and ONNX has bidirectional, forward or reverse",
+        ),
+        (
+            helper.make_node("Slice", ["x", "s", "e"], ["y"], axes=[0, 1], note="long " * 20),
+            {"s": [0], "e": [1, 2]},
+            "ONNX has no attribute note of it",
+        ),
+        (helper.make_node("Slice", ["x", "s", "e"], ["y"]), {"s": [0], "e": [1, 2]}, "are lists of different lengths"),
+        (helper.make_node("Add", ["x"], ["y"]), {}, "it has 1 operand, and ONNX has 2"),
+        (helper.make_node("Where", ["x", "", "x"], ["y"]), {}, "operand 2 is missing"),
+        (helper.make_node("Clip", ["x", "", "", "x"], ["y"]), {}, "it has 4 operands, and ONNX has 1 to 3"),
+        (helper.make_node("Relu", ["x"], ["y", "z"]), {}, "it has 2 results, and ONNX has at most 1"),
+        (helper.make_node("Softmax", ["x"], ["y"], axis="a"), {}, "axis is 'a', and ONNX has an integer there"),
+        (helper.make_node("LeakyRelu", ["x"], ["y"], alpha=1), {}, "alpha is 1, and ONNX has a float there"),
+        (helper.make_node("Softmax", ["x"], ["y"], axes=1), {}, "no attribute axes of it\nhelp: did you mean axis?"),
+        (helper.make_node("Cast", ["x"], ["y"], to=99), {}, "it makes elements of the unknown type 99"),
+        (helper.make_node("", ["x"], ["y"]), {}, "y has no operator"),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), {"w": np.ones((5, 3))}, "a product of [2, 4] and [5, 3]"),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), {"w": 1.0}, "a product of [2, 4] and []: one of them is a single number"),
+        (helper.make_node("MatMul", ["i", "w"], ["y"]), {"i": np.ones((2, 3, 4)), "w": np.ones((3, 4, 5))}, "a product of [2, 3, 4]"),
+        (helper.make_node("Gemm", ["x", "w", "b"], ["y"]), {"w": np.ones((4, 3)), "b": np.ones(2)}, "what is added has the shape [2]"),
+        (helper.make_node("Gemm", ["x", "w"], ["y"], transB=1), {"w": np.ones((4, 3))}, "a product of [2, 4] and [3, 4], where"),
+        (helper.make_node("Add", ["x", "w"], ["y"]), {"w": np.ones(3)}, "shapes that don't broadcast: [2, 4], [3]"),
+        (helper.make_node("PRelu", ["x", "w"], ["y"]), {"w": np.ones((3, 1, 4))}, "the slope has the shape [3, 1, 4]"),
+        (helper.make_node("Concat", ["x", "w"], ["y"], axis=0), {"w": np.ones((2, 3))}, "shapes that differ beside axis 0: [2, 4], [2, 3]"),
+        (helper.make_node("Squeeze", ["x", "a"], ["y"]), {"a": [1]}, "the axes [1] of [2, 4] are dropped, and their sizes aren't 1"),
+        (helper.make_node("Unsqueeze", ["x"], ["y"]), {}, "it has no axes"),
+        (helper.make_node("Reshape", ["x", "s"], ["y"]), {"s": [3, -1]}, "[2, 4] in the shape [3, -1]"),
+        (helper.make_node("Gather", ["x", "s"], ["y"]), {"s": 1.0}, "the indices are float64, and ONNX has them as integers"),
+        (helper.make_node("Clip", ["x", "w"], ["y"]), {"w": np.ones(2)}, "the least value has the shape [2]"),
+        (helper.make_node("LayerNormalization", ["x", "w"], ["y"]), {"w": np.ones(3)}, "operand 2 has the shape [3]"),
+        (
+            helper.make_node("BatchNormalization", ["x", *"vvv", "w"], ["y"]),
+            {"v": np.ones(4), "w": np.ones(3)},
+            "operand 5 has the shape [3]",
+        ),
+        (helper.make_node("Einsum", ["x", "w"], ["y"], equation="ij,jk->ik"), {"w": np.ones((5, 3))}, "the axes j of the equation"),
+        (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ij->ij"), {}, "has 1 operand, and the node 2"),
+        (helper.make_node("Einsum", ["x"], ["y"], equation="ij->iz"), {}, "letters in its result that stand in no operand"),
+        (helper.make_node("QuantizeLinear", ["x", "w"], ["y"]), {"w": np.ones(3)}, "scales of the shape [3] along axis 1 of [2, 4]"),
+    ]
+)
+def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
+    codes, text, status = refused(of_node(node, arrays), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert says in text
+
+
+@each(
+    [
+        ("Conv", {"strides": [0, 1]}, "strides is [0, 1], and each is at least 1"),
+        ("Conv", {"dilations": [1, -1]}, "dilations is [1, -1], and each is at least 1"),
+        ("Conv", {"pads": [1, 1, 1]}, "pads is [1, 1, 1], of 2 axes of pixels"),
+        ("Conv", {"group": 2}, "weights [3, 3, 2, 2] in 2 groups, of an image [1, 3, 4, 4] with 3 channels"),
+        ("Conv", {"auto_pad": "SAME"}, "auto_pad is 'SAME', and ONNX has NOTSET, SAME_LOWER, SAME_UPPER or VALID"),
+        ("Conv", {"auto_pad": "VALID", "pads": [1] * 4}, "it has auto_pad and pads, and ONNX has one of them"),
+        ("Conv", {"dilations": [4, 4]}, "a window of 5 pixels along axis 2 of [1, 3, 4, 4], which has 4 with its padding"),
+        ("Conv", {"kernel_shape": [3, 3]}, "kernel_shape is [3, 3], and the weights have the shape [3, 3, 2, 2]"),
+        ("ConvTranspose", {"auto_pad": "SAME_UPPER", "pads": [0] * 4}, "it has auto_pad and pads, and ONNX has one of them"),
+        ("ConvTranspose", {"dilations": [0, -1]}, "dilations is [0, -1], and each is at least 1"),
+        ("MaxPool", {"kernel_shape": [0, 2]}, "kernel_shape is [0, 2], and each is at least 1"),
+        ("MaxPool", {"kernel_shape": [2] * 3}, "kernel_shape is [2, 2, 2], of 2 axes of pixels"),
+        ("MaxPool", {"kernel_shape": [9, 2]}, "a window of 9 pixels along axis 2 of [1, 3, 4, 4], which has 4 with its padding"),
+        ("MaxPool", {}, "it has no kernel_shape"),
+    ]
+)
+def test_windows_that_no_sound_file_has(op: str, attributes: dict[str, Any], says: str, tmp_path: Path) -> None:
+    node = helper.make_node(op, ["i", "w"][: 1 if op == "MaxPool" else 2], ["y"], **attributes)
+    codes, text, status = refused(of_node(node, {"i": np.ones((1, 3, 4, 4)), "w": np.ones((3, 3, 2, 2))}), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert f"y ({op}): {says}" in text
+
+
+def test_shapes_that_fit_for_other_values_of_open_sizes_are_no_damage(tmp_path: Path) -> None:
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [5, 3], np.ones(15))
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [weight])
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(tpucc.CompileError, match=r"E1007: y \(MatMul\): a product of \[2, 4\] and \[5, 3\], with features = 4") as raised:
+        tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 4})
+    assert "other sizes, by -D, may fit" in str(raised.value)
+    assert tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 5}).source
+
+
+def test_signatures_are_those_of_the_onnx_package() -> None:
+    defs = pytest.importorskip("onnx").defs
+    kinds = {"INT": "i", "INTS": "is", "FLOAT": "f", "FLOATS": "fs", "STRING": "s", "STRINGS": "ss", "TENSOR": "t", "GRAPH": "g"}
+    kinds["SPARSE_TENSOR"] = "st"
+    versions: dict[str, list[Any]] = {}
+    for schema in sorted((s for s in defs.get_all_schemas_with_history() if not s.domain), key=lambda s: s.since_version):
+        versions.setdefault(schema.name, []).append(schema)
+    read = {op for op in {*RULES, *FOLDS, *sequences.RULES, "If", "Loop"} if op in versions}
+    assert read == {*SIGNATURES} & {*versions}
+    assert {*SIGNATURES} - read == {"SimplifiedLayerNormalization"}  # ONNX Runtime's
+    for op in read:
+        known = [s for s, later in zip_longest(versions[op], versions[op][1:]) if later is None or later.since_version > OPSETS.start]
+        signature, most, results = SIGNATURES[op], max(s.max_input for s in known), max(s.max_output for s in known)
+        assert signature.least == min(s.min_input for s in known), op
+        assert signature.most == (most if most < 2**31 - 1 else None), op
+        assert signature.results == (results if results < 2**31 - 1 else None), op
+        assert signature.attributes == {name: kinds[a.type.name] for s in known for name, a in s.attributes.items()}, op
+        named = {name for s in known for name in s.attributes}
+        assert signature.required == {n for n in named if all(n in s.attributes and s.attributes[n].required for s in known)}, op

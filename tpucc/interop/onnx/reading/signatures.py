@@ -1,0 +1,214 @@
+"""The signatures of ONNX's operators: how many operands and results a node has, and what its attributes are.
+
+A node of another signature is damaged. Source: ONNX's operator schemas, of all versions of an operator since opset 7 together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import counted, did_you_mean, listed, printable
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.problems import CHECKER, malformed, shortened
+from tpucc.values import dataclass
+
+_TABLE = """
+    Abs Ceil Cos Erf Exp Floor GlobalAveragePool GlobalMaxPool HardSwish Identity IsNaN Log Mish Neg NonZero Not Reciprocal Relu
+        Round SequenceLength Sigmoid Sign Sin Size Softplus Softsign Sqrt Tanh | 1
+    Add And Div Equal Expand Greater GreaterOrEqual Less LessOrEqual MatMul Mul Or PRelu Pow SequenceAt Sub Tile Xor | 2
+    ArgMax ArgMin | 1 | axis:i keepdims:i select_last_index:i
+    AveragePool | 1 | auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is! pads:is strides:is
+    BatchNormalization | 5>5 | epsilon:f momentum:f spatial:i training_mode:i
+    Cast | 1 | round_mode:s saturate:i to:i!
+    CastLike | 2 | round_mode:s saturate:i
+    Celu Elu LeakyRelu Swish ThresholdedRelu | 1 | alpha:f
+    Clip | 1-3 | max:f min:f
+    Concat | 1- | axis:i!
+    ConcatFromSequence | 1 | axis:i! new_axis:i
+    Constant | 0 | sparse_value:st value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss
+    ConstantOfShape | 1 | value:t
+    Conv | 2-3 | auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is
+    ConvInteger | 2-4 | auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is
+    ConvTranspose | 2-3 | auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is
+    CumSum | 2 | exclusive:i reverse:i
+    DepthToSpace SpaceToDepth | 1 | blocksize:i! mode:s
+    DequantizeLinear | 2-3 | axis:i block_size:i output_dtype:i
+    Dropout | 1-3>2 | ratio:f seed:i
+    DynamicQuantizeLinear | 1>3
+    Einsum | 1- | equation:s!
+    EyeLike | 1 | dtype:i k:i
+    Flatten Hardmax LogSoftmax Softmax | 1 | axis:i
+    GRU | 3-6>2 | activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i
+        linear_before_reset:i
+    Gather GatherElements | 2 | axis:i
+    GatherND | 2 | batch_dims:i
+    Gelu | 1 | approximate:s
+    Gemm | 2-3 | alpha:f beta:f transA:i transB:i
+    GroupNormalization | 3 | epsilon:f num_groups:i! stash_type:i
+    HardSigmoid | 1 | alpha:f beta:f
+    If | 1> | else_branch:g! then_branch:g!
+    InstanceNormalization | 3 | epsilon:f
+    IsInf | 1 | detect_negative:i detect_positive:i
+    LRN | 1 | alpha:f beta:f bias:f size:i!
+    LSTM | 3-8>3 | activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i
+    LayerNormalization | 2-3>3 | axis:i epsilon:f stash_type:i
+    Loop | 2-> | body:g!
+    LpNormalization | 1 | axis:i p:i
+    MatMulInteger | 2-4
+    Max Mean Min SequenceConstruct Sum | 1-
+    MaxPool | 1>2 | auto_pad:s ceil_mode:i dilations:is kernel_shape:is! pads:is storage_order:i strides:is
+    MeanVarianceNormalization | 1 | axes:is
+    Mod | 2 | fmod:i
+    OneHot | 3 | axis:i
+    Pad | 1-4 | mode:s pads:is value:f
+    QLinearConv | 8-9 | auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is
+    QLinearMatMul | 8
+    QuantizeLinear | 2-3 | axis:i block_size:i output_dtype:i precision:i saturate:i
+    RMSNormalization SimplifiedLayerNormalization | 2 | axis:i epsilon:f stash_type:i
+    RNN | 3-6>2 | activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i
+    Range | 3 | stash_type:i
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare | 1-2 |
+        axes:is keepdims:i noop_with_empty_axes:i
+    Reshape | 2 | allowzero:i
+    Resize | 1-4 | antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f
+        keep_aspect_ratio_policy:s mode:s nearest_mode:s
+    ScatterND | 3 | reduction:s
+    Selu | 1 | alpha:f gamma:f
+    SequenceEmpty | 0 | dtype:i
+    SequenceInsert | 2-3
+    Shape | 1 | end:i start:i
+    Slice | 1-5 | axes:is ends:is starts:is
+    Split | 1-2> | axis:i num_outputs:i split:is
+    Squeeze Unsqueeze | 1-2 | axes:is
+    Transpose | 1 | perm:is
+    Trilu | 1-2 | upper:i
+    Upsample | 1-2 | mode:s scales:fs
+    Where | 3
+"""
+"""A row: operators | operands, as `2-3`, and the most results where that isn't one, as `1>2` | attributes with their kinds.
+
+A number that is missing is no limit; `!` stands behind an attribute that must be there.
+"""
+WORDS: Mapping[str, frozenset[str]] = {
+    name: frozenset(words.split())
+    for name, words in {
+        "DepthToSpace.mode": "DCR CRD",
+        "Pad.mode": "constant reflect edge wrap",
+        "Resize.mode": "nearest linear cubic",
+        "Upsample.mode": "nearest linear",
+        "approximate": "none tanh",
+        "auto_pad": "NOTSET SAME_UPPER SAME_LOWER VALID",
+        "coordinate_transformation_mode": "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric"
+        " tf_half_pixel_for_nn tf_crop_and_resize",
+        "direction": "forward reverse bidirectional",
+        "keep_aspect_ratio_policy": "stretch not_larger not_smaller",
+        "nearest_mode": "round_prefer_floor round_prefer_ceil floor ceil",
+        "reduction": "none add mul max min",
+    }.items()
+}
+"""The words that an attribute may be, of all operators or of one."""
+
+
+def _is_tuple_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all(isinstance(part, kind) for part in value)
+
+
+KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "f": ("a float", lambda value: isinstance(value, float)),
+    "fs": ("floats", _is_tuple_of(float)),
+    "g": ("a graph", lambda value: isinstance(value, OnnxGraph)),
+    "i": ("an integer", lambda value: isinstance(value, int)),
+    "is": ("integers", _is_tuple_of(int)),
+    "s": ("a text", lambda value: isinstance(value, str)),
+    "ss": ("texts", _is_tuple_of(str)),
+    "st": ("a sparse tensor", lambda _: True),
+    "t": ("a tensor", lambda value: isinstance(value, np.ndarray)),
+}
+"""The kinds of attributes in words, and what values they have."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """`most` and `results` are None where there is no limit; `attributes` are kinds by name."""
+
+    least: int
+    most: int | None
+    results: int | None
+    attributes: Mapping[str, str]
+    required: frozenset[str]
+
+
+def _signatures() -> Mapping[str, Signature]:
+    found: dict[str, Signature] = {}
+    for row in re.sub(r"\n {8}", " ", _TABLE).strip().splitlines():
+        operators, counts, *rest = row.split("|")
+        named = dict(entry.split(":") for entry in "".join(rest).split())
+        operands, arrow, results = counts.strip().partition(">")
+        least, dash, most = operands.partition("-")
+        signature = Signature(
+            int(least),
+            int(least) if not dash else int(most) if most else None,
+            1 if not arrow else int(results) if results else None,
+            {name: kind.rstrip("!") for name, kind in named.items()},
+            frozenset(name for name, kind in named.items() if kind.endswith("!")),
+        )
+        found |= dict.fromkeys(operators.split(), signature)
+    return found
+
+
+SIGNATURES = _signatures()
+"""By operator of ONNX's own domain."""
+
+
+def require_signature(node: OnnxNode) -> None:
+    """Raises `ProgramError` E1001 for a node with other operands, results or attributes than its operator has, or without an operator."""
+    if not node.op:
+        raise malformed(f"{node.title or 'a node'} has no operator", CHECKER)
+    if (signature := SIGNATURES.get(node.kind)) is None:
+        return
+    message, help = _fault(node, signature)
+    if message:
+        raise malformed(f"{node.title} ({printable(node.op)}): {message}", help or CHECKER)
+
+
+def _fault(node: OnnxNode, signature: Signature) -> tuple[str, str]:
+    """What is wrong with a node, and what to do; empty where nothing is."""
+    count = next((index for index in range(len(node.inputs), 0, -1) if node.inputs[index - 1]), 0)
+    results = next((index for index in range(len(node.outputs), 0, -1) if node.outputs[index - 1]), 0)
+    if count < signature.least and node.op != "Loop":  # the first two operands of a loop may be left out
+        return f"it has {counted(count, 'operand')}, and ONNX has {_range_of(signature)}", ""
+    if signature.most is not None and count > signature.most:
+        return f"it has {counted(count, 'operand')}, and ONNX has {_range_of(signature)}", ""
+    if "" in node.inputs[: signature.least] and node.op != "Loop":
+        return f"operand {node.inputs.index('') + 1} is missing", ""
+    if signature.results is not None and results > signature.results:
+        return f"it has {counted(results, 'result')}, and ONNX has at most {signature.results}", ""
+    if missing := sorted(signature.required - node.attributes.keys()):
+        return f"it has no {listed(missing)}", ""
+    faults = (_attribute_fault(node, name, value, signature) for name, value in node.attributes.items())
+    return next((fault for fault in faults if fault[0]), ("", ""))
+
+
+def _range_of(signature: Signature) -> str:
+    if signature.most is None:
+        return f"at least {signature.least}"
+    return str(signature.least) if signature.most == signature.least else f"{signature.least} to {signature.most}"
+
+
+def _attribute_fault(node: OnnxNode, name: str, value: object, signature: Signature) -> tuple[str, str]:
+    """Names that begin with two underscores are notes of a program's own."""
+    if name.startswith("__"):
+        return "", ""
+    if name not in signature.attributes:
+        return f"ONNX has no attribute {printable(name)} of it", did_you_mean(name, signature.attributes)
+    what, is_kind = KINDS[signature.attributes[name]]
+    if not is_kind(value):
+        return f"{name} is {shortened(list(value) if isinstance(value, tuple) else value)}, and ONNX has {what} there", ""
+    words = WORDS.get(f"{node.op}.{name}") or WORDS.get(name)
+    if words is not None and isinstance(value, str) and value and value not in words:
+        return f"{name} is {shortened(value)}, and ONNX has {listed(sorted(words), 'or')}", did_you_mean(value, words)
+    return "", ""
