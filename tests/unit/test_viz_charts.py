@@ -21,7 +21,8 @@ from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import memory_svg
-from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, ridge, roofline_svg
+from tpucc.viz.charts.roofline import roofline_svg
+from tpucc.viz.charts.roofs import RooflinePoint, bandwidth_text, ridge
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind

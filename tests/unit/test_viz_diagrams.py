@@ -55,6 +55,16 @@ def test_numbers_of_the_source_are_no_weights() -> None:
     assert operator_diagram(graph).title == "m: 1 matrix product, 2 other operators and 16 weights"
 
 
+def test_a_product_of_computed_values_counts_as_the_host_s() -> None:
+    source = "weights random(seed=0)\nmodel m(x: f32[4, 8]):\n    weight w: f32[8, 2]\n    h = x @ w\n    return h @ transpose(h, (1, 0))\n"
+    graph = tpucc.compile_source(source).compilation.graph
+    assert graph is not None
+    assert (
+        operator_diagram(graph, known={"matmul": Kind.HOST}).title
+        == "m: 1 matrix product, 1 product on the host, 1 other operator and 16 weights"
+    )
+
+
 def test_every_operator_has_a_box_and_every_value_an_edge_with_its_shape() -> None:
     graph = dense_chain("iris", 150, [4, 256, 3])
     diagram = operator_diagram(graph)

@@ -15,10 +15,11 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.target import Target, load_target
-from tpucc.viz.charts import chart, roofline
+from tpucc.viz.charts import ceilings, chart
 from tpucc.viz.charts.beside import REACHES, Room, _places
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
-from tpucc.viz.charts.roofline import ABOVE, BOTTLENECKS_OF, KEPT, MOVING, READING, Limit, RooflinePoint, bandwidth_text, roofline_svg
+from tpucc.viz.charts.roofline import ABOVE, KEPT, MOVING, READING, roofline_svg
+from tpucc.viz.charts.roofs import BOTTLENECKS_OF, Limit, RooflinePoint, bandwidth_text
 from tpucc.viz.pictures import NARROW, works_of
 from tpucc.viz.rect import Rect, centred
 from tpucc.viz.text import SMALL, rate_text, text_width
@@ -260,8 +261,8 @@ def test_the_name_of_a_dashed_roof_keeps_off_the_points() -> None:
 def test_what_is_in_the_way_of_a_name_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was found again for each of two hundred places of a dashed roof's name: three quarters of the time of compiling a small model."""
     asked: list[Target] = []
-    foot = roofline._foot
-    monkeypatch.setattr(roofline, "_foot", lambda target, axes: asked.append(target) or foot(target, axes))
+    foot = ceilings._foot
+    monkeypatch.setattr(ceilings, "_foot", lambda target, axes: asked.append(target) or foot(target, axes))
     work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, link_cycles=65_193)
     assert "host link, busy for 65,193 cycles: 107 GOPS" in texts(roofline_svg(TARGET, work, LAYERS))
     assert len(asked) < 10

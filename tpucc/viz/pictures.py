@@ -18,7 +18,8 @@ from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
-from tpucc.viz.charts.roofline import HEIGHT, Limit, RooflinePoint, roofline_svg
+from tpucc.viz.charts.roofline import HEIGHT, roofline_svg
+from tpucc.viz.charts.roofs import Limit, RooflinePoint
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram

@@ -131,13 +131,14 @@ def kind_of(op: str) -> Kind:
 
 def _counts(graph: Graph, kinds: Mapping[str, Kind]) -> str:
     shown = shown_nodes(graph)
-    lanes = sum(kind_of(node.op) is Kind.MATRIX and kinds[node.name] is Kind.VECTOR for node in shown)
-    products = sum(kind_of(node.op) is Kind.MATRIX for node in shown) - lanes
+    multiplied = [kinds[node.name] for node in shown if kind_of(node.op) is Kind.MATRIX]
+    products, lanes, hosted = (multiplied.count(kind) for kind in (Kind.MATRIX, Kind.VECTOR, Kind.HOST))
     others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in shown)
     held = (node for node in graph if node.op in CONSTANTS)
     weights = sum(node.type.size for node in held if node.type.shape or not isinstance(_value(node), Constant))  # no number of the source
     parts = [counted(products, "matrix product")] if products else []
     parts += [f"{counted(lanes, 'depthwise convolution')} on the activation unit"] if lanes else []
+    parts += [f"{counted(hosted, 'product')} on the host"] if hosted else []
     parts += [counted(others, "other operator" if parts else "operator")] if others else []
     return listed([*parts, counted(weights, "weight")]) if weights else listed(parts) or "no operators"
 
