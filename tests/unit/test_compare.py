@@ -31,6 +31,7 @@ from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.target import with_overrides
 from tpucc.viz.comparison.page import comparison_page
+from tpucc.viz.comparison.tables import comparison_table, equal_layers
 
 MATRIX_ALONE = {"depthwise": {"unit": "matrix"}}
 PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]] = {
@@ -278,6 +279,37 @@ def test_what_one_side_fuses_belongs_to_the_fused_layer_which_is_at_its_line_of_
     assert [layer.brief for layer in found] == ["a (A: 3 layers)", "b (A: 3 layers)"]
     back = sorted(tpucc.compare(fused, plain).layers, key=lambda layer: layer.line)
     assert [layer.name for layer in back] == ["a (B: a, add, x.1)", "b (B: b, add.1, relu)"]
+
+
+STEPS = """weights random(seed=0)
+param steps = 5
+def cell(x, h):
+    weight w: f32[8, 8]
+    weight u: f32[8, 8]
+    z = sigmoid(x @ w + h @ u)
+    return z * h + (1.0 - z) * x
+model m(x: f32[4, steps, 8] in [-1.0, 1.0]) -> f32[4, 8]:
+    h = x[:, 0]
+    for t in range(1, steps):
+        h = cell(x[:, t], h)
+    return h
+"""
+
+
+def test_steps_that_one_side_alone_has_are_no_parts_of_others_and_not_equal() -> None:
+    whole, fewer, plain = (tpucc.compile_source(STEPS, params={"steps": n}, level=level) for n, level in ((5, 2), (4, 2), (5, 0)))
+    found = tpucc.compare(whole, fewer)
+    assert {layer.names[0]: layer.parts for layer in found.layers if any(layer.parts)} == {}
+    assert {layer.names[0] for layer in found.layers if layer.only == "a"} >= {"z.3", "mul.7", "h.4"}
+    assert "\n16 layers take as many cycles in both\n" in comparison_table(found)
+    parts = {layer.name: layer.parts for layer in tpucc.compare(whole, plain).layers if any(layer.parts)}
+    assert parts == {f"add{n} (B: add{n}, z{n})": ((), (f"z{n}",)) for n in ("", ".1", ".2", ".3")}
+
+
+def test_a_layer_without_cycles_that_one_side_alone_has_is_equal_to_none() -> None:
+    layers = [LayerDifference(names, "fc", (1, 1), "", Pair(0, 0), {}) for names in (("a", "a"), ("b", ""), ("", "c"))]
+    compiled = tpucc.compile_source(CALLS)
+    assert equal_layers(replace(tpucc.compare(compiled, compiled), layers=tuple(layers))) == "1 layer takes as many cycles in both"
 
 
 def test_a_wait_that_got_another_name_makes_no_difference() -> None:

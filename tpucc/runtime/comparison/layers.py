@@ -183,18 +183,34 @@ def _wholes(matches: Sequence[_Match]) -> dict[int, tuple[int, int]]:
     """For each match of one side alone that the other side computes as a part of a layer: the side, 0 or 1, and the match of that layer.
 
     Such a layer's places are among those of the fused one. Where several have them, as in a loop, it is a part of the one whose pair comes
-    last before it.
+    last before it, unless the next step of the loop has begun by then, whose fused layer has no pair.
     """
     pairs = [(number, match) for number, match in enumerate(matches) if all(match)]
+    begun = _turns(matches)
     found: dict[int, tuple[int, int]] = {}
     for number, match in enumerate(matches):
         layer, side = _of(match), 0 if match[0] else 1
         if all(match) or layer.macs or not layer.origin.spans:
             continue
         turns = {_turn(pair, side): host for host, pair in pairs if _has(pair[1 - side], layer) and _turn(pair, side) < layer.turn}
-        if turns:
+        if turns and not _is_between(begun[side], matches[turns[max(turns)]][side], layer):
             found[number] = (side, turns[max(turns)])
     return found
+
+
+def _turns(matches: Sequence[_Match]) -> tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]:
+    """The turns of the layers of each place, on either side."""
+    found: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+    for match in matches:
+        for turns, layer in zip(found, match, strict=True):
+            if layer:
+                turns.setdefault(layer.place, []).append(layer.turn)
+    return found
+
+
+def _is_between(turns: Mapping[str, Sequence[int]], first: _Layer | None, last: _Layer) -> bool:
+    """Whether a layer of the place of `first` comes between the two, or is the last one itself."""
+    return first is not None and any(first.turn < turn <= last.turn for turn in turns[first.place])
 
 
 def _turn(pair: _Match, side: int) -> int:

@@ -49,8 +49,8 @@ def _layers(found: Comparison, width: int) -> str:
 
 
 def equal_layers(found: Comparison) -> str:
-    """How many layers have no row."""
-    equal = sum(not layer.cycles.difference for layer in found.layers)
+    """How many layers of both sides have no row."""
+    equal = sum(not layer.only and not layer.cycles.difference for layer in found.layers)
     return f"{counted(equal, 'layer')} {'takes' if equal == 1 else 'take'} as many cycles in both" if equal else ""
 
 
