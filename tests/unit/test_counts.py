@@ -38,15 +38,25 @@ def demand_rows(rows: int, height: int, width: int) -> int:
 
 @pytest.mark.parametrize(("rows", "depth", "width"), [(1, 1, 1), (200, 2000, 2000), (7, 256, 257), (300, 513, 10)])
 def test_scale_sim_s_count_is_that_of_its_demand_matrix(rows: int, depth: int, width: int) -> None:
-    layer = LayerInfo("h", "fc", Origin(made_by="test"), rows * depth * width, (depth, width), ())
+    layer = LayerInfo("h", "fc", Origin(made_by="test"), rows * depth * width, (depth, width), ((0, 1, 1),))
     folds = [demand_rows(rows, 256, 256) for _ in range(0, depth, 256) for _ in range(0, width, 256)]
     assert scale_sim_cycles(layer, 256) == sum(folds) - 1
+
+
+@pytest.mark.parametrize(("groups", "depth", "width"), [(3, 80, 20), (2, 300, 257), (60, 9, 1)])
+def test_scale_sim_counts_each_group_as_a_product(groups: int, depth: int, width: int) -> None:
+    """Also where the activation unit computes a depthwise convolution: it sees the layer, not the program."""
+    one = LayerInfo("h", "conv", Origin(made_by="test"), 64 * depth * width, (depth, width), ((0, 1, 1),))
+    macs, weights = groups * one.macs, (depth, groups * width)
+    layers = [replace(one, macs=macs, weights=weights, group=(depth, width))]
+    layers += [replace(one, macs=macs, weights=weights, tile_fills=())] if width == 1 else []
+    assert {scale_sim_cycles(layer, 256) + 1 for layer in layers} == {groups * (scale_sim_cycles(one, 256) + 1)}
 
 
 def test_one_tile_on_the_array_takes_two_cycles_more_than_in_scale_sim() -> None:
     """Those of the setup and of the accumulators; the - 1 is the numbering."""
     for mxu, rows in ((4, 9), (16, 3), (32, 50)):
-        layer = LayerInfo("h", "fc", Origin(made_by="test"), rows * mxu * mxu, (mxu, mxu), ())
+        layer = LayerInfo("h", "fc", Origin(made_by="test"), rows * mxu * mxu, (mxu, mxu), ((0, 1, 1),))
         cycles = list(simulate([Multiply(np.ones((rows, mxu)), Tile(np.ones((mxu, mxu))))], rows=mxu, columns=mxu))
         assert scale_sim_cycles(layer, mxu) + 1 + 2 == len(cycles)
         assert len(cycles) == mxu + (rows + 2 * mxu)  # the shift, and OpenTPU's L + 2N
@@ -67,7 +77,8 @@ def small_program() -> Program:
     writer.add(Opcode.POOL, function=Function.MAX, ub=8, dest=20, inner=2, window_outer=1, window_inner=3)
     writer.add(Opcode.WRITE_HOST_MEMORY, ub=20, host=16, inner=2)
     program = writer.program()
-    layers = (replace(program.layers[0], macs=6 * 4 * 3, weights=(4, 3)), replace(program.layers[1], macs=0, weights=(4, 4)))
+    first = replace(program.layers[0], macs=6 * 4 * 3, weights=(4, 3), tile_fills=((0, 4, 3),))
+    layers = (first, replace(program.layers[1], macs=0, weights=(4, 4)))
     return replace(program, layers=layers)
 
 

@@ -9,8 +9,9 @@
 
 SCALE-Sim's is the weight-stationary count of its version 2, which gives the number of the last cycle, hence the - 1 (Samajdar et al.,
 "SCALE-Sim: Systolic CNN Accelerator Simulator", arXiv 1811.02883, 2018). It sees the layer's shape, not the program; a convolution's K is
-window × channels, as if patches lay side by side. OpenTPU's is from its README, section "Latencies" (UC Santa Barbara ArchLab, 2017). Both
-count the array alone: no weight memory, no host, no activation; OpenTPU's weights are there whenever they are needed.
+window × channels, as if patches lay side by side, and each group of channels is a product of its own. OpenTPU's is from its README, section
+"Latencies" (UC Santa Barbara ArchLab, 2017). Both count the array alone: no weight memory, no host, no activation; OpenTPU's weights are
+there whenever they are needed.
 """
 
 from __future__ import annotations
@@ -55,11 +56,12 @@ def count_cycles(program: Program, timeline: Timeline) -> Counts:
 
 
 def scale_sim_cycles(layer: LayerInfo, mxu: int) -> int:
-    """SCALE-Sim's count of a layer on a square array; 0 for a layer that isn't a product of the model."""
+    """SCALE-Sim's count of a layer on a square array, a product for each group; 0 for a layer that isn't a product of the model."""
     depth, width = layer.weights
     if not layer.macs:
         return 0
-    rows, folds = layer.macs // (depth * width), -(-depth // mxu) * -(-width // mxu)
+    own = 1 if layer.is_by_lanes else layer.group[1] or width
+    rows, folds = layer.macs // (depth * width), width // own * -(-depth // mxu) * -(-own // mxu)
     return folds * (rows + 2 * mxu + mxu - 2) - 1
 
 
