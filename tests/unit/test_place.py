@@ -445,7 +445,8 @@ def three_layers() -> Graph:
         (("two",), {"one", "s", "t", "three"}),
         (("three",), {"one", "s", "t", "two", "r"}),
         (("one", "three"), {"two", "r"}),
-        (("t",), {"one", "s", "two", "r", "three"}),
+        (("t",), {"two", "r", "three"}),
+        (("s", "r"), {"three"}),
         (("one", "two", "three"), set()),
     ]
 )
@@ -477,6 +478,37 @@ def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help:
         f"--keep {line}=host keeps all layers of line {line}",
     )
     assert found.help[1:] == (others if line else ())
+
+
+def test_what_only_moves_values_cannot_be_kept_but_what_makes_them_can() -> None:
+    model = Model()
+    x = model.input("x", 2, 4)
+    h = model.op("relu", product(model, x, "one"), name="h")
+    both = model.op("concat", h, model.op("concat", h, product(model, x, "two"), axis=1, name="inner"), axis=1, name="both")
+    graph = model.build(model.op("matmul", both, model.constant("v", np.ones((12, 2))), name="three"))
+    with pytest.raises(UsageError) as caught:
+        Place().run(graph, replace(context(), on_host=("both",)))
+    (found,) = caught.value.diagnostics
+    assert found.help == ("both computes nothing: it has values in other places", "the layers that make them can be kept: h and two")
+
+
+def test_the_whole_layer_is_meant_by_the_name_of_a_part_that_a_later_pass_makes() -> None:
+    with pytest.raises(UsageError) as caught:
+        Place().run(three_layers(), replace(context(), on_host=("two.3",)))
+    assert caught.value.diagnostics[0].help[0] == "did you mean two?"
+
+
+def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_little() -> None:
+    model = Model()
+    x = product(model, model.input("x", 2, 4), "one")
+    h = model.op("tanh", model.op("add", x, model.op("tanh", x, name="t"), name="s"), name="h")
+    graph = model.build(product(model, h, "two"))
+    notes = {name: Place().run(graph, replace(context(), on_host=(name,))).notes for name in ("one", "s", "two", "h")}
+    assert notes["one"] == ("kept in float32: x @ one.w is computed on the host",)
+    assert notes["two"] == ("kept in float32: h @ two.w is computed on the host",)
+    gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
+    gains += " as well"
+    assert notes["s"] == notes["h"] == ("kept in float32: h is computed on the host", gains)
 
 
 def test_a_layer_is_not_kept_in_another_width_and_the_message_says_what_is_possible() -> None:

@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, counted, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.host_copies import with_clamps, with_copies
-from tpucc.passes.layering.products import layer_name
+from tpucc.passes.kept_layers import MOVING, computes, kept_layers
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
 from tpucc.values import dataclass
@@ -33,10 +33,6 @@ WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
 NAMED = 3
 """Nodes that a note names; the others are counted."""
-SHOWN = 12
-"""Layers that a message names where none has the name that was asked for."""
-MOVING = (View, Rearrangement)
-"""Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +57,13 @@ class Place(Pass):
     def run(self, graph: Graph, context: Context) -> Graph:
         _require_operators(graph)
         sums = _sums_for_host(graph) if self.float_sums else ()
-        kept = frozenset((*kept_layers(graph, context.on_host), *sums))
+        layers = kept_layers(graph, context.on_host)
+        kept = frozenset((*chain.from_iterable(layers), *sums))
         decided = _decided(graph, kept, self.float_divisors)
         if all(node.place == decided.places[node.name] for node in decided.graph):
             return graph
         placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
-        return placed.noting(*_notes(decided, kept))
+        return placed.noting(*_notes(decided, kept, layers))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -126,7 +123,7 @@ def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> _Deci
 
 def _places(relations: _Placing) -> dict[str, Side]:
     on_host = _forced_to_host(relations)
-    device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
+    device = {node.name for node in relations.computed if node.name not in on_host and computes(node)}
     device |= _boundaries(relations, device, on_host)
     device |= _between(relations, device, on_host)
     return {node.name: "device" if node.name in device else "host" for node in relations.graph}
@@ -178,62 +175,6 @@ def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     return (before[-1:] or (1,)) == (after[-1:] or (1,))
 
 
-def kept_layers(graph: Graph, wanted: Sequence[str]) -> Iterator[str]:
-    """The nodes that `wanted` names, by the name of their layer, their own, or the number of a line that they come from; and what becomes
-    one layer with each: the constant added to it, and its activation.
-
-    Raises `UsageError` E0534 for a name of none.
-    """
-    relations = Relations(graph)
-    computed = [node for node in relations.computed if _computes(node)]
-    for name in wanted:
-        found = [node for node in computed if name in _names(node) or (name.isdecimal() and int(name) in node.origin.lines)]
-        if not found:
-            what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
-            raise UsageError(Diagnostic("E0534", what, help=tuple(_instead(name, computed))))
-        for node in found:
-            yield node.name
-            while (reader := _of_one_layer(relations, node)) is not None:
-                node = reader
-                yield node.name
-
-
-def _instead(name: str, computed: Sequence[Node]) -> Iterator[str]:
-    """What can be kept, for a name or a line of none."""
-    if name.rpartition(".")[2] in ("i8", "i16"):
-        yield f"{name} is where {name.rpartition('.')[0]} becomes integers; keep the layers that read it"
-        return
-    lines = {next(_names(node)): node.origin.line for node in computed}
-    near = did_you_mean(name, list(lines))
-    yield near or f"there {'is' if len(lines) == 1 else 'are'} {_some(list(lines))}"
-    line = next((line for known, line in lines.items() if near.endswith(f" {known}?") and line), next(filter(None, lines.values()), 0))
-    yield "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts"
-    if line:
-        yield f"--keep {line}=host keeps all layers of line {line}"
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first few of many names: `fc1, fc2 and 3 others`."""
-    return listed([*names[:SHOWN], *([counted(len(names) - SHOWN, "other")] if len(names) > SHOWN else [])])
-
-
-def _names(node: Node) -> Iterator[str]:
-    """The names that a layer goes by, the one that is shown first."""
-    yield layer_name(node) if is_product(node) else node.name
-    if is_product(node):
-        yield node.name
-
-
-def _of_one_layer(relations: Relations, node: Node) -> Node | None:
-    """What reads the node, if nothing else does, and it is a function of one value: of its other operands none depends on an input."""
-    readers = relations.graph.users[node.name]
-    if len(readers) != 1 or node.name in relations.graph.output_nodes:
-        return None
-    others = [name for name in readers[0].operands if name != node.name]
-    alone = facts_of(readers[0].op).elementwise and relations.constants.issuperset(others)
-    return readers[0] if alone else None
-
-
 def _sums_for_host(graph: Graph) -> Iterator[str]:
     """The sums that nobody reads but operators that the device lacks, and other such sums, maybe through views.
 
@@ -278,10 +219,6 @@ class _Placing(Relations):
         return needs_host(node, operands)
 
 
-def _computes(node: Node) -> bool:
-    return not isinstance(OPS[node.op].legalisation, (Given, Boundary, *MOVING))
-
-
 def _forced_to_host(relations: _Placing) -> set[str]:
     """The operators that the device lacks, with all that comes before them in the prologue or after them in the epilogue."""
     above, below = relations.before(relations.products), relations.after(relations.products)
@@ -314,7 +251,7 @@ def _free_after(relations: _Placing, last: set[str], free: set[str]) -> set[str]
             started.add(node.name)
             if node.name in free:
                 ends.add(node.name)
-        elif node.name not in relations.host_only and _computes(node):
+        elif node.name not in relations.host_only and computes(node):
             started.add(node.name)
     return ends
 
@@ -336,13 +273,14 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _notes(decided: _Decision, kept: Collection[str]) -> Iterator[str]:
+def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[str]]) -> Iterator[str]:
     """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once."""
     relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
+    functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
     for node in relations.computed:
-        why = decided.exact.get(node.name, "") if _computes(node) else ""
-        why = why or (relations.host_only.get(node.name, "") if is_product(node) else "")
+        why = decided.exact.get(node.name, "") if computes(node) else ""
+        why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
         if why:
             written = _written(node) if is_product(node) else node.name
             written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
@@ -350,3 +288,17 @@ def _notes(decided: _Decision, kept: Collection[str]) -> Iterator[str]:
     for why, nodes in named.items():
         shown = [*islice(nodes.values(), NAMED), *([counted(len(nodes) - NAMED, "other")] if len(nodes) > NAMED else [])]
         yield f"{why}: {listed(shown)} {'is' if len(nodes) == 1 else 'are'} computed on the host"
+    if alone := [layer[-1] for layer in layers if layer[-1] in functions and _is_between_integers(decided, layer)]:
+        yield (
+            f"{listed(alone)} {'reads' if len(alone) == 1 else 'read'} integers of the device, which makes integers of what comes out:"
+            " that gains little, unless the layers around are kept as well"
+        )
+
+
+def _is_between_integers(decided: _Decision, layer: Sequence[str]) -> bool:
+    """Whether a layer of the host's has nothing from the host and nothing for it."""
+    graph, device = decided.graph, {name for name, place in decided.places.items() if place == "device"}
+    constants = Relations(graph).constants
+    read = {name for member in layer for name in graph[member].operands if name not in constants and name not in layer}
+    readers = {reader.name for reader in graph.users[layer[-1]]}
+    return layer[-1] not in graph.output_nodes and read | readers <= device
