@@ -26,8 +26,9 @@ UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
 INFINITE = (
-    "its quantiser saw an infinite value there, as masks have it: let the network mask by -1e4 in the place of -inf and quantise it again, "
-    "or leave that node out (quantize_static has nodes_to_exclude)"
+    "its quantiser saw an infinite value there, as masks have it: let the network mask by -30 in the place of -inf, and quantise it again "
+    "(-1e4 would be finite, and leave the scores beside it no steps); or leave out the nodes that add the mask and take the softmax of it: "
+    "nodes_to_exclude of quantize_static takes their names in the file before it is quantised"
 )
 BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
