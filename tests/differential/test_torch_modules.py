@@ -228,10 +228,26 @@ def test_one_tensor_for_two_inputs_and_results_that_are_inputs_or_inside_each_ot
         assert (values[graph.outputs[3].node] == 7).all()
 
 
+class Through(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, self.fc(x)
+
+
+def test_a_result_that_is_an_input_has_a_name_of_its_own() -> None:
+    model = tpucc.from_torch(Through(), torch.rand(5, 4))
+    assert list(model.compile().run(np.ones((5, 4), np.float32))) == ["x_out", "linear"]
+    assert tpucc.from_torch(torch.nn.Identity(), torch.rand(5, 4)).source.endswith("_out\n")
+
+
 @pytest.mark.parametrize(
     ("module", "example", "says"),
     [
         (Joined().state_dict(), torch.rand(5, 4), "from_torch takes a torch.nn.Module, found OrderedDict"),
+        (Joined, torch.rand(5, 4), "from_torch takes a module, found the class Joined\nhelp: make a module of it: call the class"),
         (Unknown(), torch.rand(5, 4), "PyTorch has no ONNX form for the operator prims.erf_inv"),
         (Branching(), torch.rand(1, 4), "branches on a value of a tensor, as with if or while (test_torch_modules.py, line "),
         (Branching(), torch.rand(3, 4), ": if x.sum() > 0:), and PyTorch"),

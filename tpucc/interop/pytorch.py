@@ -130,6 +130,8 @@ def plain_module(module: Any) -> Any:
         made = printable(str(getattr(module, "original_name", "a module")))
         message = f"from_torch takes a module of Python, found one that torch.jit has made of {made}"
         raise _refused(message, "give the module that torch.jit.trace or torch.jit.script was given")
+    if isinstance(module, type) and issubclass(module, torch.nn.Module):
+        raise _refused(f"from_torch takes a module, found the class {printable(module.__name__)}", "make a module of it: call the class")
     if not isinstance(module, torch.nn.Module):
         help = "give the module whose method it is" if callable(module) else "give the model itself, not its weights"
         raise _refused(f"from_torch takes a torch.nn.Module, found {printable(type(module).__name__)}", help)
@@ -283,6 +285,7 @@ def _problem(
                 output_names=outputs,
                 dynamic_shapes=shapes,
             )
+        _name_apart(program.model.graph)
         program.save(str(path), external_data=False)
     except Exception as error:  # whatever a module's own code and PyTorch raise
         chain = [error]
@@ -295,6 +298,17 @@ def _problem(
             return asks
         return _refused(f"PyTorch can't export this module: {_first_line(chain[-1])}", f"{step}(module, args) alone says more")
     return None
+
+
+def _name_apart(graph: Any) -> None:
+    """Gives results another name that are an input as it is: PyTorch copies it under the input's own."""
+    inputs = {value.name for value in graph.inputs}
+    taken = inputs | {value.name for value in graph.outputs}
+    for value in graph.outputs:
+        if value.name in inputs and value not in graph.inputs:
+            while value.name in taken:
+                value.name = f"{value.name}_out"
+            taken.add(value.name)
 
 
 def _question(torch: Any, chain: Sequence[Exception]) -> UsageError | None:

@@ -141,7 +141,8 @@ class Network:
         if np.isnan(values).any():
             raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
         if (np.abs(values) > LARGEST).any():
-            self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} here"] = None
+            if np.isinf(values).any():
+                self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} or its negative here"] = None
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 
