@@ -230,6 +230,23 @@ def test_a_view_hands_the_parameters_to_the_layer_before_it() -> None:
     assert layers["fc"].type.quantisation == layers["view"].type.quantisation == FIXED
 
 
+@each(["sum", "reshape", "layer_norm"])
+def test_what_the_host_reads_too_is_in_the_same_integers_for_the_device(reader: str) -> None:
+    """On the host it is dequantised, and it was then quantised for the device by its calibrated range."""
+    model = Model()
+    d = pinned(model, model.input("x", 6, 4), "d")
+    ones = model.constant("ones", np.ones(4, np.float32))
+    other = {
+        "sum": lambda: model.op("sum", d, axis=(1,), keepdims=False),
+        "reshape": lambda: model.op("reshape", d, shape=(4, 6)),
+        "layer_norm": lambda: model.op("layer_norm", d, ones, ones),
+    }[reader]()
+    graph = model.build(model.dense(d, drawn(2, 4, 3), drawn(3, 3)), other)
+    layers = layers_of(graph, {"x": drawn(1, 6, 4) / 20}, fused=True)
+    (product_,) = (node for node in layers if node.op == "fc")
+    assert layers[product_.operands[0]].type.quantisation == FIXED
+
+
 def test_what_the_host_moves_between_layers_is_held_as_before() -> None:
     """Without it calibration would find other parameters for what enters the device again, and the integers would be rounded anew."""
     model = Model()

@@ -6,7 +6,7 @@ has these parameters instead. The layer that computes v requantises with them, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
@@ -49,7 +49,7 @@ class ExplicitQuantisation(Pass):
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type).quantisation for node in graph}
         idle = _idle_pairs(graph, held)
-        nodes = (_rewritten(node, idle, fixed) for node in graph if node.name not in idle)
+        nodes = [_rewritten(node, idle, fixed) for node in graph if node.name not in idle]
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed, context.format)), outputs=tuple(outputs))
         read = made.output_nodes | {name for node in made for name in node.operands}
@@ -130,8 +130,10 @@ def _rewritten(node: Node, idle: Mapping[str, str], fixed: Mapping[str, TensorTy
     return node if operands == node.operands and type_ is node.type else replace(node, operands=operands, type=type_)
 
 
-def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType], format: DeviceFormat) -> Iterator[Node]:
-    """The nodes, those that only move values held as integers held as these: a concatenation, rows of a table, and what the host moves."""
+def _with_moves_held(nodes: Sequence[Node], fixed: Mapping[str, TensorType], format: DeviceFormat) -> Iterator[Node]:
+    """The nodes, those that only move values held as integers held as these: a concatenation, rows of a table, and what the host moves. So
+    is what the host makes real values of if the device reads these, too: it reads the same integers."""
+    by_device = {name for node in nodes if node.on_device for name in node.operands}
     integers = dict(fixed)
     for node in nodes:
         of, facts = _integers_of(node, integers), facts_of(node.op)
@@ -142,7 +144,8 @@ def _with_moves_held(nodes: Iterable[Node], fixed: Mapping[str, TensorType], for
             integers[node.name] = node.type
         elif of is not None and (keeps or node.op == "dequantize"):
             integers.setdefault(node.name, of)
-        if of is not None and of.quantisation is not None and keeps and (is_joined or not node.on_device) and node.type.dtype == "f32":
+        stays = (keeps and (is_joined or not node.on_device)) or (node.op == "dequantize" and not node.on_device and node.name in by_device)
+        if of is not None and of.quantisation is not None and stays and node.type.dtype == "f32":
             yield replace(node, type=holding(node.type, of.quantisation, INTEGER_FORMATS[of.dtype]))
         else:
             yield node
