@@ -217,6 +217,30 @@ def test_iris_on_the_tiny_machine_is_split_and_spilled() -> None:
     to_scratch = [row["inner"] for row in written if row["host"] >= scratch[0].start]
     assert sum(to_scratch) == sum(buffer.rows for buffer in scratch)
     assert f"{sum(to_scratch):,} rows were spilled" in program.notes[-1]
+    assert_reads_are_used(program)
+
+
+def assert_reads_are_used(program: Program) -> None:
+    """No stay of a buffer is only read from host memory: it would leave before its use, and be read again."""
+    only_read = [stay for stay in program.residents if stay.first == stay.last]
+    assert not [stay for stay in only_read if program.instructions["opcode"][stay.first] == Opcode.READ_HOST_MEMORY]
+
+
+@each([36, 44, 52])
+def test_what_leaves_before_its_use_is_not_read(room: int) -> None:
+    """The program reads both inputs first, as parts that follow each other do, and the layers of one need the room of the other."""
+    device = Device()
+    a, b = device.input("a", 12, 4), device.input("b", 12, 4)
+    h = device.fc("f1", device.fc("f0", a, 12), 4)
+    graph = device.build(device.vector("sum", "add", h, b))
+    tiles = lower(graph, machine(unified_buffer_rows=room), parts=1)
+    reads = tiles.instructions["opcode"] == Opcode.READ_HOST_MEMORY
+    program = schedule(replace(tiles, instructions=tiles.instructions[np.argsort(~reads, kind="stable")]))
+    assert verify(program) == ()
+    assert_computes(graph, program)
+    assert_stays_apart(program)
+    assert_reads_are_used(program)
+    assert f" and {0 if room > 44 else 12} read again" in program.notes[-1]
 
 
 @pytest.mark.long
@@ -240,6 +264,7 @@ def test_spilled_programs_compute_the_same(rows: int, widths: list[int], room: i
     _, program = compiled(graph, machine(unified_buffer_rows=room, accumulator_rows=accumulators), parts=1)
     assert_computes(graph, program, seed)
     assert_stays_apart(program)
+    assert_reads_are_used(program)
 
 
 @each([("sum", "sum"), ("sum.1", "sum"), ("sum.band.2", "a band of lines of sum"), ("stage4.sum.1", "stage4.sum")])

@@ -107,14 +107,21 @@ def test_a_letter_is_the_stall_that_takes_most_of_a_cell(name: str) -> None:
 
 
 def test_rows_in_use_are_those_of_the_residents_alive() -> None:
+    """A row counts for the last resident that took it: its cells are painted, resident by resident."""
     generator = np.random.default_rng(3)
     start = np.sort(generator.integers(0, 90, 40)).astype(np.int64)
-    end = start + generator.integers(1, 10, 40)
-    firsts = generator.integers(0, 35, 25).tolist()
-    residents = [Resident("r", 0, 0, int(generator.integers(1, 9)), f, f + int(generator.integers(0, 5))) for f in firsts]
-    counts = np.zeros(101, np.int64)
-    for resident in residents:
-        counts[start[resident.first] : end[resident.last]] += resident.rows
+    end = start + generator.integers(1, 30, 40)
+    taken, owned = np.zeros((40, 24), np.bool_), np.zeros((24, 140), np.bool_)
+    residents = []
+    for first in sorted(generator.integers(0, 35, 60).tolist()):
+        row, rows, last = (int(generator.integers(*bounds)) for bounds in ((0, 16), (1, 9), (first, first + 5)))
+        if not taken[first : last + 1, row : row + rows].any():
+            taken[first : last + 1, row : row + rows] = True
+            residents.append(Resident("r", 0, row, rows, first, last))
+            owned[row : row + rows, start[first] :] = False
+            owned[row : row + rows, start[first] : end[last]] = True
+    assert len(residents) > 20
+    counts = owned.sum(axis=0)[:101]
     moments, rows = rows_in_use(residents, start, end)
     assert (np.diff(moments) > 0).all()
     assert rows[-1] == 0

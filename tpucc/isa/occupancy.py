@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -10,16 +12,48 @@ from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Records
 from tpucc.isa.program import Resident
 from tpucc.numerics import Int64
+from tpucc.values import dataclass
 
 
 def rows_in_use(residents: Sequence[Resident], start: Int64, end: Int64) -> tuple[Int64, Int64]:
     """The cycles at which the number of rows in use changes, ascending, and the rows in use from each of them on.
 
     `start` and `end` are the cycles of each instruction. A resident takes its rows from the start of its first instruction to the end of
-    its last. Both results are empty when there are no residents; else the last number is 0.
+    its last. Rows that the next one takes before that, as those of a buffer that is written back in pieces, count once. Both results are
+    empty when there are no residents; else the last number is 0.
     """
     first, last, rows = np.array([(r.first, r.last, r.rows) for r in residents], np.int64).reshape(-1, 3).T
-    return step_function(np.concatenate([start[first], end[last]]), np.concatenate([rows, -rows]))
+    taken = np.array([(end[h.before.last], start[h.after.first], h.rows) for h in handovers(residents, start, end)], np.int64)
+    until, since, twice = taken.reshape(-1, 3).T
+    return step_function(np.concatenate([start[first], end[last], until, since]), np.concatenate([rows, -rows, twice, -twice]))
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """So many rows that a resident takes before the one that had them is done with all of its own."""
+
+    before: Resident
+    after: Resident
+    rows: int
+
+
+def handovers(residents: Sequence[Resident], start: Int64, end: Int64) -> Iterator[Handover]:
+    """The handovers of a verified program, in which no instruction finds two residents in one row; `start` and `end` are its cycles."""
+    firsts: list[int] = []
+    owners: list[tuple[int, Resident]] = []
+    """Stretches of rows by their first row, with the row after the last and who has had them last."""
+    for resident in sorted(residents, key=lambda r: r.first):
+        left = max(0, bisect_right(firsts, resident.start) - 1)
+        right = bisect_left(firsts, resident.end)
+        rest: list[tuple[int, int, Resident]] = []
+        for begin, (stop, owner) in zip(firsts[left:right], owners[left:right], strict=True):
+            rows = min(stop, resident.end) - max(begin, resident.start)
+            if rows > 0 and end[owner.last] > start[resident.first]:
+                yield Handover(owner, resident, rows)
+            rest += [(begin, min(stop, resident.start), owner), (max(begin, resident.end), stop, owner)]
+        rest = sorted((entry for entry in (*rest, (resident.start, resident.end, resident)) if entry[0] < entry[1]), key=itemgetter(0))
+        firsts[left:right] = [begin for begin, *_ in rest]
+        owners[left:right] = [(stop, owner) for _, stop, owner in rest]
 
 
 def step_function(times: Int64, changes: Int64) -> tuple[Int64, Int64]:

@@ -2,13 +2,14 @@
 
 A scan over the program keeps as many buffers as fit. When an instruction's operands need room, the buffer whose next use is furthest away
 leaves (Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", 1966). Rows that host memory has already are dropped and
-read again later; other rows are written, once, to a new scratch buffer of host memory.
+read again later; other rows are written, once, to a new scratch buffer of host memory. What is read and leaves before its use isn't read.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -104,6 +105,10 @@ class _Spiller:
         self._start: dict[int, int] = {}
         self._since: dict[int, int] = {}
         self._touched: dict[int, int] = {}
+        self._reads: dict[int, list[int]] = {}
+        """Of each resident buffer the transfers that read it from host memory, until something else touches it."""
+        self._dropped: list[int] = []
+        """The instructions that are left out."""
         self._next: dict[int, int] = {}
         self._far: list[tuple[int, int]] = []
         self._contents: dict[int, _Contents] = {}
@@ -114,15 +119,19 @@ class _Spiller:
         self._bases: list[tuple[int, ...]] = []
         self._added: list[bytes] = []
         self.spilled_rows = 0
-        self.reloaded_rows = 0
 
     def step(self, index: int, operands: tuple[int, ...]) -> None:
         """Instruction `index`, with the buffers of its operands (-1 for none)."""
         needed = tuple(dict.fromkeys(buffer for buffer in operands if buffer >= 0))
         self._bring(needed, index)
         self._emit(index, *(self._start[buffer] if buffer >= 0 else 0 for buffer in operands))
+        reads = self._tiles.instructions["opcode"][index] == Opcode.READ_HOST_MEMORY
         for buffer in needed:
             self._touched[buffer] = len(self._code) - 1
+            if reads and buffer in self._reads:
+                self._reads[buffer].append(len(self._code) - 1)
+            else:
+                self._reads.pop(buffer, None)
         self._note_written(index, operands[2])
         for buffer in needed:
             self._pass(buffer, index)
@@ -134,7 +143,12 @@ class _Spiller:
         bases = np.array(self._bases, np.uint32).reshape(-1, len(BUFFER_FIELDS))
         for column, field in enumerate(BUFFER_FIELDS):
             code[field.removesuffix("_buffer")] += bases[:, column]
-        return Spilled(code, tuple(self._stays), tuple(self._host), self.spilled_rows, self.reloaded_rows)
+        kept = np.ones(len(code), np.bool_)
+        kept[self._dropped] = False
+        place: Int64 = np.cumsum(kept) - kept  # of one that is left out the next one's
+        stays = (replace(stay, first=int(place[stay.first]), last=int(place[stay.last])) for stay in self._stays)
+        read = [int(each["inner"][each["opcode"] == Opcode.READ_HOST_MEMORY].sum()) for each in (code[kept], tiles)]
+        return Spilled(code[kept], tuple(stays), tuple(self._host), self.spilled_rows, read[0] - read[1])
 
     def _bring(self, needed: Sequence[int], index: int) -> None:
         """Makes all of `needed` resident."""
@@ -157,7 +171,7 @@ class _Spiller:
             start = self._gaps.take(rows)
         if start < 0:
             return False
-        self._start[buffer], self._since[buffer] = start, len(self._code)
+        self._start[buffer], self._since[buffer], self._reads[buffer] = start, len(self._code), []
         self._restore(buffer)
         return True
 
@@ -186,6 +200,9 @@ class _Spiller:
                 self._transfer(Opcode.WRITE_HOST_MEMORY, buffer, first, end - first)
                 self.spilled_rows += end - first
             contents.saved |= contents.written
+        if unused := self._reads.pop(buffer, None):
+            self._dropped += unused
+            self._touched.pop(buffer)
         self._leave(buffer)
 
     def _restore(self, buffer: int) -> None:
@@ -193,7 +210,7 @@ class _Spiller:
         if contents is not None:
             for first, end in _runs(contents.saved):
                 self._transfer(Opcode.READ_HOST_MEMORY, buffer, first, end - first)
-                self.reloaded_rows += end - first
+                self._reads[buffer].append(len(self._code) - 1)
 
     def _leave(self, buffer: int) -> None:
         start, since = self._start.pop(buffer), self._since.pop(buffer)

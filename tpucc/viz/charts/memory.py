@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
+from tpucc.isa.occupancy import handovers
 from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
 from tpucc.viz.charts.chart import WIDTH, Legend, Scale, cycle_axis, row_axis
@@ -44,13 +45,16 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     picture is `wide` pixels wide.
     """
     drawn = _largest(program, starts, ends)
+    covered = {
+        id(handover.before): int(starts[handover.after.first]) for handover in reversed(list(handovers(program.residents, starts, ends)))
+    }
     kinds = in_order(kind_of(program, resident) for resident in drawn)
-    head = heading(_title(program), _subtitle(program, len(drawn)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
+    head = heading(_title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
     key = _key(program, EDGE + head.height + 8, wide - EDGE) if wide < NARROW else Legend(NOTHING, 0.0)
     top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, wide - (EDGE if wide < NARROW else RIGHT))
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
-    rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
+    rects = joined(_rect(program, resident, starts, ends, across, up, covered.get(id(resident))) for resident in drawn)
     parts = [
         head.markup,
         key.markup,
@@ -74,10 +78,11 @@ def _title(program: Program) -> str:
     return f"{program.title}: the peak is at {program.peak_rows:,} rows of the unified buffer ({peak}, {share} of it)"
 
 
-def _subtitle(program: Program, drawn: int) -> str:
+def _subtitle(program: Program, drawn: int, covered: bool) -> str:
     hidden = len(program.residents) - drawn
     more = f"; the {hidden:,} smallest are not drawn" if hidden else ""
-    return f"A rectangle is a buffer: the rows that it takes and the time that it stays{more}."
+    over = " One drawn over another takes rows that the other is done with." if covered else ""
+    return f"A rectangle is a buffer: the rows that it takes and the time that it stays{more}.{over}"
 
 
 def _largest(program: Program, starts: Int64, ends: Int64) -> list[Resident]:
@@ -95,7 +100,8 @@ def kind_of(program: Program, resident: Resident) -> Kind:
     return kind_of_layer(layer.kind, layer.multiplies)
 
 
-def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, across: Scale, up: Scale) -> Markup:
+def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, across: Scale, up: Scale, covered: int | None) -> Markup:
+    """The name stands where no other rectangle is drawn over this one, as from the cycle `covered` on."""
     first, last = int(starts[resident.first]), int(ends[resident.last])
     left, right = across(first), max(across(last), across(first) + 1)
     bottom, top = up(resident.start), up(resident.start + resident.rows)
@@ -103,7 +109,8 @@ def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, acro
     place = f"rows {resident.start:,}–{resident.start + resident.rows - 1:,} · cycles {first:,}–{last:,}"
     edge = min(1.0, (right - left) / 4)
     shape = kind_rect(kind_of(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=edge)
-    return joined([shape, _name(name, Rect(left, top, right, bottom), up(program.lower_bound_rows))])
+    free = right if covered is None else min(right, across(covered))
+    return joined([shape, _name(name, Rect(left, top, free, bottom), up(program.lower_bound_rows))])
 
 
 def _name(name: str, rect: Rect, bound: float) -> Markup:
