@@ -110,7 +110,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "avg_pool, conv2d, global_avg_pool, import constant, import conv2d, leaky_relu, matmul*2, max_pool, relu*2, relu6",
         "scales pass through these operators, and no others of their kind",
     ),
-    "passes/explicit_quantisation.py": ("constant, dequantize*2, import quantize, quantize*6", BOUNDARY),
+    "passes/explicit_quantisation.py": ("constant, dequantize*3, import quantize, quantize*6", BOUNDARY),
     "passes/flatten_to_convolution.py": (
         "conv2d, import conv2d, matmul",
         REWRITE,
