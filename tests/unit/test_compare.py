@@ -538,3 +538,13 @@ def test_layers_of_one_name_in_two_models_belong_together_if_their_kinds_agree()
     other = tpucc.compile_source(fc.replace("one", "last").replace("two", "first")).runtime
     assert "The models differ: no layer has one name and one kind on both sides." in compare(a, other).cause
     assert "The models differ" not in compare(a, a).cause
+
+
+def test_models_with_few_layers_in_common_are_called_so() -> None:
+    def chain(*names: str) -> tpucc.Executable:
+        weights = "".join(f'    weight w{n}: f32[8, 8] = "{name}.w"\n' for n, name in enumerate(names))
+        return tpucc.compile_source(f"weights random(seed=0)\nmodel m(x: f32[4, 8]):\n{weights}    return tanh(tanh(x @ w0) @ w1) @ w2\n")
+
+    said = "The models differ: of A's 3 layers and B's 3, 1 are of one name and kind on both sides."
+    for other, few in ((("p", "s", "t"), True), (("p", "q", "t"), False)):
+        assert (said in tpucc.compare(chain("p", "q", "r"), chain(*other)).cause) is few

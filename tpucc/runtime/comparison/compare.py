@@ -191,16 +191,20 @@ def _other_models(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifferen
     """Where the sources differ, what of their layers is not the same: the numbers compare different models then."""
     if sides[0].program.source_text == sides[1].program.source_text:
         return
-    if not any(all(layer.names) for layer in layers):
+    common = sum(all(layer.names) for layer in layers)
+    of_a, of_b = (sum(bool(layer.names[side]) for layer in layers) for side in (0, 1))
+    if not common:
         yield "The models differ: no layer has one name and one kind on both sides."
         return
+    if 2 * common < min(of_a, of_b):
+        yield f"The models differ: of A's {of_a:,} layers and B's {of_b:,}, {common:,} are of one name and kind on both sides."
     alone = {side: [layer.name for layer in layers if layer.only == side] for side in "ab"}
     differences = {
         "the sizes of": [layer.names[1] for layer in layers if layer.is_resized],
         "what kind of layer is": [name for name in alone["b"] if name in alone["a"]],
     }
     if parts := [f"{what} {printable(enumerated(names))}" for what, names in differences.items() if names]:
-        yield f"The models differ in {', and in '.join(parts)}."
+        yield f"The{'se' if 2 * common < min(of_a, of_b) else ' models'} differ in {', and in '.join(parts)}."
 
 
 def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
