@@ -508,7 +508,7 @@ def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_littl
     assert notes["two"] == ("kept in float32: h @ two.w is computed on the host",)
     gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
     gains += " as well"
-    assert notes["s"] == notes["h"] == ("kept in float32: h is computed on the host", gains)
+    assert notes["s"] == notes["h"] == ("kept in float32: h (line 6) is computed on the host", gains)
 
 
 def test_a_layer_is_not_kept_in_another_width_and_the_message_says_what_is_possible() -> None:

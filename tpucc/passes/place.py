@@ -273,6 +273,11 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
+def _with_line(node: Node) -> str:
+    """The name with the line of the source, where the name needn't stand."""
+    return f"{node.name} (line {node.origin.line})" if node.origin.line else node.name
+
+
 def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[str]]) -> Iterator[str]:
     """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once."""
     relations = _Placing(decided.graph, kept)
@@ -282,7 +287,7 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[
         why = decided.exact.get(node.name, "") if computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
         if why:
-            written = _written(node) if is_product(node) else node.name
+            written = _written(node) if is_product(node) else _with_line(node)
             written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
             named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)
     for why, nodes in named.items():
