@@ -127,6 +127,27 @@ def test_a_subtitle_speaks_of_frames_where_there_are_some() -> None:
     assert operator_diagram(plain, "Mine").subtitle == "Mine; the arrows are tensors."
 
 
+MOVED = """weights random(seed=0)
+model m(x: f32[2, 4, 4], y: f32[2, 3]):
+    weight w: f32[4, 3]
+    weight v: f32[4, 3]
+    moved = transpose(relu(x @ w), (0, 2, 1))
+    return relu(moved @ v), relu(y)
+"""
+
+
+@pytest.mark.usefixtures("any_ranges")
+def test_boxes_of_layers_stand_in_the_order_of_the_machine() -> None:
+    """The host quantises both inputs before the device begins. It moves the integers between two segments, in no frame, and is no layer."""
+    layers = tpucc.compile_source(MOVED).compilation.layers
+    assert layers is not None
+    diagram = layer_diagram(layers)
+    frames = [diagram.boxes[index].cluster for index in diagram.main_boxes]
+    assert list(dict.fromkeys(pairwise(frames))) == [(-1, -1), (-1, 0), (0, 0), (0, -1), (-1, 1), (1, -1)]
+    assert [diagram.boxes[index].cluster for index in boxes(diagram, "transpose")] == [-1]
+    assert {diagram.noun_of([index]) for index in diagram.main_boxes if diagram.boxes[index].cluster < 0} == {"operator"}
+
+
 ON_HOST = """weights random(seed=0)
 model m(x: f32[2, 3, 4] in [-1.0, 1.0]):
     weight w: f32[4, 4]

@@ -95,7 +95,7 @@ def boxes_and_edges(
             boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins_of(read)))
     for output in graph.outputs:
         connect(graph[output.node], len(boxes))
-        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
+        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name, noun="operator"))
     return tuple(boxes), tuple(edges)
 
 
