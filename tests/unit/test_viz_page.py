@@ -260,6 +260,14 @@ def test_columns_are_read_back(values: list[int]) -> None:
     assert numbers(deltas(np.array(values, np.int64)), steps=True) == values
 
 
+def test_layers_have_names_for_a_column_that_tell_them_apart() -> None:
+    names = ["block.attention.query", "block.attention.value"]
+    lines = [f'    weight w{i}: f32[4, 4] = "{name}.w"' for i, name in enumerate(names)]
+    source = "\n".join(["weights random(seed=0)", "model m(x: f32[2, 4]):", *lines, "    return relu(x @ w0) @ w1", ""])
+    found = data(page_of(tpucc.compile_source(source)))["layers"]
+    assert [layer["brief"] for layer in found] == ["…ion.query", "…ion.value"]
+
+
 def test_the_instructions_are_those_of_the_program() -> None:
     code, program, timeline = data(page())["code"], small().runtime.program, small().runtime.timeline
     start = numbers(code["start"], steps=True)
