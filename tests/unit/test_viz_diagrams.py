@@ -177,6 +177,28 @@ def test_what_the_host_computes_has_its_colour_where_the_place_is_known() -> Non
     assert UNPLACED in plain.subtitle
 
 
+FOLDED = """weights random(seed=0)
+model m(x: f32[2, 4] in [-1.0, 1.0]):
+    weight w: f32[4, 4]
+    weight token: f32[1, 4]
+    return relu((x + (token + zeros([2, 4]))) @ (w * 2.0))
+"""
+
+
+@pytest.mark.usefixtures("any_ranges")
+def test_what_becomes_a_constant_before_anything_runs_has_the_colour_of_constants() -> None:
+    """Of constants alone: neither the host nor the activation unit computes it."""
+    compilation = tpucc.compile_source(FOLDED).compilation
+    graph, layers = compilation.graph, compilation.layers
+    assert graph is not None
+    assert layers is not None
+    diagram = operator_diagram(graph, known=known_kinds(graph, layers))
+    kinds = {box.name: box.kind for box in diagram.boxes if box.name}
+    folded = {"zeros", "add", "mul"}
+    assert {kinds[name] for name in folded} == {Kind.WEIGHTS}
+    assert {kind for name, kind in kinds.items() if name not in folded} == {Kind.HOST, Kind.VECTOR, Kind.MATRIX}
+
+
 def test_layers_have_the_colours_of_their_units_among_operators_too() -> None:
     diagram = operator_diagram(layer_chain("iris", 150, [4, 256, 3]))
     assert {diagram.boxes[index].kind for index in boxes(diagram, "fc")} == {Kind.MATRIX}
