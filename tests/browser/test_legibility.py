@@ -220,6 +220,8 @@ def test_a_telephone_shows_the_view_with_the_whole_roofline_and_table_of_errors(
         == 0
     )
     assert page.evaluate(SMALL) == []
+    page.click("#tab-summary")
+    assert page.evaluate(SMALL) == [], "the bar shrinks, and not its legend"
     page.click("#tab-error")
     settle(page)
     over = "({ scrollWidth, clientWidth }) => scrollWidth - clientWidth"

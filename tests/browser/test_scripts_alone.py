@@ -85,6 +85,18 @@ def test_a_tile_says_its_groups_and_its_matrix(open_page: OpenPage) -> None:
     assert "Its weights are 3 matrices of 5 × 4, in 6 tiles." in page.evaluate("words.about({ kind: 'layer', id: 0 })")
 
 
+def test_tiles_that_the_host_writes_hold_no_weights(open_page: OpenPage) -> None:
+    stack = {**MODEL["layers"][0], "weights": [5, 4], "fills": [[tile, 4, 4, 16] for tile in range(2, 8)], "matrices": 3}
+    alone = {**stack, "fills": [[8, 4, 4, 16], [9, 1, 4, 4]], "matrices": 1}
+    page = with_scripts(open_page, "words", layers=[stack, alone], machine={**MODEL["machine"], "weight_tiles": 2})
+    said = [page.evaluate("(id) => words.about({ kind: 'layer', id })[1]", id) for id in (0, 1)]
+    assert said[0] == "It multiplies by 3 matrices of 5 × 4 that the host writes, in 6 tiles: computed values, no weights."
+    assert said[1] == "It multiplies by 1 matrix of 5 × 4 that the host writes, in 2 tiles: computed values, no weights."
+    assert page.evaluate("words.about({ kind: 'tile', id: 1, place: 0 })[0]").startswith(
+        "Rows 0–3 and columns 0–3 of the matrix that the host"
+    )
+
+
 def test_origins_are_linked_to_their_parts_and_wholes(open_page: OpenPage) -> None:
     """0 is fused of 1 and 2; 3 is the text of 1 in another call; 4 and 5 have no place in the source."""
     places: list[tuple[list[int], list[int]]] = [([1, 2], [7]), ([1], [7]), ([2], []), ([1], [8]), ([], []), ([], [])]

@@ -136,6 +136,10 @@ def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(swept: P
         assert found.count > 100
         assert found.faults == [], width
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        scrolls = "(charts) => charts.map((chart) => [chart.classList.contains('wider'), chart.scrollWidth > chart.clientWidth])"
+        found_wider = page.locator(".chart").evaluate_all(scrolls)
+        assert all(said == is_wider for said, is_wider in found_wider), "only what scrolls sideways says so"
+        assert width > 390 or {said for said, _ in found_wider} == {True, False}
 
 
 def assert_chosen(page: Page, point: str | None) -> None:

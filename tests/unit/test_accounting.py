@@ -16,7 +16,7 @@ from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import LETTERS
-from tpucc.viz.page.summary import breakdown_svg, facts
+from tpucc.viz.page.summary import breakdown, facts
 from tpucc.viz.pictures import roofline_of
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table, timeline_table
@@ -107,7 +107,7 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
 def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
     stats = compiled(name).stats
     svg = "{http://www.w3.org/2000/svg}"
-    tree = ET.fromstring(breakdown_svg(read_statistics(stats).breakdown))
+    tree = ET.fromstring(f"<div>{breakdown(read_statistics(stats).breakdown)}</div>")
     titles = ["".join(rect.itertext()) for rect in tree.iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
     found = dict(title.removesuffix(" %").rsplit(", ", 1) for title in titles)
     rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}

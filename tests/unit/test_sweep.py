@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import warnings
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
@@ -641,6 +642,23 @@ def test_sizes_are_marked_at_powers_of_two() -> None:
     words = partial(worded, "ub_peak_bytes"), partial(worded, "cycles")
     svg = front_svg("f", "about", ("buffer", "cycles"), marks, {"": [0]}, words, binary=True)
     assert re.findall(r">([\d.,]+ (?:bytes|KiB|MiB))<", svg) == ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
+
+
+def test_each_mark_below_a_chart_has_its_number() -> None:
+    """Costs that are near each other have their numbers in two lines; one that has no room in either has no mark."""
+    words = partial(worded, "ub_peak_bytes"), partial(worded, "cycles")
+    for costs, lines, numbers in (
+        ((427136, 2562688, 5125376, 7047168, 14094336), 2, 5),
+        ((1000, 1010, 1020, 9000), 2, 3),
+        ((1, 10, 100), 1, 3),
+    ):
+        marks = [Mark(point, float(cost), 100.0 - point, "nothing", "") for point, cost in enumerate(costs)]
+        svg = ET.fromstring(front_svg("f", "about", ("buffer", "cycles"), marks, {"": [0]}, words))
+        written = [text for text in svg.iter("{http://www.w3.org/2000/svg}text") if re.search("bytes|iB", text.text or "")]
+        ticks = [line for line in svg.iter("{http://www.w3.org/2000/svg}line") if line.get("x1") == line.get("x2")]
+        assert len({text.get("y") for text in written}) == lines
+        assert sorted(text.get("x") or "" for text in written) == sorted(line.get("x1") or "" for line in ticks)
+        assert len(written) == numbers
 
 
 def test_a_source_that_is_wrong_stops_the_sweep(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.pictures import NARROW
-from tpucc.viz.text import SMALL, fitted, fitted_name, number, numbers, rate_text, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted, fitted_name, number, numbers, rate_text, shortened, shortened_to, shown, size, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activation")
 
@@ -366,6 +366,15 @@ def test_numbers_and_names_in_words() -> None:
     assert [fitted_name(f"block.attention.{part}", 12, 50) for part in ("query", "value")] == ["bloc…ry", "bloc…ue"]
     assert fitted_name("fc", 12, 50) == "fc"
     assert fitted_name("a long name", 12, 15) == ""
+
+
+def test_names_that_differ_are_shortened_to_such_that_differ() -> None:
+    alike = [f"features.{stage}.conv.0.0" for stage in (15, 16, 17)]
+    assert shortened([*alike, "fc"], 11) == ["…5.conv.0.0", "…6.conv.0.0", "…7.conv.0.0", "fc"]
+    assert shortened(["fc1.weight", "fc2.weight"], 6) == ["fc1.w…", "fc2.w…"]
+    assert shortened_to(alike, 12, 60) == ["f.15.c.0.0", "f.16.c.0.0", "f.17.c.0.0"]
+    assert shortened_to(alike, 12, 40) == [fitted_name(name, 12, 40) for name in alike], "no room to tell them apart"
+    assert shortened_to(["a\u202eb", "fc"], 12, 100) == ["a\\u202eb", "fc"]
 
 
 def test_widths_are_those_of_helvetica() -> None:

@@ -127,6 +127,27 @@ def test_a_subtitle_speaks_of_frames_where_there_are_some() -> None:
     assert operator_diagram(plain, "Mine").subtitle == "Mine; the arrows are tensors."
 
 
+MOVED = """weights random(seed=0)
+model m(x: f32[2, 4, 4], y: f32[2, 3]):
+    weight w: f32[4, 3]
+    weight v: f32[4, 3]
+    moved = transpose(relu(x @ w), (0, 2, 1))
+    return relu(moved @ v), relu(y)
+"""
+
+
+@pytest.mark.usefixtures("any_ranges")
+def test_boxes_of_layers_stand_in_the_order_of_the_machine() -> None:
+    """The host quantises both inputs before the device begins. It moves the integers between two segments, in no frame, and is no layer."""
+    layers = tpucc.compile_source(MOVED).compilation.layers
+    assert layers is not None
+    diagram = layer_diagram(layers)
+    frames = [diagram.boxes[index].cluster for index in diagram.main_boxes]
+    assert list(dict.fromkeys(pairwise(frames))) == [(-1, -1), (-1, 0), (0, 0), (0, -1), (-1, 1), (1, -1)]
+    assert [diagram.boxes[index].cluster for index in boxes(diagram, "transpose")] == [-1]
+    assert {diagram.noun_of([index]) for index in diagram.main_boxes if diagram.boxes[index].cluster < 0} == {"operator"}
+
+
 ON_HOST = """weights random(seed=0)
 model m(x: f32[2, 3, 4] in [-1.0, 1.0]):
     weight w: f32[4, 4]
@@ -154,6 +175,28 @@ def test_what_the_host_computes_has_its_colour_where_the_place_is_known() -> Non
     assert [cluster.label for cluster in known.clusters] == ["matmul · line 4"]
     assert [plain.boxes[index].kind for index in boxes(plain, "matmul")] == [Kind.MATRIX, Kind.MATRIX]
     assert UNPLACED in plain.subtitle
+
+
+FOLDED = """weights random(seed=0)
+model m(x: f32[2, 4] in [-1.0, 1.0]):
+    weight w: f32[4, 4]
+    weight token: f32[1, 4]
+    return relu((x + (token + zeros([2, 4]))) @ (w * 2.0))
+"""
+
+
+@pytest.mark.usefixtures("any_ranges")
+def test_what_becomes_a_constant_before_anything_runs_has_the_colour_of_constants() -> None:
+    """Of constants alone: neither the host nor the activation unit computes it."""
+    compilation = tpucc.compile_source(FOLDED).compilation
+    graph, layers = compilation.graph, compilation.layers
+    assert graph is not None
+    assert layers is not None
+    diagram = operator_diagram(graph, known=known_kinds(graph, layers))
+    kinds = {box.name: box.kind for box in diagram.boxes if box.name}
+    folded = {"zeros", "add", "mul"}
+    assert {kinds[name] for name in folded} == {Kind.WEIGHTS}
+    assert {kind for name, kind in kinds.items() if name not in folded} == {Kind.HOST, Kind.VECTOR, Kind.MATRIX}
 
 
 def test_layers_have_the_colours_of_their_units_among_operators_too() -> None:

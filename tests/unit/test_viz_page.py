@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tpucc
+from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.pictures import BIDI, HOSTILE
 from tpucc.diagnostics import Origin, Span
@@ -31,6 +32,7 @@ from tpucc.viz.page import SCRIPTS, script
 from tpucc.viz.page import nesting as nesting_module
 from tpucc.viz.page.columns import deltas, plain
 from tpucc.viz.page.given import Accuracy
+from tpucc.viz.page.machine import _left_out
 from tpucc.viz.page.nesting import Source, calls_of, nesting
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
@@ -258,6 +260,26 @@ def test_wrong_statistics_are_refused() -> None:
 def test_columns_are_read_back(values: list[int]) -> None:
     assert numbers(plain(np.array(values, np.int64))) == values
     assert numbers(deltas(np.array(values, np.int64)), steps=True) == values
+
+
+@each(
+    [
+        ("gpt.onnx as .tpu", "tpucc report gpt.onnx --values A:B"),
+        ("my model.tpu", "tpucc report 'my model.tpu' --values A:B"),
+        ("module as .tpu", "tpucc report MODEL.tpu --values A:B"),
+    ]
+)
+def test_the_command_for_other_values_of_the_machine_can_be_typed(name: str, command: str) -> None:
+    """An imported model has the name of a source that is no file, and a module of PyTorch has none at all."""
+    assert f". {command} makes it" in _left_out(replace(small().runtime.program, source=name), None)
+
+
+def test_layers_have_names_for_a_column_that_tell_them_apart() -> None:
+    names = ["block.attention.query", "block.attention.value"]
+    lines = [f'    weight w{i}: f32[4, 4] = "{name}.w"' for i, name in enumerate(names)]
+    source = "\n".join(["weights random(seed=0)", "model m(x: f32[2, 4]):", *lines, "    return relu(x @ w0) @ w1", ""])
+    found = data(page_of(tpucc.compile_source(source)))["layers"]
+    assert [layer["brief"] for layer in found] == ["…ion.query", "…ion.value"]
 
 
 def test_the_instructions_are_those_of_the_program() -> None:

@@ -28,7 +28,7 @@ from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.render import BUILT_IN, VARIABLE, WORKER, drawn_as_they_are, render, render_all, renderers, use
 from tpucc.viz.diagrams.wrap import WIDTH, split, wrapped
 from tpucc.viz.palette import KINDS, Kind
-from tpucc.viz.rect import Point, Rect
+from tpucc.viz.rect import Point, Rect, centred
 
 SVG = "{http://www.w3.org/2000/svg}"
 DIAGRAMS: Mapping[str, Callable[[], Diagram]] = {
@@ -330,6 +330,24 @@ def test_wrapping_moves_every_box_into_the_width_without_overlaps() -> None:
     assert not [1 for i, rect in enumerate(rects) for other in rects[:i] if rect.meets(other)]
     assert {route.edge for route in layout.routes} == set(range(len(diagram.edges)))
     assert sum(route.label is not None for route in layout.routes) == sum(bool(edge.label) for edge in diagram.edges)
+
+
+def test_an_arrow_to_the_left_goes_back_to_the_lines_before() -> None:
+    """By hand: Graphviz turns an edge around that closes a circle of frames. It leaves its line on the left, comes in on the right, and
+    points at its head."""
+    boxes = tuple(Box(str(number), Kind.MATRIX) for number in range(6))
+    edges = (*(Edge(number, number + 1) for number in range(5)), Edge(5, 0, ("f32[2]",)))
+    diagram = Diagram("d", "operator", "", "", boxes, edges)
+    rects = tuple(centred(100.0 * number, 0, box.size) for number, box in enumerate(boxes))
+    ways = [straight([(rects[edge.tail].right, 0.0), (rects[edge.head].left, 0.0)]) for edge in edges[:-1]]
+    back = Route(5, straight([(rects[5].left, 9.0), (rects[0].right, 9.0)]), label=centred(150.0, 9.0, (40.0, 12.0)))
+    layout = wrapped(diagram, Layout(rects, (*(Route(number, way) for number, way in enumerate(ways)), back), ()), 250.0)
+    pieces = [route for route in layout.routes if route.edge == 5]
+    assert len(pieces) > 1
+    assert pieces[0].points[0] == (layout.boxes[5].left, layout.boxes[5].middle[1] + 9)
+    assert pieces[-1].points[-1] == (layout.boxes[0].right, layout.boxes[0].middle[1] + 9)
+    assert all(piece.points[0][0] > piece.points[-1][0] for piece in pieces)
+    assert [piece.label is not None for piece in pieces].count(True) == 1
 
 
 def test_splitting_a_curve_keeps_its_ends() -> None:

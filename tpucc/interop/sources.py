@@ -32,6 +32,12 @@ IMPORTED = " as .tpu"
 """What ends the name of a source that another file was read as."""
 
 
+def file_of(name: str) -> str:
+    """The file that a source of this name is of: `gpt.onnx` of `gpt.onnx as .tpu`. `MODEL.tpu` for a module of PyTorch, which has none."""
+    file = name.removesuffix(IMPORTED)
+    return "MODEL.tpu" if IMPORTED in name and not file.endswith(ONNX) else file
+
+
 def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS, begin: Callable[[str], None] = lambda _: None) -> Source:
     """The source at `path`. An ONNX file is imported, with its weights; `params` are the texts of -D, some of which may be sizes of it.
     `begin` is told what an import does from now on.

@@ -40,6 +40,11 @@ def tag(name: str, *children: Markup, attributes: Mapping[str, Value] | None = N
     return Markup(f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>")
 
 
+def prose(text: str) -> Markup:
+    """Text of a page in which options of commands, such as `--error`, go to the next line whole."""
+    return Markup(re.sub(r"(?<=\s)--?\w[\w-]*", r'<span class="word">\g<0></span>', escaped(text)))
+
+
 def number_text(value: float) -> str:
     """A coordinate with one decimal at most."""
     text = f"{value:.1f}"

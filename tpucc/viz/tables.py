@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.program import HOST
@@ -17,10 +16,7 @@ from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
 from tpucc.viz.pictures import works_of
-from tpucc.viz.text import first_names, layer_rate, rate_text, size
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from tpucc.viz.text import first_names, layer_rate, rate_text, shortened, size
 
 WIDTH = 80
 GAP = 2
@@ -49,74 +45,29 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
     """Columns under their heads, the first `left` flush left, the others flush right.
 
     Where they are wider than `width`, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
-    Different cells stay different: see `_cut`. If that takes more room than there is, the table is wider.
+    Different cells stay different: see `shortened`. If that takes more room than there is, the table is wider.
     """
     from rich import console, table  # imported only when a table is printed: it takes longer than most commands
+    from rich.cells import cell_len
+    from rich.text import Text
 
-    cells = [[_cell(text) for text in row] for row in rows]
-    widths = [max(text.cell_len for text in column) for column in zip(map(_cell, head), *cells, strict=True)]
+    cells = [[*map(printable, row)] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(map(printable, head), *cells, strict=True)]
     tight = sum(widths) + GAP * (len(widths) - 1) > width
     room = width - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
     drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=tight, header_style="")
-    firsts = _cut([row[0] for row in cells], max(1, room))
-    most = max([room, 1, *(text.cell_len for text in firsts)])
+    firsts = shortened([row[0] for row in cells], max(1, room), cell_len)
+    most = max([room, 1, *map(cell_len, firsts)])
     for index, name in enumerate(head):
         justify: Literal["left", "right"] = "left" if index < left else "right"
         drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=None if index else most)
     for first, row in zip(firsts, cells, strict=True):
-        drawn.add_row(first, *row[1:])
+        drawn.add_row(*map(Text, (first, *row[1:])))
     whole = width + most - max(1, room)
     out = console.Console(width=whole, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
     with out.capture() as captured:
         out.print(drawn)
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
-
-
-def _cut(texts: Sequence[Text], room: int) -> list[Text]:
-    """The texts in so many columns, or in the fewest more in which different ones stay different.
-
-    Of those that are too long their beginnings are kept, or where that doesn't tell them apart their ends, initials, or both ends.
-    """
-    different = len({text.plain for text in texts})
-    for most in range(room, max([room, *(text.cell_len for text in texts)]) + 1):
-        for keep in (_beginning, _ending, _initials, _both_ends):
-            found = [text if text.cell_len <= most else keep(text, most) for text in texts]
-            if len({text.plain for text in found}) == different:
-                return found
-    return list(texts)
-
-
-def _beginning(text: Text, room: int) -> Text:
-    kept = text.copy()
-    kept.truncate(room, overflow="ellipsis")
-    return kept
-
-
-def _ending(text: Text, room: int) -> Text:
-    first = next(at for at in range(len(text) + 1) if text[at:].cell_len < room)
-    return type(text)("…").append_text(text[first:])
-
-
-def _both_ends(text: Text, room: int) -> Text:
-    """Without its middle, two thirds of the room before the gap."""
-    if text.cell_len <= room:
-        return text
-    before = text.copy()
-    before.truncate((room - 1) * 2 // 3)
-    return before.append_text(_ending(text, room - before.cell_len))
-
-
-def _initials(text: Text, room: int) -> Text:
-    """`s3.b1.conv2` of `stage3.block1.conv2`, and `f.0.1` of `features.0.1`; without its middle where that is too long as well. A name of
-    one part has no initials."""
-    *outer, last = text.plain.split(".")
-    return _both_ends(type(text)(".".join([*map(_initial, outer), last])), room) if outer else _beginning(text, room)
-
-
-def _initial(part: str) -> str:
-    """The first letter of a part of a name, and the number behind it (`1_2` of `layer1_2`); a part that begins with a digit is kept."""
-    number = re.search(r"(?:[0-9]+_)*[0-9]*$", part)
-    return part if part[:1].isdigit() or number is None else part[:1] + number.group()
 
 
 def timeline_table(runtime: Runtime, width: int = WIDTH) -> str:
@@ -309,10 +260,3 @@ def _rounding(shares: Sequence[float], which: str = "they") -> str:
     found = sum(round(share, 1) for share in shares)
     note = f"(Each row is rounded by itself; as printed {which} add up to {found:.1f}.)"
     return "\n" + wrapped(note) if abs(found - sum(shares)) > 0.15 else ""
-
-
-def _cell(text: str) -> Text:
-    """A cell that is text, whatever brackets it holds."""
-    from rich.text import Text
-
-    return Text(printable(text))

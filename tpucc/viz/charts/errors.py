@@ -12,7 +12,7 @@ from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, fitted_name, number, shown
+from tpucc.viz.text import SMALL, number, shortened, shortened_to, shown, whole
 
 LEFT, RIGHT = 236.0, 280.0
 """Room for the names, and for the numbers behind the bars."""
@@ -36,7 +36,8 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)
     scale = _scale(drawn)
-    rows = joined(_row(error, scale, top + ROW * place) for place, error in enumerate(drawn))
+    names = shortened_to([error.name for error in drawn], SMALL, LEFT - EDGE - 76)
+    rows = joined(_row(error, name, scale, top + ROW * place) for place, (error, name) in enumerate(zip(drawn, names, strict=True)))
     words = label(note, EDGE, top - 24, SMALL, "soft") if note else NOTHING
     return picture(KEY, about, max(WIDTH, head.width + 2 * EDGE), bottom + 46, head.markup, words, _grid(scale, top, bottom), rows)
 
@@ -44,9 +45,9 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 def headline(name: str, errors: Sequence[LayerError]) -> str:
     """The error of the outputs, and the layers whose own values have the lowest ratios: alone, and as it runs."""
     end = errors[-1]
-    left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
+    left = f"{name}: {decibels(end.sqnr)} are left at {brief(end, errors)}"
     if math.isinf(end.sqnr):
-        left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {shown(end.name, NAME)}"
+        left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {brief(end, errors)}"
     return f"{left}{_least_exact(errors)}; {saturation(errors)}"
 
 
@@ -55,10 +56,16 @@ def _least_exact(errors: Sequence[LayerError]) -> str:
     alone, running = min(errors, key=lambda error: error.own_sqnr), min(errors, key=lambda error: error.sqnr)
     if alone.own_sqnr == math.inf:
         return ""
-    name, ratio = shown(alone.name, NAME), decibels(alone.own_sqnr)
+    name, ratio = brief(alone, errors), decibels(alone.own_sqnr)
     if alone is running:
         return f"; least exact alone and as it runs: {name}, {ratio} alone"
-    return f"; least exact alone: {name}, {ratio}; as it runs: {shown(running.name, NAME)}, {decibels(running.sqnr)}"
+    return f"; least exact alone: {name}, {ratio}; as it runs: {brief(running, errors)}, {decibels(running.sqnr)}"
+
+
+def brief(error: LayerError, errors: Sequence[LayerError]) -> str:
+    """The name of one of the layers in a title, shortened so that no other is called so."""
+    names = [*dict.fromkeys(each.name for each in errors)]
+    return shortened([*map(whole, names)], NAME)[names.index(error.name)]
 
 
 def reading(errors: Sequence[LayerError]) -> str:
@@ -76,7 +83,7 @@ def saturation(errors: Sequence[LayerError]) -> str:
     if not beyond:
         return "nothing saturates"
     most = max(beyond, key=lambda error: error.saturated)
-    where = f"{percent(most.saturated, 1)} of {shown(most.name, NAME)}"
+    where = f"{percent(most.saturated, 1)} of {brief(most, errors)}"
     return f"{where} saturates" if len(beyond) == 1 else f"{len(beyond):,} layers saturate, most of all {where}"
 
 
@@ -137,7 +144,7 @@ def _grid(scale: Scale, top: float, bottom: float) -> Markup:
     return joined(parts)
 
 
-def _row(error: LayerError, scale: Scale, top: float) -> Markup:
+def _row(error: LayerError, name: str, scale: Scale, top: float) -> Markup:
     middle = top + ROW / 2
     zero, end, ring = scale(0), _place(error.sqnr, scale), _place(error.own_sqnr, scale)
     bar = tag(
@@ -146,18 +153,17 @@ def _row(error: LayerError, scale: Scale, top: float) -> Markup:
     between = line(end, middle, ring, middle, "ink", stroke_width=1.5)
     alone = tag("circle", attributes=ink_line("ink"), cx=ring, cy=middle, r=4, stroke_width=1.6)
     words = f"{decibels(error.sqnr)}, alone {decibels(error.own_sqnr)}"
-    parts = [title(facts(error)), _name(error, middle), bar, between, alone, label(words, WIDTH - RIGHT + 12, middle + 4)]
+    parts = [title(facts(error)), _name(error, name, middle), bar, between, alone, label(words, WIDTH - RIGHT + 12, middle + 4)]
     if error.saturated:
         mark = f"{percent(error.saturated, 1)} saturates"
         parts.append(label(mark, WIDTH - EDGE, middle + 4, SMALL, "alarm", "end", font_weight="bold"))
     return tag("g", *parts)
 
 
-def _name(error: LayerError, middle: float) -> Markup:
+def _name(error: LayerError, name: str, middle: float) -> Markup:
     line_number = f"line {error.line:,}" if error.line else ""
-    words = fitted_name(error.name, SMALL, LEFT - EDGE - 76) or "…"
     place = label(line_number, LEFT - 10, middle + 4, SMALL, "soft", "end")
-    return joined([label(words, EDGE, middle + 4), place])
+    return joined([label(name or "…", EDGE, middle + 4), place])
 
 
 def _place(ratio: float, scale: Scale) -> float:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from tpucc.diagnostics import percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale
-from tpucc.viz.charts.errors import NAME, decibels, facts, kind_of, measured_on, saturation, signed
+from tpucc.viz.charts.errors import brief, decibels, facts, kind_of, measured_on, saturation, signed
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, fitted_name, number, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, number, shortened_to, shown, text_width
 
 COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
 MARGIN = 8.0
@@ -36,7 +36,8 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     about = histograms_headline(name, errors)
     head = heading(about, f"{READING} {measured_on(errors)}{_note(errors, drawn)}", in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
     top = EDGE + head.height + 14
-    cells = [_cell(error, *_place(place, top)) for place, error in enumerate(drawn)]
+    names = [error.name for error in drawn]
+    cells = [_cell(error, *_place(place, top), names) for place, error in enumerate(drawn)]
     rows = -(-len(drawn) // COLUMNS)
     height = top + rows * (TOP + BARS + BELOW) + (rows - 1) * ROW_GAP + EDGE
     return picture(KEY, about, max(WIDTH, head.width + 2 * EDGE), height, head.markup, *cells)
@@ -45,7 +46,7 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
 def histogram_svg(error: LayerError, key: str) -> str:
     """One layer's histogram as a picture of its own, whose ids begin with `key`."""
     words = f"{shown(error.name)}: {decibels(error.sqnr)}"
-    return picture(key, words, CELL + 2 * MARGIN, TOP + BARS + BELOW + MARGIN, _cell(error, MARGIN, MARGIN / 2))
+    return picture(key, words, CELL + 2 * MARGIN, TOP + BARS + BELOW + MARGIN, _cell(error, MARGIN, MARGIN / 2, [error.name]))
 
 
 def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
@@ -53,7 +54,7 @@ def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
     lowest = min(errors, key=lambda error: error.sqnr)
     if lowest.sqnr == math.inf:
         return f"{name}: every layer is exact; {saturation(errors)}"
-    return f"{name}: {shown(lowest.name, NAME)} is the least exact as it runs, {decibels(lowest.sqnr)}; {saturation(errors)}"
+    return f"{name}: {brief(lowest, errors)} is the least exact as it runs, {decibels(lowest.sqnr)}; {saturation(errors)}"
 
 
 def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
@@ -66,8 +67,9 @@ def _place(number: int, top: float) -> tuple[float, float]:
     return EDGE + column * (CELL + GAP), top + row * (TOP + BARS + BELOW + ROW_GAP)
 
 
-def _cell(error: LayerError, x: float, y: float) -> Markup:
-    """One layer: name and ratio, bars over a base line, the bracket with its ends, scale and zero point."""
+def _cell(error: LayerError, x: float, y: float, names: Sequence[str]) -> Markup:
+    """One layer: name and ratio, bars over a base line, the bracket with its ends, scale and zero point. `names` are those of all that are
+    drawn."""
     across = Scale(error.histogram.start, error.histogram.stop, 0, CELL)
     base = TOP + BARS
     parts = [
@@ -75,14 +77,14 @@ def _cell(error: LayerError, x: float, y: float) -> Markup:
         ink_rect("band", 0, TOP, CELL, BARS),
         *_bars(error, across, base),
         line(0, base, CELL, base, "rule"),
-        _heading(error),
+        _heading(error, names),
         _bracket(error, across, base + 7),
         label(f"scale {number(error.scale)} · zero point {signed(error.zero_point)}", CELL / 2, base + 48, SMALL, "soft", "middle"),
     ]
     return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})")
 
 
-def _heading(error: LayerError) -> Markup:
+def _heading(error: LayerError, names: Sequence[str]) -> Markup:
     """The name, and at the right what is lost: the ratio, or first the share that saturates."""
     ratio = decibels(error.sqnr)
     parts = [label(ratio, CELL, TOP - 8, SMALL, "ink", "end")]
@@ -91,7 +93,7 @@ def _heading(error: LayerError) -> Markup:
         words = f"{percent(error.saturated, 1)} saturates"
         parts.append(label(words, room + 4, TOP - 8, SMALL, "alarm", "end", font_weight="bold"))
         room -= text_width(words, SMALL, bold=True) + 10
-    name = fitted_name(error.name, NORMAL, room / 1.08)
+    name = shortened_to(names, NORMAL, room / 1.08)[names.index(error.name)]
     return joined([label(name, 0, TOP - 8, NORMAL, font_weight="bold"), *parts])
 
 

@@ -11,7 +11,7 @@ from tpucc.viz.charts.beside import NEAR, Room, are_near
 from tpucc.viz.charts.chart import Legend
 from tpucc.viz.rect import Point
 from tpucc.viz.svg import Markup, joined, label
-from tpucc.viz.text import SMALL, fitted, shown, text_width
+from tpucc.viz.text import SMALL, fitted, shortened, text_width, whole
 
 MOST = 40
 """Points that have a number; the legend says how many others there are."""
@@ -39,12 +39,27 @@ class NamedPoint:
     weight: int
 
 
+class _Names:
+    """The names of all points, shortened so that different ones stay different."""
+
+    def __init__(self, points: Sequence[NamedPoint]) -> None:
+        self._names = [*dict.fromkeys(point.name for point in points)]
+        self._known: dict[int, dict[str, str]] = {}
+
+    def of(self, point: NamedPoint, limit: int) -> str:
+        """In at most `limit` characters, or in the fewest more that tell the names apart."""
+        if limit not in self._known:
+            self._known[limit] = dict(zip(self._names, shortened([*map(whole, self._names)], limit), strict=True))
+        return self._known[limit][point.name]
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Points that lie on each other."""
+    """Points that lie on each other; `names` are those of all points."""
 
     place: Point
     points: tuple[NamedPoint, ...]
+    names: _Names
 
     @property
     def weight(self) -> int:
@@ -56,14 +71,12 @@ class _Group:
 
     def words_of(self, limit: int) -> str:
         """The names, of at most `limit` characters each: both, or the first and the last with how many there are."""
-        names = [point.name for point in self.points]
-        if len(names) <= 2:
-            return ", ".join(shown(name, limit) for name in names)
-        return f"{shown(names[0], limit)} … {shown(names[-1], limit)} ({len(names)})"
+        names = [self.names.of(point, limit) for point in self.points]
+        return ", ".join(names) if len(names) <= 2 else f"{names[0]} … {names[-1]} ({len(names)})"
 
     def words_in(self, width: float) -> str:
         """The words, shortened name by name until they are at most so wide: what is behind the names stays."""
-        trials = [self.words, *(self.words_of(limit) for limit in LIMITS)]
+        trials = [self.words, *map(self.words_of, LIMITS)]
         return next((words for words in trials if text_width(words, SMALL) <= width), fitted(trials[-1], SMALL, width))
 
 
@@ -94,7 +107,8 @@ def _groups(points: Sequence[NamedPoint], distance: float = NEAR) -> list[_Group
             groups.append([point])
         else:
             near.append(point)
-    return [_Group(group[0].place, tuple(group)) for group in groups]
+    names = _Names(points)
+    return [_Group(group[0].place, tuple(group), names) for group in groups]
 
 
 def _numbered(groups: Sequence[_Group], room: Room) -> tuple[list[_Group], list[Markup]]:

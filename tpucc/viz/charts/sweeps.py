@@ -22,6 +22,8 @@ WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0
 HEAD = 4.0
 """Pixels above a heat map."""
+NUMBERS = 15.0
+"""Pixels between two lines of numbers below an axis."""
 DOT = 5.0
 """The radius of a point on a front."""
 APART = 15.0
@@ -140,11 +142,11 @@ def front_svg(
     lines = {name: [places[point] for point in front if point in places] for name, front in fronts.items()}
     dots = [_dot(mark, across, up, DOT, faint=False) for mark in marks if mark.point in on_front]
     legend = _legend([mark.limit for mark in marks])
-    foot = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
+    foot, lower = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
     axes = [foot, _side(up, names[1], worded[1])]
     drawn = [*(mark.point for mark in first.values()), *on_front]
     parts = [legend, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines, [places[point] for point in drawn])]
-    return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
+    return picture(key, about, WIDTH, TOP + PLOT + BELOW + lower, *parts)
 
 
 def _line(points: Sequence[Point]) -> Markup:
@@ -207,7 +209,12 @@ def heat_svg(key: str, about: str, heads: tuple[Sequence[str], Sequence[str]], c
     ]
     ends = _ends([cell for cell in cells.values() if isinstance(cell, Cell)])
     parts += [_key(ends, foot + 32)] if ends else []
-    return picture(key, about, WIDTH, foot + (56 if ends else 30), *parts)
+    scale = 2 * EDGE + sum(text_width(text, SMALL) + 8 for text in ends) + STEPS * SWATCH if ends else 0.0
+    named = max(
+        (side + (column + 0.5) * width + min(widest, max(width * apart, 40.0)) / 2 for column in range(0, columns, apart)), default=0.0
+    )
+    whole = max(side + columns * width, scale, named)
+    return picture(key, about, whole, foot + (56 if ends else 30), *parts)
 
 
 def _ends(cells: Sequence[Cell]) -> tuple[str, str] | None:
@@ -310,18 +317,25 @@ def _marked(scale: Scale, values: Sequence[float], binary: bool) -> list[float]:
     return own if len(own) <= FEW else _ticks(scale, binary)
 
 
-def _foot(scale: Scale, marked: Sequence[float], words: str, worded: Worded) -> Markup:
-    """The axis below; a value that has no room has no words."""
-    foot, free = TOP + PLOT, 0.0
+def _foot(scale: Scale, marked: Sequence[float], words: str, worded: Worded) -> tuple[Markup, float]:
+    """The axis below, and how much higher it is for a second line of numbers: for those that have no room in the first. A value that has
+    none there either isn't marked."""
+    foot, free, lower = TOP + PLOT, [0.0, 0.0], 0.0
     parts = [line(scale.start, foot, scale.end, foot)]
     for value in marked:
         x, text = scale(math.log10(value)), worded(value)
         half = text_width(text, SMALL) / 2
-        parts.append(line(x, foot, x, foot + 5))
-        if x - half >= free and x + half <= WIDTH:
-            parts.append(label(text, x, foot + 18, anchor="middle"))
-            free = x + half + 8
-    return joined([*parts, label(words, scale.end, foot + 36, SMALL, "soft", "end")])
+        place = next((place for place, taken in enumerate(free) if x - half >= taken and x + half <= WIDTH), -1)
+        if place < 0:
+            continue
+        down = place * NUMBERS
+        length = 5 + down if place and x >= free[0] - 4 else 5
+        parts += [line(x, foot, x, foot + length), label(text, x, foot + 18 + down, anchor="middle")]
+        free[place] = x + half + 8
+        if length > 5:
+            free[0] = max(free[0], x + 4)
+        lower = max(lower, down)
+    return joined([*parts, label(words, scale.end, foot + 36 + lower, SMALL, "soft", "end")]), lower
 
 
 def _side(scale: Scale, words: str, worded: Worded) -> Markup:

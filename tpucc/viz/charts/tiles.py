@@ -18,7 +18,7 @@ from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, number, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, broken, number, shortened, shown, text_width, whole
 
 LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
 FEW, TALL = 400, 18
@@ -142,10 +142,11 @@ def _left_out(program: Program | TileProgram, drawn: Sequence[int]) -> str:
     if not others:
         return ""
     seen = {tile for index in drawn if len(layers[index].tile_fills) <= MOST for tile, _, _ in layers[index].tile_fills}
-    names = [shown(layers[index].name, 24) for index in sorted(others[:NAMED])]
+    briefs = shortened([whole(layer.name) for layer in layers], 24)
+    names = [briefs[index] for index in sorted(others[:NAMED])]
     more = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
-    whole = f"{len(drawn) + len(others):,} layers"
-    which = f"the {len(drawn)} of {whole} that have the most tiles" if len(drawn) != 1 else f"the one of {whole} that has the most tiles"
+    total = f"{len(drawn) + len(others):,} layers"
+    which = f"the {len(drawn)} of {total} that have the most tiles" if len(drawn) != 1 else f"the one of {total} that has the most tiles"
     return f" Drawn: {which}, {counted(len(seen), 'tile')} in all. Not drawn: {listed([*names, *more])}."
 
 

@@ -23,7 +23,7 @@ from tpucc.viz.charts.spans import SpanNames
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import MAX_NAME, SMALL, shown, text_width
+from tpucc.viz.text import MAX_NAME, SMALL, shortened, text_width, whole
 
 LEFT = 84.0
 LANE, LANE_GAP, LANES = 26.0, 10.0, 5
@@ -265,8 +265,9 @@ def stretches(
     `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
     """
     found: list[Stretch] = []
+    names = shortened([whole(layer.name) for layer in program.layers], longest)
     for layer, start, end in layer_spans(times):
-        turn = Stretch(place(start), place(end), {shown(program.layers[layer].name, longest): end - start})
+        turn = Stretch(place(start), place(end), {names[layer]: end - start})
         if not found or _fits(found[-1], width) or _fits(turn, width):
             found.append(turn)
         else:

@@ -17,7 +17,7 @@ from tpucc.viz.charts.errors import signed
 from tpucc.viz.heading import EDGE
 from tpucc.viz.palette import KINDS, Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.svg import Markup, Value, ink_rect, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, fitted_name, number, shown
+from tpucc.viz.text import NORMAL, SMALL, broken, number, shortened_to, shown
 
 WIDTH, LEFT, RIGHT = 620.0, 64.0, 24.0
 TOP, PLOT, BELOW = 66.0, 200.0, 46.0
@@ -160,11 +160,11 @@ def _cell(series: Sequence[float], low: float, high: float, top: float) -> tuple
 
 
 def _rows(key: str, about: str, reading: str, rows: Sequence[tuple[str, Callable[[float], Markup]]], count: int) -> str:
-    parts = []
-    for place, (name, draw) in enumerate(rows):
+    parts, names = [], shortened_to([name for name, _ in rows], SMALL, NAMES - EDGE - 12)
+    for place, (name, (_, draw)) in enumerate(zip(names, rows, strict=True)):
         top = TOP + ROW * place
         parts.append(ink_rect("band", NAMES, top + 2, WIDTH - NAMES - NUMBERS, ROW - 4))
-        parts += [label(fitted_name(name, SMALL, NAMES - EDGE - 12) or "…", EDGE, top + ROW / 2 + 4), draw(top)]
+        parts += [label(name or "…", EDGE, top + ROW / 2 + 4), draw(top)]
     if count > len(rows):
         reading += f" The first {len(rows)} of {count:,} weights."
     return picture(key, about, WIDTH, TOP + ROW * len(rows) + 14, *_heading(about, reading), *parts)

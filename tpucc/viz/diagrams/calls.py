@@ -73,5 +73,7 @@ def _layers(diagram: Diagram, free: Set[int]) -> list[_Run]:
 
 
 def _cluster(diagram: Diagram, graph: Graph, group: _Run) -> Cluster:
-    name = weights_name(graph, [diagram.boxes[index].name for index in group.boxes]) or counted(len(group.boxes), diagram.noun)
+    name = weights_name(graph, [diagram.boxes[index].name for index in group.boxes]) or counted(
+        len(group.boxes), diagram.noun_of(group.boxes)
+    )
     return Cluster(f"{name} · line {group.line}" if group.line else name)

@@ -116,11 +116,13 @@ def _stubs(diagram: Diagram, inner: Group) -> tuple[Group, Group]:
 
 
 def _stretches(diagram: Diagram, groups: list[Group], readable: int) -> list[list[Group]]:
-    """At most `readable` stretches of groups, all about equally long. None has groups inside and outside a frame, unless the program goes
-    in and out so often that there would be more."""
-    parts = [list(part) for _, part in itertools.groupby(groups, lambda group: frames_of(diagram, group))]
-    if len(parts) > readable:
-        parts = [groups]
+    """At most `readable` stretches of groups, all about equally long. A group that has as many boxes as a stretch has on average is one by
+    itself, so that equal steps stay `7 × 17 layers`. None has groups inside and outside a frame. Where there would be more than may be, a
+    large group isn't one by itself; where there still would, as the program goes in and out of frames so often, neither holds."""
+    large = sum(map(len, groups)) / readable
+    keys = (lambda at: (frames_of(diagram, groups[at]), at if len(groups[at]) >= large else -1), lambda at: frames_of(diagram, groups[at]))
+    ways = ([[groups[at] for at in part] for _, part in itertools.groupby(range(len(groups)), key)] for key in keys)
+    parts = next((parts for parts in ways if len(parts) <= readable), [groups])
     more = min(readable, len(groups)) - len(parts)
     each = max(1, len(groups) - len(parts))
     ends = [0, *itertools.accumulate(len(part) - 1 for part in parts)]
@@ -142,8 +144,10 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], way: Way) -> Collaps
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
     count = sum(not diagram.boxes[index].outside for index in diagram.main_boxes)
     drawn = sum(not box.outside for box in boxes) - len(small)
+    mixed = any(len({frame for group in stretch for frame in frames_of(diagram, group)}) > 1 for stretch in stretches)
+    framed = "One that is partly in a frame stands outside. " if mixed else ""
     colours = f", whose colours its bar shows by {'cycles' if diagram.cycles else 'number'}" if any(box.shares for box in boxes) else ""
-    note = f"{counted(count, 'box', 'boxes')} drawn as {drawn:,}; a double box stands for several{colours}. "
+    note = f"{counted(count, 'box', 'boxes')} drawn as {drawn:,}; a double box stands for several{colours}. {framed}"
     drawing = replace(diagram, subtitle=note + diagram.subtitle, boxes=tuple(boxes), edges=tuple(edges), clusters=clusters)
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
@@ -161,9 +165,9 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
     parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
     origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
-    head, where = _name(diagram, members), _span(boxes)
+    head, where, noun = _name(diagram, members), _span(boxes), diagram.noun_of(members)
     if count > 1:
-        head = f"{count:,} × {counted(len(titles), diagram.noun)}" if len(titles) > 1 else counted(count, diagram.noun)
+        head = f"{count:,} × {counted(len(titles), noun)}" if len(titles) > 1 else counted(count, noun)
     details = (_summary(titles), *where)
     if call is not None and (count > 1 or not _one_layer(diagram, members)):
         name, line = call.name, f"line {call.line}"
@@ -196,7 +200,7 @@ def _common(diagram: Diagram, members: Sequence[int]) -> str:
 def _name(diagram: Diagram, members: Sequence[int]) -> str:
     if _one_layer(diagram, members):
         return diagram.clusters[diagram.boxes[members[0]].cluster].label
-    return counted(len(members), diagram.noun)
+    return counted(len(members), diagram.noun_of(members))
 
 
 def _one_layer(diagram: Diagram, members: Sequence[int]) -> bool:

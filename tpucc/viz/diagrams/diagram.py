@@ -44,7 +44,8 @@ class Box:
     call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to. `layers` are the
     names of the program's layers that it stands for, where it stands for whole ones; `instructions` are those that the host's part of it
     consists of, in the order of the program. Names in its texts have at most `letters`. `cycles` are its share of the program's, where it
-    is known. One that stands for boxes of several kinds has `shares`, and `kind` is the largest of these.
+    is known. One that stands for boxes of several kinds has `shares`, and `kind` is the largest of these. `noun` is what it is called, if
+    not as the diagram's are.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Box:
     letters: int = MAX_NAME
     cycles: int = 0
     shares: Shares = ()
+    noun: str = ""
 
     @property
     def called(self) -> str:
@@ -195,6 +197,11 @@ class Diagram:
         for index in self.main_boxes:
             ranks[index] = max((ranks[tail] + 1 for tail in feeding[index] if tail < index and not self.boxes[tail].small), default=0)
         return tuple(ranks[box.beside] if box.small else ranks[index] for index, box in enumerate(self.boxes))
+
+    def noun_of(self, indices: Iterable[int]) -> str:
+        """What these boxes are called: `node` where they are called differently."""
+        nouns = {self.boxes[index].noun or self.noun for index in indices}
+        return nouns.pop() if len(nouns) == 1 else "node"
 
     @property
     def work(self) -> int:

@@ -176,16 +176,21 @@ def _made_again(diagram: Diagram, own: list[Group], chains: Sequence[Chain], key
 
 
 def _steps(diagram: Diagram, own: list[Group]) -> list[tuple[int, list[Group]]]:
-    """The layers of one call as runs of equal steps and what is between, if most are in such runs; else as one."""
+    """The layers of one call as runs of equal steps and what is between, if most are in such runs; else as one. A run that isn't half as
+    long as the longest is a part of what is between: equal gates within a step."""
     runs = _runs([_signature(diagram, layer) for layer in own])
-    if 2 * sum(period * count for _, period, count in runs if count > 1) < len(own):
+    longest = max((period * count for _, period, count in runs if count > 1), default=0)
+    steps = {run for run in runs if run[2] > 1 and 2 * run[1] * run[2] >= longest}
+    if 2 * sum(period * count for _, period, count in steps) < len(own):
         return [(1, own)]
     found: list[tuple[int, list[Group]]] = []
-    for start, period, count in runs:
-        if count == 1 and found and found[-1][0] == 1:
-            found[-1][1].append(own[start])
+    for run in runs:
+        start, period, count = run
+        part = own[start : start + period * count]
+        if run not in steps and found and found[-1][0] == 1:
+            found[-1][1].extend(part)
         else:
-            found.append((count, own[start : start + period * count]))
+            found.append((count if run in steps else 1, part))
     return found
 
 

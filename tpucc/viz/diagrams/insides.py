@@ -59,7 +59,7 @@ def insides(diagrams: Sequence[tuple[Diagram, Collapsed]], budget: int = BUDGET)
     while waiting:
         name, box, period = heapq.heappop(waiting)[2]
         members = [period.whole.boxes[index].called for index in period.members[:LISTED]]
-        inside = Inside(name, box.title, period.whole.noun, len(period.members), tuple(members), None)
+        inside = Inside(name, box.title, period.whole.noun_of(period.members), len(period.members), tuple(members), None)
         if budget >= 2:
             part = period.part(name, _title(box, period))
             picture = next(sized(part.diagram, READABLE))
@@ -84,5 +84,5 @@ def _title(box: Box, period: Period) -> str:
     """`fc1 · line 9: 3 operators`, `250 × 18 operators: period 2 of 250 equal ones`."""
     if period.repeats > 1:
         return f"{box.title}: period {period.number + 1} of {period.repeats:,} equal ones"
-    size = counted(len(period.members), period.whole.noun)
+    size = counted(len(period.members), period.whole.noun_of(period.members))
     return box.title if box.title == size else f"{box.title}: {size}"

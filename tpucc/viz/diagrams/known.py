@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
-from tpucc.viz.diagrams.operators import UNITS, kind_of
+from tpucc.viz.diagrams.operators import CONSTANTS, UNITS, kind_of
 from tpucc.viz.palette import Kind
 
 IDLE = frozenset({Kind.WEIGHTS, Kind.BOUNDARY, Kind.MOVE})
@@ -15,14 +15,19 @@ IDLE = frozenset({Kind.WEIGHTS, Kind.BOUNDARY, Kind.MOVE})
 
 def known_kinds(graph: Graph, layers: Graph) -> Mapping[str, Kind]:
     """The kinds of those operators of which the layers say another than their names do: of convolutions that the vector unit computes, of
-    what the host computes though the device could, and of what the device computes though it has no such operator.
+    what the host computes though the device could, of what the device computes though it has no such operator, and of what became a
+    constant before anything runs.
 
     An operator is found among the layers by its name, else by its place in the source; one of which the host computes a part and the
     device another is left out.
     """
     found = dict.fromkeys(_computed_by_lanes(graph, layers), Kind.VECTOR)
-    sides = _Sides(layers)
+    sides, constants = _Sides(layers), set[str]()
     for node in graph:
+        if node.op in CONSTANTS or (not node.is_input and constants.issuperset(node.operands) and not sides.named(node)):
+            constants.add(node.name)
+            found[node.name] = Kind.WEIGHTS
+            continue
         kind, on_device = kind_of(node.op), sides.of(node)
         if kind in UNITS and on_device == {False}:
             found[node.name] = Kind.HOST
@@ -45,9 +50,13 @@ class _Sides:
             for span in node.origin.spans:
                 self._placed.setdefault(str(span), []).append(node)
 
+    def named(self, node: Node) -> set[bool]:
+        """As `of`, by the name of the operator's value alone."""
+        return self._named.get(node.name, set())
+
     def of(self, node: Node) -> set[bool]:
         """Of an operator: whether the device computes it; both where it computes a part, and nothing where no layer tells."""
-        return self._named.get(node.name) or {found.op in LAYERS for found in self._made_of(node)}
+        return self.named(node) or {found.op in LAYERS for found in self._made_of(node)}
 
     def _made_of(self, node: Node) -> Iterator[Node]:
         calls = frozenset(node.origin.calls)

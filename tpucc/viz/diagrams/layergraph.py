@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tpucc.diagnostics import Origin, counted
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, is_by_lanes, looks_up, weight_shape
-from tpucc.layers.partition import partition
+from tpucc.layers.partition import Partition, partition
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram
 from tpucc.viz.diagrams.operators import CONSTANTS, attribute_label, boxes_and_edges, constant_label, kinds_of, origins_of
 from tpucc.viz.palette import Kind
@@ -21,16 +22,19 @@ STEPS = " Between two frames is a host step: operators, or moves of integers, fo
 def layer_diagram(graph: Graph, title: str = "") -> Diagram:
     """The layers of the device inside frames, one for each segment; the host's operators outside; scales and zero points on the edges.
 
-    `title` is the graph's name unless given.
+    Boxes stand in the order in which the machine computes them: what the host does before, then a segment, then a step of the host. So a
+    frame is one stretch of them. `title` is the graph's name unless given.
     """
     parts = partition(graph)
-    segments = parts.segments
+    segments = {node.name: parts.segments[node.name] for node in parts.device if not node.is_input and node.op not in CONSTANTS}
     kinds = kinds_of(graph, has_layers=True)
 
     def box(node: Node, read: Sequence[Node]) -> Box:
-        return _box(node, graph, kinds[node.name], segments.get(node.name, 0), origins_of(read))
+        return _box(node, graph, kinds[node.name], segments.get(node.name, -1), origins_of(read))
 
-    boxes, edges = boxes_and_edges(graph, box, _constants)
+    times = _times(parts, segments)
+    ordered = replace(graph, nodes=tuple(sorted(graph, key=lambda node: times.get(node.name, 0))))
+    boxes, edges = boxes_and_edges(ordered, box, _constants)
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
@@ -39,9 +43,17 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
     return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}{steps}", subtitle, boxes, edges, clusters)
 
 
+def _times(parts: Partition, segments: Mapping[str, int]) -> Mapping[str, int]:
+    """When each value is made: 2k in the host's part number k, 2k + 1 in the device's segment number k. Constants are there before."""
+    found = {name: 2 * segment + 1 for name, segment in segments.items()}
+    for number, part in enumerate((parts.prologue, *(step.graph for step in parts.middle), parts.epilogue)):
+        found.update((node.name, 2 * number) for node in part if not node.is_input and node.op not in CONSTANTS)
+    return found
+
+
 def _counts(graph: Graph) -> str:
     device = sum(node.op in LAYERS for node in graph)
-    host = sum(not _on_device(node) and node.op not in CONSTANTS | {"input", "quantize", "dequantize"} for node in graph)
+    host = sum(not _in_integers(node) and node.op not in CONSTANTS | {"input", "quantize", "dequantize"} for node in graph)
     return f"{counted(device, 'layer')} on the device in {_held(graph)}, {counted(host, 'operator')} on the host in float32"
 
 
@@ -51,14 +63,15 @@ def _held(graph: Graph) -> str:
     return str(next(held, DEFAULT_FORMAT).numpy)
 
 
-def _on_device(node: Node) -> bool:
+def _in_integers(node: Node) -> bool:
     if node.op in LAYERS:
         return True
     return node.type.dtype in DEVICE_FORMATS and node.op not in CONSTANTS | {"quantize", "input"}
 
 
 def _box(node: Node, graph: Graph, kind: Kind, segment: int, constants: tuple[Origin, ...]) -> Box:
-    """A layer comes from where its constants come from too, as in the program; `constants` are their origins."""
+    """A layer comes from where its constants come from too, as in the program; `constants` are their origins. `segment` is -1 for what the
+    host does."""
     details = attribute_label(node) if kind is not Kind.BOUNDARY else ()
     title = node.op
     match node.attributes:
@@ -74,10 +87,9 @@ def _box(node: Node, graph: Graph, kind: Kind, segment: int, constants: tuple[Or
         case Move(function=function):
             title, details = f"move {function}", ()
     signature = " ".join((title, node.type.brief, *(details if node.op in LAYERS else ())))
-    cluster = segment if _on_device(node) else -1
-    layers = (node.name,) if node.op in LAYERS else ()
+    layers, noun = ((node.name,), "") if node.op in LAYERS else ((), "operator")
     origins = (node.origin, *constants)
-    return Box(title, kind, (node.name, *details), cluster, origins=origins, signature=signature, name=node.name, layers=layers)
+    return Box(title, kind, (node.name, *details), segment, origins=origins, signature=signature, name=node.name, layers=layers, noun=noun)
 
 
 def _is_depthwise(node: Node, graph: Graph) -> bool:

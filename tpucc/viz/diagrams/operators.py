@@ -95,7 +95,7 @@ def boxes_and_edges(
             boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins_of(read)))
     for output in graph.outputs:
         connect(graph[output.node], len(boxes))
-        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
+        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name, noun="operator"))
     return tuple(boxes), tuple(edges)
 
 
@@ -133,7 +133,8 @@ def _counts(graph: Graph, kinds: Mapping[str, Kind]) -> str:
     shown = shown_nodes(graph)
     multiplied = [kinds[node.name] for node in shown if kind_of(node.op) is Kind.MATRIX]
     products, lanes, hosted = (multiplied.count(kind) for kind in (Kind.MATRIX, Kind.VECTOR, Kind.HOST))
-    others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in shown)
+    folded = {node.name for node in shown if kinds[node.name] is Kind.WEIGHTS}
+    others = sum((kind_of(node.op) is not Kind.MATRIX or node.name in folded) and not node.is_input for node in shown)
     held = (node for node in graph if node.op in CONSTANTS)
     weights = sum(node.type.size for node in held if node.type.shape or not isinstance(_value(node), Constant))  # no number of the source
     parts = [counted(products, "matrix product")] if products else []

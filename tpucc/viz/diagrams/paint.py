@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -32,7 +33,7 @@ def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
     """The whole picture as SVG. Its heading is at least `least` wide."""
     area, head = _parts(diagram, layout, least)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
-    routes = joined(_route(diagram, route) for route in layout.routes)
+    routes = joined(_routes(diagram, layout))
     names = joined(_frame_names(diagram, layout)) if layout.frames else NOTHING
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
@@ -130,7 +131,16 @@ def _texts(box: Box, rect: Rect) -> Markup:
     return joined(parts)
 
 
-def _route(diagram: Diagram, route: Route) -> Markup:
+def _routes(diagram: Diagram, layout: Layout) -> Iterator[Markup]:
+    """Edge n is the element `KEY-en`; of one in several pieces the others are `KEY-en-1` and so on."""
+    drawn = Counter[int]()
+    for route in layout.routes:
+        piece = f"-{drawn[route.edge]}" if drawn[route.edge] else ""
+        drawn[route.edge] += 1
+        yield _route(diagram, route, f"{diagram.key}-e{route.edge}{piece}")
+
+
+def _route(diagram: Diagram, route: Route, name: str) -> Markup:
     edge = diagram.edges[route.edge]
     small = diagram.boxes[edge.tail].small
     points = list(route.points)
@@ -138,7 +148,8 @@ def _route(diagram: Diagram, route: Route) -> Markup:
     if route.arrow and not small:
         points[-1] = (tip[0] - 0.8 * ARROW * math.cos(angle), tip[1] - 0.8 * ARROW * math.sin(angle))
     thickness = 2.2 if edge.quantised else 1.2
-    way = tag("path", attributes=ink_line("soft"), d=_path(points), stroke_width=thickness, stroke_dasharray="3 3" if small else None)
+    dashes = "3 3" if small else None
+    way = tag("path", attributes=ink_line("soft"), id=name, d=_path(points), stroke_width=thickness, stroke_dasharray=dashes)
     return joined([way, arrow(tip, angle) if route.arrow and not small else NOTHING])
 
 

@@ -92,9 +92,13 @@ def _costs(diagram: Diagram, layout: Layout, gaps: Sequence[float]) -> list[int]
 
 
 def _pieces(route: Route, cuts: Sequence[float]) -> Iterator[tuple[int, Route]]:
-    """The route in pieces, one a line; a piece that goes on ends in an arrow past its cut."""
+    """The route in pieces, one a line; a piece that goes on ends in an arrow past its cut. A route to the left, as one has that closes a
+    circle of frames, goes back to the lines before."""
     rest, label_line = route.points, bisect_right(cuts, route.label.middle[0]) if route.label else -1
     first, last = (bisect_right(cuts, route.points[end][0]) for end in (0, -1))
+    if last < first:
+        pieces = [*_pieces(replace(route, points=rest[::-1]), cuts)]
+        yield from ((line, replace(piece, points=piece.points[::-1])) for line, piece in reversed(pieces))
     for line in range(first, last + 1):
         label, points = route.label if line == label_line else None, rest
         if line < last:

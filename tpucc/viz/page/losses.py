@@ -9,7 +9,7 @@ from tpucc.diagnostics import percent, printable
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.errors import MOST, decibels, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
+from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, prose, row, table, tag
 from tpucc.viz.text import number, shown
 
 HEADS = ("value", "line", "", "own SNR, as it runs", "own SNR, alone", "scale", "saturates")
@@ -44,7 +44,7 @@ def _lead(words: str) -> Markup:
 
 
 def _soft(words: str) -> Markup:
-    return tag("p", escaped(words), class_="soft") if words else NOTHING
+    return tag("p", prose(words), class_="soft") if words else NOTHING
 
 
 def _row(error: LayerError, most: float) -> Markup:

@@ -6,12 +6,14 @@ Times and waits are there for all instructions. Values are there for a window of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
+from tpucc.interop.sources import file_of
 from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import SPECS, Engine, Flag, Instruction, Opcode, Place, Spec
 from tpucc.isa.program import Program
@@ -180,7 +182,7 @@ def _joined(arrays: Sequence[AnyArray]) -> Int64:
 
 def _left_out(program: Program, recording: Recording | None) -> str:
     """Which values the view has, and how to get others."""
-    count, command = len(program.instructions), f"tpucc report {printable(program.source)} --values A:B"
+    count, command = len(program.instructions), f"tpucc report {quote(printable(file_of(program.source)))} --values A:B"
     if recording is None:
         none = "The page has no values of a run."
         return f"{none} {command} makes it with those of instructions A to B, on random inputs if the model names none."

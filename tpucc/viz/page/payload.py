@@ -36,7 +36,7 @@ from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.palette import kind_of_layer
 from tpucc.viz.statistics import LayerStatistics
 from tpucc.viz.terms import COLOURS, GLOSSARY, SPOKEN, lanes
-from tpucc.viz.text import layer_rate, number, shown
+from tpucc.viz.text import layer_rate, number, shortened, shown
 
 INSTEAD = {
     "pool": "the activation unit pools its windows",
@@ -47,6 +47,8 @@ INSTEAD = {
 """What layers without multiply-accumulates do, by their kinds."""
 BY_LANES = "the activation unit multiplies by its weights lane by lane, and reads them from the unified buffer"
 """How a layer has weights, but no tiles of them."""
+BRIEF = 10
+"""Characters of a layer's name in the list of instructions, if that many tell the names apart."""
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""
 
@@ -113,9 +115,11 @@ def _machine(program: Program) -> dict[str, Any]:
 
 def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
     lost = {error.layer: error for error in given.errors}
+    briefs = shortened([printable(layer.name) for layer in given.program.layers], BRIEF)
     return [
         {
             "name": printable(layer.name),
+            "brief": briefs[index],
             "kind": printable(layer.kind),
             "colour": kind_of_layer(layer.kind, layer.multiplies),
             "origin": origins.number(layer.origin),

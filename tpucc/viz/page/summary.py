@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.program import HOST
-from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, Row, added
 from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
-from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, tag, title
+from tpucc.viz.svg import NOTHING, Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
 from tpucc.viz.terms import term
-from tpucc.viz.text import SMALL, first_names, fitted, layer_rate, rate_text, shown, size
+from tpucc.viz.text import first_names, layer_rate, rate_text, shown, size
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
-BAR_WIDTH, BAR, BAR_LINE = 600.0, 28.0, 20.0
+BAR_WIDTH, BAR = 600.0, 28.0
 KEY = "breakdown"
 EMPTY = "\u00a0"
 HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "array active", "weight stall", "weight shift", "non-matrix")
@@ -28,14 +28,14 @@ HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "array active", "w
 def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], renderer: str) -> Markup:
     """The tab as HTML."""
     parts = [
-        tag("p", escaped(_lead(stats, accuracy)), class_="lead"),
+        tag("p", prose(_lead(stats, accuracy)), class_="lead"),
         tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
         tag("h2", escaped("Where the matrix unit's cycles go")),
-        inlined(breakdown_svg(stats.breakdown)),
+        breakdown(stats.breakdown),
         tag("h2", escaped("Layers")),
         tag("div", layer_table(stats), class_="scroll"),
         left_out(stats),
-        tag("ul", joined(tag("li", escaped(printable(note))) for note in notes), class_="notes") if notes else Markup(""),
+        tag("ul", joined(tag("li", prose(printable(note))) for note in notes), class_="notes") if notes else Markup(""),
         tag("p", escaped(_footer(stats, renderer)), class_="footer"),
     ]
     return joined(parts)
@@ -81,32 +81,27 @@ def _streamed(found: Stream) -> str:
     return words if found.fits else "as one alone: the unified buffer has no room for two"
 
 
-def breakdown_svg(found: Breakdown) -> str:
-    """The array's work and its stalls, row by row of the accounting; they add up to all cycles."""
+def breakdown(found: Breakdown) -> Markup:
+    """The array's work and its stalls, row by row of the accounting, as a bar and its legend; they add up to all cycles."""
     exact = _exact(found)
-    meanings = {row.key: row.meaning for row in ROWS.values()}
-    active, *stalls = ((row.key, f"{row.name}, {exact[row.key]:.1f} %") for row in ROWS.values())
-    shares = [(key, words) for key, words in stalls if exact[key] > 0]
-    parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
-    width, words = BAR_WIDTH * found.array_active / 100, active[1]
-    parts.append(tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=0, y=0, width=width, height=BAR))
-    x, y = width, BAR + 10
-    parts.append(_entry(tag("rect", attributes=solid_paint(Kind.MATRIX), x=0, y=y, width=16, height=12), words, y, meanings[active[0]]))
-    for name, words in shares:
-        width = BAR_WIDTH * exact[name] / 100
-        parts.append(tag("rect", title(words), x=x, y=0, width=width, height=BAR, fill=hatch_fill(KEY, name)))
-        x, y = x + width, y + BAR_LINE
-        parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y, meanings[name]))
-    return picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, y + BAR_LINE, *parts)
+    active, *stalls = ROWS.values()
+    shown_stalls = [stall for stall in stalls if exact[stall.key] > 0]
+    paints: list[tuple[Row, dict[str, Value]]] = [(active, dict(solid_paint(Kind.MATRIX)))]
+    paints += [(stall, {"fill": hatch_fill(KEY, stall.key)}) for stall in shown_stalls]
+    parts, legend, x = [hatches(KEY, [stall.key for stall in shown_stalls]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)], [], 0.0
+    for each, paint in paints:
+        width, words = BAR_WIDTH * exact[each.key] / 100, f"{each.name}, {exact[each.key]:.1f} %"
+        parts.append(tag("rect", title(words), attributes=paint, x=x, y=0, width=width, height=BAR))
+        swatch = tag("svg", tag("rect", attributes=paint, width=16, height=12), width=16, height=12, aria_hidden="true")
+        legend.append(tag("li", swatch, escaped(words), title=each.meaning))
+        x += width
+    bar = inlined(picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, BAR, *parts))
+    return joined([bar, tag("ul", joined(legend), class_="shares")])
 
 
 def _exact(found: Breakdown) -> dict[str, float]:
     """The rows of the accounting, by key."""
     return {row.key: getattr(found, row.key) for row in ROWS.values()}
-
-
-def _entry(swatch: Markup, words: str, y: float, meaning: str) -> Markup:
-    return tag("g", title(meaning), swatch, label(fitted(words, SMALL, BAR_WIDTH - 24), 24, y + 10))
 
 
 def _number(name: str, value: str, remark: str) -> Markup:

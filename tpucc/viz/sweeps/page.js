@@ -177,6 +177,8 @@
     if (mark) location.hash = `point=${mark.dataset.point}`;
   });
   addEventListener("hashchange", () => showChosen(true));
+  const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => target.classList.toggle("wider", target.scrollWidth > target.clientWidth)));
+  document.querySelectorAll(".chart").forEach((chart) => sizes.observe(chart));
   draw();
   showChosen(true);
 })();

@@ -23,7 +23,7 @@ from tpucc.sweeps.points import Points
 from tpucc.sweeps.rows import columns, settings_columns
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
-from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, prose, tag
 from tpucc.viz.sweeps.summary import as_good, reached, varied
 
 LARGEST = 20_000
@@ -103,7 +103,7 @@ def _best(found: Points, figures: Figures, best: int) -> Markup:
     row = found[best]
     place = tag("a", escaped(varied(found, best)), href=f"#point={best}")
     return joined(
-        [tag("p", escaped(f"{reached(figures, best)}: "), place, escaped(as_good(figures, best))), tag("p", escaped(row["explanation"]))]
+        [tag("p", escaped(f"{reached(figures, best)}: "), place, escaped(as_good(figures, best))), tag("p", prose(row["explanation"]))]
     )
 
 
@@ -145,7 +145,7 @@ def _map(found: Points, figures: Figures, pair: tuple[_Heads, _Heads], model: in
     of_model = f" of {_models(found)[model]}" if several else ""
     about = f"{MEASURES[figures.measure]}{of_model}; across: {printable(name)}; down: {printable(other)}"
     cells = _cells(found, figures, figures.models[model], first, second)
-    return _chart(about, heat_svg(f"map-{f'{model}-' if several else ''}{first}-{second}", about, (across, down), cells))
+    return _chart(about, heat_svg(f"map-{f'{model}-' if several else ''}{first}-{second}", about, (across, down), cells), "chart map")
 
 
 def _models(found: Points) -> list[str]:
@@ -219,9 +219,9 @@ def _words(found: Points, figures: Figures, point: int) -> str:
     return f"{varied(found, point)}: {reached(figures, point)}, {figures.bottlenecks[point]}"
 
 
-def _chart(about: str, svg: str) -> Markup:
-    """A picture below its caption, which breaks where the picture scrolls."""
-    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", inlined(svg), class_="chart", tabindex=0)]))
+def _chart(about: str, svg: str, classes: str = "chart") -> Markup:
+    """A picture below its caption, which breaks where the picture scrolls. A map has the size of its cells."""
+    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", inlined(svg), class_=classes, tabindex=0)]))
 
 
 def _table(found: Points, figures: Figures) -> Markup:

@@ -9,22 +9,18 @@ const assembly = (() => {
     ["mnemonic", "mnemonic", "What it does; the colour is that of the unit that does it."],
     ["operands", "operands", "What it reads and writes: buffers by name, rows, tiles and blocks by number, then flags."],
   ];
-  const ROOM = 10; // characters of a layer's name
   let rows = null;
-
-  /** A name, or as much of its end as has room: layers of one block differ there. */
-  const ending = (name) => (name.length > ROOM ? `…${name.slice(1 - ROOM)}` : name);
 
   function fill(row, index) {
     const [mnemonic, ...operands] = texts[index].split(" ");
     const first = index === 0 || code.layer[index] !== code.layer[index - 1];
-    const name = first ? (layers[code.layer[index]]?.name ?? "") : "";
+    const name = first ? (layers[code.layer[index]]?.brief ?? "") : "";
     row.classList.toggle("lit", selection.lit()?.instructions[index] === 1);
     row.classList.toggle("held", selection.same(selection.current(), { kind: "instruction", id: index }));
     row.replaceChildren(
       list.cell("number", words.number(index)),
       list.cell("number", words.number(code.start[index])),
-      list.cell("owner", ending(name)),
+      list.cell("owner", name),
       list.cell(`mnemonic u-${model.unitOf(index)}`, mnemonic),
       list.cell("operands", operands.join(" ")),
     );
@@ -43,6 +39,7 @@ const assembly = (() => {
   }
 
   function start() {
+    panel.style.setProperty("--owner", `${Math.max("layer".length, ...layers.map((layer) => layer.brief.length))}ch`);
     rows = list.open(panel, () => code.count, fill, HEADS.map(([kind, name, meaning]) => tips.explain(list.cell(kind, name), meaning)));
     selection.follow(panel, "assembly", instruction);
     selection.listen(light);

@@ -46,8 +46,8 @@ const band = (() => {
   function visible(context, row, x) {
     const [from, to] = axis.window();
     const found = [];
-    const written = (box) => fitted(context, names(box), box.right - box.left - MARGINS);
-    const isCounted = (box) => box.stretches.length > 1 && written(box) === names(box)[0];
+    const written = (box) => fitted(context, box, box.right - box.left - MARGINS);
+    const isCounted = (box) => kinds(box) > 1 && written(box) !== "";
     for (const stretch of rows[row].filter((one) => one.to > from && one.from < to)) {
       const box = { row, left: x(stretch.from), right: x(stretch.to), stretches: [stretch] };
       const last = found.at(-1);
@@ -78,13 +78,14 @@ const band = (() => {
     return (call) => (all.filter((text) => text === found.get(call)).length === 1 && found.get(call)) || "";
   })();
 
+  /** How many layers or calls a box stands for: one that is computed in turns with others may have several of its stretches. */
+  const kinds = ({ stretches: own }) => new Set(own.map(({ key }) => key)).size;
+
   /** The names of a box, the longest first: of a layer its own and the ends of it, of a call its step or what its layers' names begin with. */
-  function names({ row, stretches: own }) {
+  function names(box) {
+    const { row, stretches: own } = box;
     const [{ key }] = own;
-    if (own.length > 1) {
-      const count = new Set(own.map((stretch) => stretch.key)).size;
-      return [counted(row, count), `${words.number(count)} ×`];
-    }
+    if (kinds(box) > 1) return [counted(row, kinds(box))];
     if (!isLayers(row)) {
       const [common, step] = [commons(key), calls.step[key]];
       if (common) return [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)];
@@ -94,21 +95,22 @@ const band = (() => {
     return parts.map((_, index) => parts.slice(index).join(".")).filter((ending, index) => index === 0 || Number.isNaN(Number(ending)));
   }
 
-  /** The longest of these that has room; of the last, as much as has, with dots; nothing if that is hardly any. */
-  function fitted(context, texts, room) {
+  /** The longest of a box's names that has room; of the last, as much as has, with dots; nothing if that is hardly any, or a count. */
+  function fitted(context, box, room) {
     if (room < LETTER) return "";
+    const texts = names(box);
     const found = texts.find((text) => context.measureText(text).width <= room);
-    if (found) return found;
+    if (found || kinds(box) > 1) return found ?? "";
     let kept = texts.at(-1);
     while (kept.length > 2 && context.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
     return kept.length > 2 ? `${kept}…` : "";
   }
 
   /** The colours of a box: of layers those of the unit that computes them, as in the buffer. */
-  function paint({ row, stretches: own }) {
-    if (own.length > 1) return ["grid", "rule"];
-    if (!isLayers(row)) return ["band", "rule"];
-    const { colour } = layers[own[0].key];
+  function paint(box) {
+    if (kinds(box) > 1) return ["grid", "rule"];
+    if (!isLayers(box.row)) return ["band", "rule"];
+    const { colour } = layers[box.stretches[0].key];
     return [colour, `${colour}-line`];
   }
 
@@ -120,7 +122,7 @@ const band = (() => {
     context.fillRect(left, y, right - left, high);
     context.fillStyle = colours.of(line);
     context.fillRect(left, y, Math.min(1, right - left), high);
-    const text = fitted(context, names(box), right - left - MARGINS);
+    const text = fitted(context, box, right - left - MARGINS);
     context.fillStyle = colours.of("ink");
     if (text) context.fillText(text, left + 4, y + 12);
   }
@@ -140,16 +142,17 @@ const band = (() => {
   const at = (x, y) => boxes.find((box) => y >= box.row * ROW && y < (box.row + 1) * ROW && x >= box.left && x < box.right);
 
   /** What a box stands for: its layer, or the line of its call; nothing if it stands for several. */
-  function selected({ row, stretches: own }) {
-    if (own.length > 1) return null;
-    return isLayers(row) ? { kind: "layer", id: own[0].key } : { kind: "line", id: calls.line[own[0].key] };
+  function selected(box) {
+    if (kinds(box) > 1) return null;
+    const [{ key }] = box.stretches;
+    return isLayers(box.row) ? { kind: "layer", id: key } : { kind: "line", id: calls.line[key] };
   }
 
   /** A box in words. */
   function about(box) {
     const { row, stretches: own } = box;
     const [from, to] = [own[0].from, own.at(-1).to];
-    if (own.length > 1) {
+    if (kinds(box) > 1) {
       const all = [...new Set(own.map(({ key }) => nameOf(row, key)))];
       const more = all.length > 8 ? ` and ${all.length - 8} more` : "";
       return `${names(box)[0]}, too narrow for their names: ${all.slice(0, 8).join(", ")}${more}\n${words.span(from, to)} · a click shows them`;
@@ -157,7 +160,8 @@ const band = (() => {
     const [layer] = own[0].layers;
     const path = (calls.of[layer] ?? []).map((call) => `${named(call)} (line ${calls.line[call]})`);
     const where = isLayers(row) ? path.join(" › ") : `a call in line ${calls.line[own[0].key]}`;
-    return `${[nameOf(row, own[0].key), where].filter(Boolean).join(" · ")}\n${words.span(from, to)} · ${words.percent(to - from, model.cycles)} of all`;
+    const cycles = own.reduce((sum, one) => sum + one.to - one.from, 0);
+    return `${[nameOf(row, own[0].key), where].filter(Boolean).join(" · ")}\n${words.span(from, to)} · ${words.percent(cycles, model.cycles)} of all`;
   }
 
   /** Shows what a box stands for as wide as the window. */

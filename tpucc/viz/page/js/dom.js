@@ -18,6 +18,9 @@ const dom = (() => {
     if (element.textContent !== text) element.textContent = text;
   }
 
+  /** A text in which options and files of commands, such as `--values` and `digits.tpu`, go to the next line whole. */
+  const prose = (text) => text.split(/((?<=\s)--?\w\S*|\S+\.(?:tpu|onnx)(?=\s))/).map((part, index) => (index % 2 ? make("span", { class: "word" }, part) : part));
+
   const integers = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 }); // made once: `toLocaleString` takes ten times as long
 
   /** The nearest whole number, with separators. */
@@ -42,5 +45,5 @@ const dom = (() => {
     return () => from?.far ?? false;
   }
 
-  return { make, svg, write, number, drag };
+  return { make, svg, write, prose, number, drag };
 })();

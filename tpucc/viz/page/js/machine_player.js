@@ -221,7 +221,7 @@ const machinePlayer = (() => {
 
   function start() {
     shown = controls();
-    panel.querySelector(".left-out").textContent = model.machine_view.left_out;
+    panel.querySelector(".left-out").replaceChildren(...dom.prose(model.machine_view.left_out));
     machinePlan.start(draw);
     selection.listen(follow);
     axis.listen(() => cursor(cycle(at)));

@@ -26,8 +26,8 @@ const tiles = (() => {
     return dom.svg("svg", { width: across * side + 2, height: down * side + 2, role: "img", "aria-label": `tiles of ${model.layers[id].name}` }, ...cells);
   }
 
-  /** The kind of a tile: of weights, or of values that the host writes, which stand after them. */
-  const kindOf = (tile) => (tile < model.machine.weight_tiles ? "weights" : "host");
+  /** The kind of a tile: of weights, or of values that the host writes. */
+  const kindOf = (tile) => (words.isWritten(tile) ? "host" : "weights");
 
   function cell(id, place, side, across, [tile, rows, columns, used], turns) {
     const [x, y, inner] = [(place % across) * side + 1, Math.floor(place / across) * side + 1, side - 2];

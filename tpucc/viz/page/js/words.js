@@ -93,11 +93,20 @@ const words = (() => {
   /** The share of all cycles in tenths, as the table of layers has it. */
   const share = (own) => tenths(own / Math.max(1, model.cycles));
 
+  /** Whether the host writes a tile: it holds values that are computed. Such tiles stand after those of weights. */
+  const isWritten = (tile) => tile >= machine.weight_tiles;
+
+  /** The matrices that a layer multiplies by, their sizes, and their tiles. */
+  function multiplied({ weights, fills, matrices }) {
+    const [size, tiles] = [`${number(weights[0])} × ${number(weights[1])}`, fills.length ? counted(fills.length, "tile") : "no tiles"];
+    if (fills.some(([tile]) => isWritten(tile))) return `It multiplies by ${counted(matrices, "matrix", "matrices")} of ${size} that the host writes, in ${tiles}: computed values, no weights.`;
+    return `Its weights are ${matrices > 1 ? `${number(matrices)} matrices of ` : ""}${size}, in ${tiles}.`;
+  }
+
   function ofLayer(id) {
-    const { weights, fills, matrices, cycles: own, choice, rate, error } = layers[id];
+    const { weights, cycles: own, choice, rate, error } = layers[id];
     const parts = [`It takes ${cycles(own)}, ${share(own)} of all; ${rate}.`];
-    const stack = matrices > 1 ? `${number(matrices)} matrices of ` : "";
-    if (weights[0]) parts.push(`Its weights are ${stack}${number(weights[0])} × ${number(weights[1])}, in ${fills.length ? counted(fills.length, "tile") : "no tiles"}.`);
+    if (weights[0]) parts.push(multiplied(layers[id]));
     if (choice) parts.push(`Computed ${choice}.`);
     if (error) parts.push(error);
     return parts;
@@ -147,7 +156,8 @@ const words = (() => {
     const { matrix, inputs, outputs } = tilePlace(layer, place);
     const own = fetches.filter((fetch) => fetch.layer === layer && fetch.place === place);
     const { groups, matrices, fills } = layers[layer];
-    const whose = matrices > 1 ? `matrix ${number(matrix + 1)} of ${number(matrices)}` : "the weights";
+    const one = isWritten(fills[place][0]) ? "the matrix that the host writes" : "the weights";
+    const whose = matrices > 1 ? `matrix ${number(matrix + 1)} of ${number(matrices)}` : one;
     const apart = groups > 1 ? `, laid out with zeros between their ${number(groups)} groups` : "";
     const full = percent(fills[place][3], machine.mxu ** 2);
     const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of ${whose}${apart}; ${full} full.`];
@@ -212,5 +222,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, costed, carried, purpose };
+  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, isWritten, costed, carried, purpose };
 })();
