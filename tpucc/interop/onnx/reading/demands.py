@@ -17,7 +17,7 @@ from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
 from tpucc.interop.onnx.reading.tensors import MAX_SIZE
-from tpucc.interop.onnx.reading.values import Static, Value
+from tpucc.interop.onnx.reading.values import Value
 
 MOST_STEPS = 1e18
 """Of a range, that are counted."""
@@ -29,22 +29,9 @@ def require_sound(node: OnnxNode, operands: Sequence[Value | None], opset: int) 
     Raises `Misfit` for shapes that can't be together.
     """
     found = Operands(node, operands, opset)
-    if node.kind in ONE_TYPE:
-        _one_type(found)
     if (demand := DEMANDS.get(node.kind)) is not None:
         demand(found)
     require_fit(found)
-
-
-def _one_type(o: Operands) -> None:
-    """Refuses floats beside integers."""
-    found = {"floats": False, "integers": False}
-    for value in o.values:
-        kind = value.array.dtype.kind if isinstance(value, Static) else "" if value is None else value.kind
-        found["floats"] |= kind in ("f", "float")
-        found["integers"] |= kind in ("i", "u", "whole", "int")
-    if all(found.values()):
-        o.refuse("it has floats and integers as operands, and ONNX has one type for all of them")
 
 
 def _constant_of_shape(o: Operands) -> None:
@@ -166,31 +153,6 @@ def _tile(o: Operands) -> None:
         o.require_memory([*shape, *counts])
 
 
-ONE_TYPE = frozenset(
-    [
-        "Add",
-        "Concat",
-        "Conv",
-        "ConvTranspose",
-        "Div",
-        "Einsum",
-        "Equal",
-        "Gemm",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "MatMul",
-        "Max",
-        "Mean",
-        "Min",
-        "Mod",
-        "Mul",
-        "Sub",
-        "Sum",
-    ]
-)
-"""Operators all of whose operands have one type."""
 DEMANDS: Mapping[str, Callable[[Operands], None]] = {
     "ConstantOfShape": _constant_of_shape,
     "Expand": _expand,

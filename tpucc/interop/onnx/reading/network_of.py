@@ -27,7 +27,6 @@ from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.signatures import require_signature
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
@@ -178,7 +177,6 @@ class _Builder:
         )
 
     def _read(self, node: OnnxNode) -> None:
-        require_signature(node)
         operands = [self.values[name] if name else None for name in node.inputs]
         is_computed = any(isinstance(self.values.get(name), Tensor) or name in self.computed for name in node.inputs)
         if any(name and self.values[name] is None for name in node.inputs):

@@ -242,6 +242,7 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     if others := [name for name, rank in ends.items() if rank in ranks and name not in made.layouts]:
         yield f"The axes of {listed(others)} are in the file's order."
     if fixed:
-        yield f"{found.file[:1].upper()}{found.file[1:]} leaves {listed(fixed)} open; this is the model for {listed([f'{name} = {sizes[name]}' for name in fixed])}."
+        values = listed([f"{name} = {sizes[name]}" for name in fixed])
+        yield f"{found.file[:1].upper()}{found.file[1:]} leaves {listed(fixed)} open; this is the model for {values}."
     for note in made.notes:
         yield f"{note}."

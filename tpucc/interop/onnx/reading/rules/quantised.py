@@ -14,7 +14,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
+from tpucc.interop.onnx.reading.problems import Damaged, Unsupported
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.scales import largest_weights
@@ -171,7 +171,7 @@ def integers_read(net: Network, x: Tensor, grid: Grid) -> Tensor:
     if not isinstance(x.kind, Grid) or grid == x.kind:
         return x
     if (grid.bits, grid.shift) != (x.kind.bits, x.kind.shift):
-        raise Unsupported(f"integers of the types {_type_name(x.kind)} and {_type_name(grid)}, which are the same ones", CHECKER)
+        raise Damaged(f"integers of the types {_type_name(x.kind)} and {_type_name(grid)}, which are the same ones")
     ratio = grid.scale / x.kind.scale
     if not 1 / FARTHEST <= ratio <= FARTHEST:
         raise Unsupported(f"the scale {grid.scale:g} of integers that have the scale {x.kind.scale:g} elsewhere", "no network needs both")
