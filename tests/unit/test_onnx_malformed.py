@@ -402,6 +402,44 @@ def test_an_operator_that_would_make_much(node: Any, arrays: dict[str, Any], say
     assert says in text
 
 
+def test_an_input_of_too_many_axes(tmp_path: Path) -> None:
+    codes, text, status = refused(model_of([helper.make_node("Relu", ["x"], ["y"])], inputs={"x": [1] * 33}).SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1007"], 1)
+    assert "an input, x, has 33 axes; the limit is 32" in text
+
+
+LONG = "long" * 50_000
+
+
+@each(
+    [
+        ([(LONG, ["x"], ["y"], {})], f"nothing for the operator {LONG[:160]}… (1 node: y)"),
+        ([("Nothing", ["x"], ["y"], {"domain": LONG})], f"not those of {LONG[:160]}…: export"),
+        ([("TopK", ["x"], ["y"], {"name": LONG})], f"(1 node: {LONG[:160]}…)"),
+        ([("Relu", [LONG], ["y"], {})], f"reads {LONG[:160]}…, which nothing computes"),
+        ([("Relu", ["x"], [LONG], {}), ("Relu", ["x"], [LONG], {}), ("Neg", [LONG], ["y"], {})], f"{LONG[:160]}… is defined twice"),
+        ([("Relu", ["x"], ["y"], {LONG: 1})], f"no attribute {LONG[:160]}… of it"),
+        ([("QuantizeLinear", ["x", LONG], ["q"], {}), ("DequantizeLinear", ["q", LONG], ["y"], {})], f"the scale {LONG[:160]}… is inf"),
+    ]
+)
+def test_messages_cut_names(nodes: list[tuple[str, list[str], list[str], dict[str, Any]]], says: str, tmp_path: Path) -> None:
+    made = [helper.make_node(op, operands, results, **more) for op, operands, results, more in nodes]
+    scale = [helper.make_tensor(LONG, TensorProto.FLOAT, [], [INFINITE])] if "scale" in says else []
+    text = refused(model_of(made, scale).SerializeToString(), tmp_path)[1]
+    assert says in text
+    assert len(text) < 1000
+
+
+def test_comments_cut_names(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", [LONG, "x"], ["a"]), helper.make_node("Relu", ["a"], [LONG + "y"], name="a/" * 9999)]
+    model = model_of(nodes, inputs={LONG: (LONG + "s", 4), "x": (LONG + "t", 4)}, outputs=(LONG + "y",))
+    model.producer_name = LONG
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert len(source) < 3000
+    assert f"which {LONG[:80]}" in source.replace("\n# ", "")
+
+
 def of_any_type(model: Any) -> bytes:
     """The bytes of a model that doesn't say of what type its result is."""
     model.graph.output[0].ClearField("type")

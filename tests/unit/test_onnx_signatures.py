@@ -99,6 +99,11 @@ helper, TensorProto = onnx.helper, onnx.TensorProto
             "activations has 'Sigmoids', and ONNX has Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid, Softplus, Softsign, "
             "Tanh or ThresholdedRelu\nhelp: did you mean Sigmoid?",
         ),
+        (
+            helper.make_node("LSTM", ["i", "w", "w"], ["y"], activations=["Sigmoid"] * 2),
+            {"i": np.ones((2, 1, 2)), "w": np.ones((1, 8, 2))},
+            "it has 2 functions, and 1 direction of it 3",
+        ),
     ]
 )
 def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -175,6 +180,42 @@ def test_types_inside_of_branches_and_loops(tmp_path: Path) -> None:
     assert "y (Not): operand 1 is float32" in refused(model_of(nodes, [yes, count]).SerializeToString(), tmp_path)[1]
     nodes[0].input[0] = "x"
     assert "all (Loop): operand 1 is float32, and ONNX has int64" in refused(model_of(nodes, [yes]).SerializeToString(), tmp_path)[1]
+
+
+@each(
+    [
+        (helper.make_node("Frobnicate", ["x"], ["y"]), {}, "E1006: tpucc has nothing for the operator Frobnicate (1 node: y)"),
+        (
+            helper.make_node("BatchNorm", ["x"], ["y"]),
+            {},
+            "E1006: tpucc has nothing for the operator BatchNorm (1 node: y)\nhelp: did you mean",
+        ),
+        (helper.make_node("Pow", ["x", "a"], ["y"]), {"a": -1e9}, "E1007: Pow: the exponent -1e+09 (1 node: y)"),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), {"w": np.ones((4, 0))}, "E1007: MatMul: the weight w has the shape [4, 0] (1 node"),
+        (
+            helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),
+            {"s": 0.0, "z": np.int8(0)},
+            "the scale s is 0, and the smallest one here",
+        ),
+    ]
+)
+def test_sound_nodes_that_have_no_counterpart(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
+    _, text, status = refused(of_node(node, arrays), tmp_path)
+    assert status == 1
+    assert says in text
+    assert "did you mean" not in text or "did you mean" in says
+
+
+def test_weights_of_a_scale_that_integers_have_not_are_read_all_the_same(tmp_path: Path) -> None:
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["real"]), helper.make_node("MatMul", ["x", "real"], ["y"])]
+    integers = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
+    for scale in (0.0, -0.25):
+        constants = [onnx.numpy_helper.from_array(integers, "w"), onnx.numpy_helper.from_array(np.float32(scale), "s")]
+        (tmp_path / "m.onnx").write_bytes(model_of(nodes, constants).SerializeToString())
+        found = tpucc.import_onnx(tmp_path / "m.onnx")
+        assert np.array_equal(found.weights["w"], integers.astype(np.float32) * np.float32(scale))
+        assert f"w, whose scale is {scale:g}, is quantised anew" in found.source
+        found.compile()
 
 
 def test_attributes_that_are_there_twice_or_nowhere(tmp_path: Path) -> None:

@@ -84,8 +84,9 @@ def _range(o: Operands) -> None:
         o.require_memory((max(0, math.ceil(min((stop - start) / step, MOST_STEPS))),))
 
 
-def _recurrent(gates: int) -> Callable[[Operands], None]:
-    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names, and its first states."""
+def _recurrent(gates: int, functions: int) -> Callable[[Operands], None]:
+    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names, and its first states. A direction
+    has so many functions."""
 
     def demand(o: Operands) -> None:
         attributes, x, shape = o.node.attributes, o.shape(0), o.shape(2)
@@ -94,6 +95,8 @@ def _recurrent(gates: int) -> Callable[[Operands], None]:
         if len(shape) != 3:
             o.refuse(f"the recurrent weights have the shape {list(shape)}, and ONNX has three axes: directions, gates and units")
         directions = 2 if attributes.get("direction") == "bidirectional" else 1
+        if (names := attributes.get("activations", ())) and len(names) < functions * directions:
+            o.refuse(f"it has {counted(len(names), 'function')}, and {counted(directions, 'direction')} of it {functions * directions}")
         units = attributes.get("hidden_size", shape[2])
         wanted = (directions, gates * units, units)
         if shape != wanted:
@@ -156,11 +159,11 @@ def _tile(o: Operands) -> None:
 DEMANDS: Mapping[str, Callable[[Operands], None]] = {
     "ConstantOfShape": _constant_of_shape,
     "Expand": _expand,
-    "GRU": _recurrent(3),
-    "LSTM": _recurrent(4),
+    "GRU": _recurrent(3, 2),
+    "LSTM": _recurrent(4, 3),
     "OneHot": _one_hot,
     "Pad": _pad,
-    "RNN": _recurrent(1),
+    "RNN": _recurrent(1, 1),
     "Range": _range,
     "Reshape": _reshape,
     "Resize": _resize,
