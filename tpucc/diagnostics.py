@@ -12,12 +12,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Any, Self
 
 from tpucc.values import dataclass
 
 TAB = 4
 MAX_LINE = 160
+ALIKE = 0.6
+"""The share of letters that two words have in common, in order, if one may be meant by the other."""
 _MISMATCH = re.compile(r"Expected `(?P<expected>[^`]+)`(?P<more>[^`]*?)(?:, got `(?P<found>\w+)`)?")
 _FIELD = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<name>[^`]*)`")
 _KINDS: Mapping[str, str] = {
@@ -80,6 +83,12 @@ class Span:
         return Span(int(line), int(column), int(end_line or line), int(end))
 
 
+@lru_cache(maxsize=2)
+def _lines(text: str) -> list[str]:
+    """The lines of a text, which are asked for one after the other."""
+    return text.split("\n")
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source file as it was read: the name that messages show, and its text."""
@@ -89,7 +98,7 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of a one-based line, without its end; empty past the end of the file."""
-        lines = self.text.split("\n")
+        lines = _lines(self.text)
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
 
     def stretch(self, span: Span) -> str:
@@ -336,18 +345,23 @@ def misfit(error: Exception) -> str:
     return f"{where}: {text}" if where else text
 
 
-def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str], alike: float = ALIKE) -> str:
     """`did you mean h1?`, or nothing when no candidate is close."""
-    close = nearest(word, candidates)
+    close = nearest(word, candidates, alike)
     return f"did you mean {printable(close)}?" if close else ""
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str:
-    """The candidate that is closest to a word; empty when none is close."""
+def nearest(word: str, candidates: Iterable[str], alike: float = ALIKE) -> str:
+    """The candidate that is closest to a word; empty when none is close: `alike` is the least share of letters that both have.
+
+    A text longer than a line is no word.
+    """
+    if len(word) > MAX_LINE:
+        return ""
     from difflib import get_close_matches  # imported only when something is wrong
 
     known = sorted(set(candidates))
-    close = [other for other in known if other.lower() == word.lower()] or get_close_matches(word, known, n=1, cutoff=0.6)
+    close = [other for other in known if other.lower() == word.lower()] or get_close_matches(word, known, n=1, cutoff=alike)
     return close[0] if close else ""
 
 

@@ -86,7 +86,7 @@ def tensor(**fields: object) -> Any:
         (tensor(dims=[2**62, 2**62]), "E1003", "claims"),
         (tensor(dims=[2**62, 0]), "E1003", "claims a size of"),
         (tensor(dims=[-4]), "E1001", "negative size"),
-        (tensor(dims=[1] * 40, raw_data=bytes(4)), "E1001", "40 dimensions"),
+        (tensor(dims=[1] * 40, raw_data=bytes(4)), "E1007", "the tensor w has 40 axes; the limit is 32"),
         (tensor(dims=[4]), "E1001", "claims 4 values, and there are 0"),
         (tensor(dims=[4], raw_data=bytes(15)), "E1001", "no whole number"),
         (tensor(dims=[4], raw_data=bytes(12)), "E1001", "claims 4 values, and there are 3"),
@@ -232,7 +232,7 @@ def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list
     constants = [pytest.importorskip("onnx").numpy_helper.from_array(array, name) for name, array in arrays.items() if name in read_]
     tracemalloc.start()
     try:
-        _, text, status = refused(model_of([helper.make_node(*node) for node in nodes], constants).SerializeToString(), tmp_path)
+        _, text, status = refused(of_any_type(model_of([helper.make_node(*node) for node in nodes], constants)), tmp_path)
         assert tracemalloc.get_traced_memory()[1] < 2**27
     finally:
         tracemalloc.stop()
@@ -242,9 +242,9 @@ def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list
 
 NAN, INFINITE = np.float32(np.nan), np.float32(np.inf)
 DAMAGED = [
-    (("Add", ["x", "a"]), [[1, 2, 3, 4]], "it has floats and integers as operands"),
-    (("MatMul", ["x", "a"]), [np.ones((4, 4), np.int64)], "it has floats and integers as operands"),
-    (("ConstantOfShape", ["a"]), [[2.0, 4.0]], "the sizes are float64, and ONNX has them as int64"),
+    (("Add", ["x", "a"]), [[1, 2, 3, 4]], "operands 1 and 2 are float32 and int64, and ONNX has one type for both"),
+    (("MatMul", ["x", "a"]), [np.ones((4, 4), np.int64)], "operands 1 and 2 are float32 and int64"),
+    (("ConstantOfShape", ["a"]), [[2.0, 4.0]], "operand 1 is float32, and ONNX has int64 there"),
     (("ConstantOfShape", ["a"]), [[2, -4]], "the sizes are [2, -4], and none may be below 0"),
     (("Expand", ["x", "a"]), [[-3, 4]], "the sizes are [-3, 4]"),
     (("Expand", ["x", "a"]), [[2**40, 2, 1]], "its result has 8,796,093,022,208 values"),
@@ -252,7 +252,7 @@ DAMAGED = [
     (("OneHot", ["a", "b", "c"]), [[1, 2], -5, np.ones(2)], "the depth is -5, and it is at least 1"),
     (("OneHot", ["a", "b", "c"]), [[1, 2], 5, np.ones(3)], "it has 3 values, and ONNX has two: off and on"),
     (("Pad", ["x", "a"]), [[0, 1, 2]], "it has 3 pads for 2 axes, and each has two"),
-    (("Pad", ["x", "a"]), [[0.0, 0.0, 1.0, 1.0]], "the pads are float64"),
+    (("Pad", ["x", "a"]), [[0.0, 0.0, 1.0, 1.0]], "operand 2 is float32, and ONNX has int64 there"),
     (("Pad", ["x", "a"]), [[0, -3, 0, -3]], "the pads [0, -3, 0, -3] leave nothing of [2, 4]"),
     (("Pad", ["x", "a"]), [[0, 2**40, 0, 0]], "its result has 2,199,023,255,560 values"),
     (("Pad", ["x", "a", "", "b"]), [[2**40, 0], [1]], "its result has"),
@@ -263,14 +263,14 @@ DAMAGED = [
     (("Reshape", ["x", "a"]), [[4, -2]], "the sizes are [4, -2], and none may be below -1"),
     (("Resize", ["x", "", "a"]), [np.float32([1, NAN])], "the scales are [1.0, nan], and each is a finite number above 0"),
     (("Resize", ["x", "", "a"]), [np.float32([-1, 2])], "the scales are [-1.0, 2.0]"),
-    (("Resize", ["x", "", "a"]), [[1, 2]], "the scales are int64, and ONNX has them as float32"),
+    (("Resize", ["x", "", "a"]), [[1, 2]], "operand 3 is int64, and ONNX has float32 there"),
     (("Resize", ["x", "", "", "a"]), [[2, 0]], "the sizes are [2, 0], and none may be below 1"),
     (("Resize", ["x", "", "", "a"]), [[2, 2**40]], "its result has 2,199,023,255,552 values"),
     (("Slice", ["x", "a", "b", "c", "d"]), [[0], [4], [1], [0]], "a step is 0"),
     (("Split", ["x", "a"]), [[3, -1]], "the sizes are [3, -1], and none may be below 0"),
     (("Tile", ["x", "a"]), [[1, -2]], "the repeats are [1, -2], and none may be below 0"),
     (("Tile", ["x", "a"]), [[2]], "it has 1 repeat for 2 axes"),
-    (("Tile", ["x", "a"]), [[NAN, 1]], "the repeats are float"),
+    (("Tile", ["x", "a"]), [[NAN, 1]], "operand 2 is float32, and ONNX has int64 there"),
     (("Unsqueeze", ["x", "a"]), [[0, -4]], "the list of axes [0, -4] has one twice"),
     (("Unsqueeze", ["x", "a"]), [[7]], "axis 7 of a tensor with 3 axes"),
     (("Gather", ["x", "a"]), [[0, 2**40]], "the index 1,099,511,627,776 of an axis of 2"),
@@ -282,10 +282,7 @@ DAMAGED = [
 
 @each(DAMAGED)
 def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: list[Any], says: str, tmp_path: Path) -> None:
-    constants = [
-        pytest.importorskip("onnx").numpy_helper.from_array(np.asarray(each), name) for each, name in zip(arrays, "abcd", strict=False)
-    ]
-    codes, text, status = refused(model_of([helper.make_node(*node, ["y"])], constants).SerializeToString(), tmp_path)
+    codes, text, status = refused(of_node(helper.make_node(*node, ["y"]), dict(zip("abcd", arrays, strict=False))), tmp_path)
     assert status == 3
     assert codes == ["E1003" if "its result" in says else "E1001"]
     assert f"y ({node[0]}): {says}" in text
@@ -306,7 +303,7 @@ def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: l
 def test_attributes_that_no_sound_file_has(op: str, attributes: dict[str, Any], says: str, tmp_path: Path) -> None:
     weights = pytest.importorskip("onnx").numpy_helper.from_array(np.ones((4, 4, 3, 3), np.float32), "w")
     node = helper.make_node(op, ["x", *(["w"] if op == "Conv" else [])], ["y"], **attributes)
-    codes, text, status = refused(model_of([node], [weights], {"x": (2, 4, 6, 6)}).SerializeToString(), tmp_path)
+    codes, text, status = refused(of_any_type(model_of([node], [weights], {"x": (2, 4, 6, 6)})), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert f"y ({op}): {says}" in text
 
@@ -405,11 +402,57 @@ def test_an_operator_that_would_make_much(node: Any, arrays: dict[str, Any], say
     assert says in text
 
 
+def test_an_input_of_too_many_axes(tmp_path: Path) -> None:
+    codes, text, status = refused(model_of([helper.make_node("Relu", ["x"], ["y"])], inputs={"x": [1] * 33}).SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1007"], 1)
+    assert "an input, x, has 33 axes; the limit is 32" in text
+
+
+LONG = "long" * 50_000
+
+
+@each(
+    [
+        ([(LONG, ["x"], ["y"], {})], f"nothing for the operator {LONG[:160]}… (1 node: y)"),
+        ([("Nothing", ["x"], ["y"], {"domain": LONG})], f"not those of {LONG[:160]}…: export"),
+        ([("TopK", ["x"], ["y"], {"name": LONG})], f"(1 node: {LONG[:160]}…)"),
+        ([("Relu", [LONG], ["y"], {})], f"reads {LONG[:160]}…, which nothing computes"),
+        ([("Relu", ["x"], [LONG], {}), ("Relu", ["x"], [LONG], {}), ("Neg", [LONG], ["y"], {})], f"{LONG[:160]}… is defined twice"),
+        ([("Relu", ["x"], ["y"], {LONG: 1})], f"no attribute {LONG[:160]}… of it"),
+        ([("QuantizeLinear", ["x", LONG], ["q"], {}), ("DequantizeLinear", ["q", LONG], ["y"], {})], f"the scale {LONG[:160]}… is inf"),
+    ]
+)
+def test_messages_cut_names(nodes: list[tuple[str, list[str], list[str], dict[str, Any]]], says: str, tmp_path: Path) -> None:
+    made = [helper.make_node(op, operands, results, **more) for op, operands, results, more in nodes]
+    scale = [helper.make_tensor(LONG, TensorProto.FLOAT, [], [INFINITE])] if "scale" in says else []
+    text = refused(model_of(made, scale).SerializeToString(), tmp_path)[1]
+    assert says in text
+    assert len(text) < 1000
+
+
+def test_comments_cut_names(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", [LONG, "x"], ["a"]), helper.make_node("Relu", ["a"], [LONG + "y"], name="a/" * 9999)]
+    model = model_of(nodes, inputs={LONG: (LONG + "s", 4), "x": (LONG + "t", 4)}, outputs=(LONG + "y",))
+    model.producer_name = LONG
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert len(source) < 3000
+    assert f"which {LONG[:80]}" in source.replace("\n# ", "")
+
+
+def of_any_type(model: Any) -> bytes:
+    """The bytes of a model that doesn't say of what type its result is."""
+    model.graph.output[0].ClearField("type")
+    data: bytes = model.SerializeToString()
+    return data
+
+
 def of_node(node: Any, arrays: dict[str, Any]) -> bytes:
-    """A model of one node that reads x[2, 4] and constants."""
+    """A model of one node that reads x[2, 4] and constants, floats as float32; it doesn't say of what type y is."""
     numpy_helper = pytest.importorskip("onnx").numpy_helper
-    constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items()]
-    return model_of([node], constants).SerializeToString()
+    given = {name: np.asarray(array) for name, array in arrays.items()}
+    typed = {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in given.items()}
+    return of_any_type(model_of([node], [numpy_helper.from_array(array, name) for name, array in typed.items()]))
 
 
 def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from tests.support.cases import each
 from tests.support.onnx_files import model_of
 from tests.unit.test_onnx_malformed import of_node, refused
 from tpucc.interop.onnx.reading import sequences
+from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
 from tpucc.interop.onnx.reading.folding import FOLDS
 from tpucc.interop.onnx.reading.model import OPSETS
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.signatures import SIGNATURES
+from tpucc.interop.onnx.reading.tensors import TYPES
 
-helper = pytest.importorskip("onnx").helper
-TensorProto = pytest.importorskip("onnx").TensorProto
+onnx = pytest.importorskip("onnx")
+helper, TensorProto = onnx.helper, onnx.TensorProto
 
 
 @each(
@@ -74,7 +76,7 @@ TensorProto = pytest.importorskip("onnx").TensorProto
         (helper.make_node("Squeeze", ["x", "a"], ["y"]), {"a": [1]}, "the axes [1] of [2, 4] are dropped, and their sizes aren't 1"),
         (helper.make_node("Unsqueeze", ["x"], ["y"]), {}, "it has no axes"),
         (helper.make_node("Reshape", ["x", "s"], ["y"]), {"s": [3, -1]}, "[2, 4] in the shape [3, -1]"),
-        (helper.make_node("Gather", ["x", "s"], ["y"]), {"s": 1.0}, "the indices are float64, and ONNX has them as integers"),
+        (helper.make_node("Gather", ["x", "s"], ["y"]), {"s": 1.0}, "operand 2 is float32, and ONNX has int32 or int64 there"),
         (helper.make_node("Clip", ["x", "w"], ["y"]), {"w": np.ones(2)}, "the least value has the shape [2]"),
         (helper.make_node("LayerNormalization", ["x", "w"], ["y"]), {"w": np.ones(3)}, "operand 2 has the shape [3]"),
         (
@@ -86,12 +88,147 @@ TensorProto = pytest.importorskip("onnx").TensorProto
         (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ij->ij"), {}, "has 1 operand, and the node 2"),
         (helper.make_node("Einsum", ["x"], ["y"], equation="ij->iz"), {}, "letters in its result that stand in no operand"),
         (helper.make_node("QuantizeLinear", ["x", "w"], ["y"]), {"w": np.ones(3)}, "scales of the shape [3] along axis 1 of [2, 4]"),
+        (helper.make_node("LpNormalization", ["x"], ["y"], p=3), {}, "p is 3, and ONNX has 1 or 2"),
+        (helper.make_node("LRN", ["i"], ["y"], size=2), {"i": np.ones((1, 4, 3, 3))}, "size is 2, and ONNX has an odd number there"),
+        (helper.make_node("Constant", [], ["y"], value_int=2, value_float=1.0), {}, "it has value_float and value_int, and ONNX has one"),
+        (helper.make_node("Constant", [], ["y"]), {}, "it has no value, and ONNX has one value"),
+        (helper.make_node("Mod", ["a", "b"], ["y"]), {"a": 5.5, "b": 2.0}, "fmod is 0, and ONNX has 1 for floats"),
+        (
+            helper.make_node("GRU", ["i", "w", "w"], ["y"], activations=["sigmoid", "Sigmoids"]),
+            {"i": np.ones((2, 1, 2)), "w": np.ones((1, 6, 2))},
+            "activations has 'Sigmoids', and ONNX has Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid, Softplus, Softsign, "
+            "Tanh or ThresholdedRelu\nhelp: did you mean Sigmoid?",
+        ),
+        (
+            helper.make_node("LSTM", ["i", "w", "w"], ["y"], activations=["Sigmoid"] * 2),
+            {"i": np.ones((2, 1, 2)), "w": np.ones((1, 8, 2))},
+            "it has 2 functions, and 1 direction of it 3",
+        ),
     ]
 )
 def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
     codes, text, status = refused(of_node(node, arrays), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert says in text
+
+
+@each(
+    [
+        ("Gather", ["x", "yes"], {}, "operand 2 is bool, and ONNX has int32 or int64 there"),
+        ("GatherND", ["x", "row"], {}, "operand 2 is float32, and ONNX has int64 there"),
+        ("Unsqueeze", ["x", "one"], {}, "operand 2 is float32, and ONNX has int64 there"),
+        ("Squeeze", ["x", "one"], {}, "operand 2 is float32, and ONNX has int64 there"),
+        ("ReduceSum", ["x", "one"], {}, "operand 2 is float32, and ONNX has int64 there"),
+        ("Trilu", ["x", "one"], {}, "operand 2 is float32, and ONNX has int64 there"),
+        ("CumSum", ["x", "one"], {}, "operand 2 is float32, and ONNX has int32 or int64 there"),
+        ("Range", ["one", "four", "one"], {}, "operands 1 and 2 are float32 and int64, and ONNX has one type for both"),
+        ("And", ["yes", "x"], {}, "operand 2 is float32, and ONNX has bool there"),
+        ("Not", ["x"], {}, "operand 1 is float32, and ONNX has bool there"),
+        ("Where", ["x", "x", "x"], {}, "operand 1 is float32, and ONNX has bool there"),
+        ("Where", ["yes", "x", "four"], {}, "operands 2 and 3 are float32 and int64, and ONNX has one type for both"),
+        ("Concat", ["x", "x", "four"], {"axis": 0}, "operands 1 and 3 are float32 and int64"),
+        ("Relu", ["yes"], {}, "operand 1 is bool, and ONNX has floats or integers there"),
+        ("Add", ["yes", "yes"], {}, "operand 1 is bool, and ONNX has floats or integers there"),
+        ("Sigmoid", ["four"], {}, "operand 1 is int64, and ONNX has floats there"),
+        ("DequantizeLinear", ["x", "one"], {}, "operand 1 is float32, and ONNX has integers there"),
+        ("QuantizeLinear", ["x", "one", "one"], {}, "operand 3 is float32, and ONNX has integers there"),
+        ("QLinearConv", ["i8", "one", "u8", "i8", "one", "i8", "one", "i8"], {}, "operands 1 and 3 are int8 and uint8"),
+    ]
+)
+def test_types_that_no_sound_file_has(op: str, operands: list[str], attributes: dict[str, Any], says: str, tmp_path: Path) -> None:
+    arrays = {"yes": np.array([True]), "row": np.ones((1, 2)), "one": np.array(1.0), "four": np.array(4)}
+    arrays |= {"i8": np.ones((1, 1, 1, 1), np.int8), "u8": np.ones((), np.uint8)}
+    codes, text, status = refused(of_node(helper.make_node(op, operands, ["y"], **attributes), arrays), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert f"y ({op}): {says}" in text
+
+
+def test_types_that_the_file_says_of_values(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Greater", ["x", "x"], ["more"]),
+        helper.make_node("Where", ["more", "x", "x"], ["kept"]),
+        helper.make_node("Frobnicate", ["kept"], ["unknown"]),
+        helper.make_node("Cast", ["unknown"], ["y"], to=TensorProto.FLOAT),
+    ]
+    right = {"more": TensorProto.BOOL, "kept": TensorProto.FLOAT, "unknown": TensorProto.INT64, "y": TensorProto.FLOAT}
+    for name, type_ in (("", 0), ("more", TensorProto.FLOAT), ("kept", TensorProto.INT64), ("y", TensorProto.BOOL)):
+        model = model_of(nodes)
+        said = {**right, **({name: type_} if name else {})}
+        model.graph.value_info.extend(helper.make_tensor_value_info(each, said[each], None) for each in ("more", "kept", "unknown"))
+        model.graph.output[0].type.tensor_type.elem_type = said["y"]
+        codes, text, _ = refused(model.SerializeToString(), tmp_path)
+        assert codes == ["E1001" if name else "E1006"]
+        assert (f"the file says that {name} is " in text) == bool(name)
+
+
+def test_types_inside_of_branches_and_loops(tmp_path: Path) -> None:
+    value, yes = helper.make_tensor_value_info, helper.make_tensor("yes", TensorProto.BOOL, [], [True])
+    whole = helper.make_graph([helper.make_node("Shape", ["x"], ["s"])], "a", [], [value("s", TensorProto.INT64, None)])
+    real = helper.make_graph([helper.make_node("Relu", ["x"], ["r"])], "b", [], [value("r", TensorProto.FLOAT, None)])
+    wrong = helper.make_graph([helper.make_node("And", ["x", "x"], ["r"])], "c", [], [value("r", TensorProto.BOOL, None)])
+    for then, other, says in (
+        (whole, real, "y (If): its result 1 is int64 in one branch, and float32 in the other"),
+        (wrong, whole, "r (And)"),
+    ):
+        node = helper.make_node("If", ["yes"], ["y"], then_branch=then, else_branch=other)
+        assert says in refused(model_of([node], [yes]).SerializeToString(), tmp_path)[1]
+    steps = [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Identity", ["x"], ["each"])]
+    inputs = [value("step", TensorProto.INT64, []), value("going", TensorProto.BOOL, [])]
+    body = helper.make_graph(steps, "d", inputs, [value("on", TensorProto.BOOL, []), value("each", TensorProto.FLOAT, None)])
+    nodes = [helper.make_node("Loop", ["count", "yes"], ["all"], body=body), helper.make_node("Not", ["all"], ["y"])]
+    count = helper.make_tensor("count", TensorProto.INT64, [], [2])
+    assert "y (Not): operand 1 is float32" in refused(model_of(nodes, [yes, count]).SerializeToString(), tmp_path)[1]
+    nodes[0].input[0] = "x"
+    assert "all (Loop): operand 1 is float32, and ONNX has int64" in refused(model_of(nodes, [yes]).SerializeToString(), tmp_path)[1]
+
+
+@each(
+    [
+        (helper.make_node("Frobnicate", ["x"], ["y"]), {}, "E1006: tpucc has nothing for the operator Frobnicate (1 node: y)"),
+        (
+            helper.make_node("BatchNorm", ["x"], ["y"]),
+            {},
+            "E1006: tpucc has nothing for the operator BatchNorm (1 node: y)\nhelp: did you mean",
+        ),
+        (helper.make_node("Pow", ["x", "a"], ["y"]), {"a": -1e9}, "E1007: Pow: the exponent -1e+09 (1 node: y)"),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), {"w": np.ones((4, 0))}, "E1007: MatMul: the weight w has the shape [4, 0] (1 node"),
+        (
+            helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),
+            {"s": 0.0, "z": np.int8(0)},
+            "the scale s is 0, and the smallest one here",
+        ),
+    ]
+)
+def test_sound_nodes_that_have_no_counterpart(node: Any, arrays: dict[str, Any], says: str, tmp_path: Path) -> None:
+    _, text, status = refused(of_node(node, arrays), tmp_path)
+    assert status == 1
+    assert says in text
+    assert "did you mean" not in text or "did you mean" in says
+
+
+def test_weights_of_a_scale_that_integers_have_not_are_read_all_the_same(tmp_path: Path) -> None:
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["real"]), helper.make_node("MatMul", ["x", "real"], ["y"])]
+    integers = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
+    for scale in (0.0, -0.25):
+        constants = [onnx.numpy_helper.from_array(integers, "w"), onnx.numpy_helper.from_array(np.float32(scale), "s")]
+        (tmp_path / "m.onnx").write_bytes(model_of(nodes, constants).SerializeToString())
+        found = tpucc.import_onnx(tmp_path / "m.onnx")
+        assert np.array_equal(found.weights["w"], integers.astype(np.float32) * np.float32(scale))
+        assert f"w, whose scale is {scale:g}, is quantised anew" in found.source
+        found.compile()
+
+
+def test_attributes_that_are_there_twice_or_nowhere(tmp_path: Path) -> None:
+    node = helper.make_node("Concat", ["x", "x"], ["y"], axis=1)
+    node.attribute.append(helper.make_attribute("axis", 0))
+    codes, text, status = refused(of_node(node, {}), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert "y (Concat): it has the attribute axis twice" in text
+    del node.attribute[1]
+    node.attribute[0].ref_attr_name = "which"
+    codes, text, status = refused(of_node(node, {}), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert "an attribute is that of a function, which, and" in text
 
 
 @each(
@@ -130,18 +267,24 @@ def test_shapes_that_fit_for_other_values_of_open_sizes_are_no_damage(tmp_path: 
     assert tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 5}).source
 
 
-def test_signatures_are_those_of_the_onnx_package() -> None:
-    defs = pytest.importorskip("onnx").defs
-    kinds = {"INT": "i", "INTS": "is", "FLOAT": "f", "FLOATS": "fs", "STRING": "s", "STRINGS": "ss", "TENSOR": "t", "GRAPH": "g"}
-    kinds["SPARSE_TENSOR"] = "st"
+def schemas() -> dict[str, list[Any]]:
+    """The versions of the operators that are read, by name, the oldest that is known first."""
     versions: dict[str, list[Any]] = {}
-    for schema in sorted((s for s in defs.get_all_schemas_with_history() if not s.domain), key=lambda s: s.since_version):
+    for schema in sorted((s for s in onnx.defs.get_all_schemas_with_history() if not s.domain), key=lambda s: s.since_version):
         versions.setdefault(schema.name, []).append(schema)
     read = {op for op in {*RULES, *FOLDS, *sequences.RULES, "If", "Loop"} if op in versions}
-    assert read == {*SIGNATURES} & {*versions}
-    assert {*SIGNATURES} - read == {"SimplifiedLayerNormalization"}  # ONNX Runtime's
-    for op in read:
-        known = [s for s, later in zip_longest(versions[op], versions[op][1:]) if later is None or later.since_version > OPSETS.start]
+    return {
+        op: [s for s, later in zip_longest(versions[op], versions[op][1:]) if later is None or later.since_version > OPSETS.start]
+        for op in read
+    }
+
+
+def test_signatures_are_those_of_the_onnx_package() -> None:
+    kinds = {"INT": "i", "INTS": "is", "FLOAT": "f", "FLOATS": "fs", "STRING": "s", "STRINGS": "ss", "TENSOR": "t", "GRAPH": "g"}
+    kinds["SPARSE_TENSOR"] = "st"
+    found = schemas()
+    assert {*SIGNATURES} - {*found} == {"SimplifiedLayerNormalization"}  # ONNX Runtime's
+    for op, known in found.items():
         signature, most, results = SIGNATURES[op], max(s.max_input for s in known), max(s.max_output for s in known)
         assert signature.least == min(s.min_input for s in known), op
         assert signature.most == (most if most < 2**31 - 1 else None), op
@@ -149,3 +292,35 @@ def test_signatures_are_those_of_the_onnx_package() -> None:
         assert signature.attributes == {name: kinds[a.type.name] for s in known for name, a in s.attributes.items()}, op
         named = {name for s in known for name in s.attributes}
         assert signature.required == {n for n in named if all(n in s.attributes and s.attributes[n].required for s in known)}, op
+
+
+def test_types_are_those_of_the_onnx_package() -> None:
+    found = schemas()
+    of_sequences = {"ConcatFromSequence", "SequenceAt", "SequenceEmpty", "SequenceInsert", "SequenceLength"}
+    assert {*LETTERS} == {*found} - of_sequences
+    for op, letters in LETTERS.items():
+        places = [
+            (letter, [parts[index] if index < len(parts) else None for parts in sides])
+            for side, written in (("inputs", letters.operands), ("outputs", letters.results))
+            for sides in [[getattr(schema, side) for schema in found[op]]]
+            for index, letter in zip(range(max(map(len, sides))), each_letter(written), strict=False)
+        ]
+        for letter, parts in places:
+            if letter != "-":
+                _, taken = CLASSES[OTHER_NAMES.get(letter.lower(), letter.lower())]
+                assert numbers(parts, all_of_class=len(taken) > 2) == taken, (op, letter)
+        for (one, first), (other, second) in combinations(places, 2):
+            if "-" not in (one, other):
+                both = [(a.type_str, b.type_str) for a, b in zip(first, second, strict=True) if a and b]
+                is_one = bool(both) and all(a == b for a, b in both)
+                assert is_one <= (one == other and (one.isupper() or one in ONE_TYPE)), (op, one, other)
+                assert (one == other and one.isupper()) <= is_one, (op, one, other)
+
+
+def numbers(parts: list[Any], *, all_of_class: bool) -> set[int]:
+    """ONNX's numbers of the types of an operand in all versions, as far as they are read; of floats and integers all, if one is there."""
+    words = {"float": 1, "double": 11, "bfloat16": 1} | {type_.name: number for number, type_ in TYPES.items() if 1 < number < 16}
+    there = {word.removeprefix("tensor(").rstrip(")") for part in parts if part for word in part.types}
+    given = {words[word] for word in there & {*words}}
+    wholes = (CLASSES["f"][1], CLASSES["i"][1]) if all_of_class else ()
+    return given.union(*(whole for whole in wholes if given & whole))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
 from tpucc.interop.foreign import Foreign, foreign
 from tpucc.interop.onnx import PRODUCER
@@ -18,7 +19,7 @@ from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.onnx.reading.model import OnnxModel
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
-from tpucc.interop.onnx.reading.problems import malformed
+from tpucc.interop.onnx.reading.problems import malformed, named
 from tpucc.ir.graph import Graph
 from tpucc.values import dataclass
 
@@ -64,7 +65,7 @@ class Imported:
             before[name] = last, more + further
         return replace(self, ties=before | dict(ties))
 
-    @property
+    @cached_property
     def names(self) -> names.Names:
         return names.names_of(self.model.graph)
 
@@ -73,9 +74,9 @@ class Imported:
         Raises `UsageError` E1008 for sizes that there aren't, or that have two values."""
         symbols, called = self.symbols, self.names.called
         if unknown := [name for name in given if name not in called]:
-            named = listed([self._named(name) for name in symbols])
-            known = f"there {'is' if len(symbols) == 1 else 'are'} {named}" if symbols else "all its sizes are fixed"
-            raise self._refused(f"leaves no size open that is named {printable(unknown[0])}", did_you_mean(unknown[0], called) or known)
+            shown = listed([self._named(name) for name in symbols])
+            known = f"there {'is' if len(symbols) == 1 else 'are'} {shown}" if symbols else "all its sizes are fixed"
+            raise self._refused(f"leaves no size open that is named {named(unknown[0])}", did_you_mean(unknown[0], called) or known)
         values: dict[str, int] = {}
         for name, value in given.items():
             if (first := values.setdefault(called[name], value)) != value:
@@ -88,15 +89,15 @@ class Imported:
         sizes = self.known_sizes(given)
         if missing := [name for name, size in sizes.items() if size is None]:
             either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
-            named = listed([self._named(name) for name in missing])
+            shown = listed([self._named(name) for name in missing])
             help = f"say it: {as_given(dict.fromkeys(missing, '…'))}{either}"
-            raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {named} open", help)
+            raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {shown} open", help)
         return {name: size for name, size in sizes.items() if size is not None}
 
     def _named(self, name: str) -> str:
         """A size in a message, with the name that it has in the file where that is another one."""
         theirs = next((theirs for theirs, ours in self.names.sizes_by_name.items() if ours == name), name)
-        return name if theirs == name else printable(f"{name} ({theirs} in the file)")
+        return name if theirs == name else f"{name} ({named(theirs)} in the file)"
 
     def _refused(self, message: str, help: str) -> UsageError:
         return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=(help,) if help else ()))

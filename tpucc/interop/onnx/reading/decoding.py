@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import printable
+from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
 from tpucc.interop.onnx.reading.order import in_order, require_names
-from tpucc.interop.onnx.reading.problems import malformed, refused
+from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, refused
+from tpucc.interop.onnx.reading.signatures import require_signatures
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
 from tpucc.ir.types import Range, as_float32
@@ -54,6 +55,8 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     _require_opsets(model)
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
+    require_signatures(model.graph)
+    require_types(model.graph)
     return model
 
 
@@ -70,7 +73,7 @@ def _model(data: memoryview, files: Files) -> OnnxModel:
                 parts = {number: part for number, _, part in files.reader.fields(view(value))}
                 domain, version = text(parts[1]) if 1 in parts else "", signed(parts.get(2, 0))
                 if (first := opsets.setdefault(DOMAINS.get(domain, domain), version)) != version:
-                    of = printable(domain) or "ONNX's own domain"
+                    of = named(domain) or "ONNX's own domain"
                     raise malformed(f"it has two opsets of {of}, {first:,} and {version:,}: which operators are meant isn't said")
             case 25:
                 functions += 1
@@ -86,7 +89,9 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
     if depth < 0:
         raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
     constants: dict[str, AnyArray] = {}
-    name, nodes, inputs, outputs = "", [], [], []
+    name, nodes = "", []
+    ends: dict[int, list[OnnxValue]] = {11: [], 12: []}
+    declared: dict[str, int] = {}
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:
@@ -97,18 +102,20 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
                 name = text(value)
             case 5:
                 _add_constant(constants, *tensor(view(value), files))
-            case 11:
-                inputs.append(_value(view(value), files.reader, "an input"))
-            case 12:
-                outputs.append(_value(view(value), files.reader, "an output"))
+            case 11 | 12:
+                ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
+            case 13:
+                declared.update([_declared(view(value), files.reader)])
             case 15:
                 raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
-    given = tuple(found for found in inputs if found.name not in constants)
-    return OnnxGraph(name, tuple(nodes), constants, given, tuple(outputs))
+    inputs = tuple(found for found in ends[11] if found.name not in constants)
+    declared |= {found.name: found.type for found in ends[11] if found.name in constants}
+    return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared)
 
 
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
+    twice: str | None = None
     held: tuple[float, int] | None = None
     for number, _, value in files.reader.fields(data):
         match number:
@@ -120,12 +127,16 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
                 words[number] = text(value)
             case 5:
                 name, found = _attribute(view(value), files, depth)
+                twice = twice if name not in attributes else name
                 attributes[name] = found
             case 9:
                 key, content = _entry(view(value), files.reader)
                 scope = _scope(content) if key == SCOPES else scope
                 held = _held(content) if key == HELD else held
-    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
+    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
+    if twice is not None:
+        raise malformed(f"{node.title} ({named(node.op)}): it has the attribute {named(twice)} twice", CHECKER)
+    return node
 
 
 def _entry(data: memoryview, reader: Reader) -> tuple[bytes, str]:
@@ -162,7 +173,7 @@ def _range(content: str) -> Range | None:
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
     if key in constants:
-        raise malformed(f"the constant {printable(key)} is there twice", code="E1002")
+        raise malformed(f"the constant {named(key)} is there twice", code="E1002")
     constants[key] = array
 
 
@@ -181,6 +192,8 @@ def _attribute(data: memoryview, files: Files, depth: int) -> tuple[str, Any]:
                 many.setdefault(number - 1, []).extend(_several(number, wire, value))
             case 20:
                 kind = signed(value)
+            case 21 if len(view(value)):
+                raise malformed(f"an attribute is that of a function, {named(text(value))}, and the node is in none", CHECKER)
     if kind in single or (not kind and single):
         return name, single[kind or next(iter(single))]
     if kind in range(1, 6):
@@ -229,12 +242,24 @@ def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
         elif number == 2:
             for what, _, inner in reader.fields(view(value)):
                 if what != 1 and what != 6:
-                    raise refused("E1006", f"{printable(name)} is a sequence, a map or another value that is no tensor")
+                    raise refused("E1006", f"{named(name)} is a sequence, a map or another value that is no tensor")
                 if what == 1:
-                    kind, shape = _tensor_type(view(inner), reader, f"{who}, {printable(name)}," if name else who)
+                    kind, shape = _tensor_type(view(inner), reader, f"{who}, {named(name)}," if name else who)
     if not name:
         raise malformed(f"{who} has no name")
     return OnnxValue(name, kind, shape, limits)
+
+
+def _declared(data: memoryview, reader: Reader) -> tuple[str, int]:
+    """The name of a value and the type of its elements; 0 of a value that is no tensor."""
+    name, kind = "", 0
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            name = text(value)
+        elif number == 2:
+            tensors = [view(part) for what, _, part in reader.fields(view(value)) if what == 1]
+            kind = next((signed(part) for tensor in tensors for what, _, part in reader.fields(tensor) if what == 1), 0)
+    return name, kind
 
 
 def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple[Dimension, ...] | None]:
@@ -245,7 +270,7 @@ def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple
         elif number == 2:
             shape = tuple(_dimension(view(part), reader, who) for number, _, part in reader.fields(view(value)) if number == 1)
             if len(shape) > MAX_RANK:
-                raise malformed(f"{who} has {len(shape)} dimensions; the limit is {MAX_RANK}")
+                raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
     return kind, shape
 
 

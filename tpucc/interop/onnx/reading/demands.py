@@ -17,7 +17,7 @@ from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
 from tpucc.interop.onnx.reading.tensors import MAX_SIZE
-from tpucc.interop.onnx.reading.values import Static, Value
+from tpucc.interop.onnx.reading.values import Value
 
 MOST_STEPS = 1e18
 """Of a range, that are counted."""
@@ -29,22 +29,9 @@ def require_sound(node: OnnxNode, operands: Sequence[Value | None], opset: int) 
     Raises `Misfit` for shapes that can't be together.
     """
     found = Operands(node, operands, opset)
-    if node.kind in ONE_TYPE:
-        _one_type(found)
     if (demand := DEMANDS.get(node.kind)) is not None:
         demand(found)
     require_fit(found)
-
-
-def _one_type(o: Operands) -> None:
-    """Refuses floats beside integers."""
-    found = {"floats": False, "integers": False}
-    for value in o.values:
-        kind = value.array.dtype.kind if isinstance(value, Static) else "" if value is None else value.kind
-        found["floats"] |= kind in ("f", "float")
-        found["integers"] |= kind in ("i", "u", "whole", "int")
-    if all(found.values()):
-        o.refuse("it has floats and integers as operands, and ONNX has one type for all of them")
 
 
 def _constant_of_shape(o: Operands) -> None:
@@ -97,8 +84,9 @@ def _range(o: Operands) -> None:
         o.require_memory((max(0, math.ceil(min((stop - start) / step, MOST_STEPS))),))
 
 
-def _recurrent(gates: int) -> Callable[[Operands], None]:
-    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names, and its first states."""
+def _recurrent(gates: int, functions: int) -> Callable[[Operands], None]:
+    """Weights [directions, gates · units, …] of an LSTM, GRU or RNN, whose units are those that it names, and its first states. A direction
+    has so many functions."""
 
     def demand(o: Operands) -> None:
         attributes, x, shape = o.node.attributes, o.shape(0), o.shape(2)
@@ -107,6 +95,8 @@ def _recurrent(gates: int) -> Callable[[Operands], None]:
         if len(shape) != 3:
             o.refuse(f"the recurrent weights have the shape {list(shape)}, and ONNX has three axes: directions, gates and units")
         directions = 2 if attributes.get("direction") == "bidirectional" else 1
+        if (names := attributes.get("activations", ())) and len(names) < functions * directions:
+            o.refuse(f"it has {counted(len(names), 'function')}, and {counted(directions, 'direction')} of it {functions * directions}")
         units = attributes.get("hidden_size", shape[2])
         wanted = (directions, gates * units, units)
         if shape != wanted:
@@ -166,39 +156,14 @@ def _tile(o: Operands) -> None:
         o.require_memory([*shape, *counts])
 
 
-ONE_TYPE = frozenset(
-    [
-        "Add",
-        "Concat",
-        "Conv",
-        "ConvTranspose",
-        "Div",
-        "Einsum",
-        "Equal",
-        "Gemm",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "MatMul",
-        "Max",
-        "Mean",
-        "Min",
-        "Mod",
-        "Mul",
-        "Sub",
-        "Sum",
-    ]
-)
-"""Operators all of whose operands have one type."""
 DEMANDS: Mapping[str, Callable[[Operands], None]] = {
     "ConstantOfShape": _constant_of_shape,
     "Expand": _expand,
-    "GRU": _recurrent(3),
-    "LSTM": _recurrent(4),
+    "GRU": _recurrent(3, 2),
+    "LSTM": _recurrent(4, 3),
     "OneHot": _one_hot,
     "Pad": _pad,
-    "RNN": _recurrent(1),
+    "RNN": _recurrent(1, 1),
     "Range": _range,
     "Reshape": _reshape,
     "Resize": _resize,

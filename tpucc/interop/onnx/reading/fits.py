@@ -224,12 +224,6 @@ def _slice(o: Operands) -> None:
         o.misfit("its starts, ends, axes and steps are lists of different lengths")
 
 
-def _gather(o: Operands) -> None:
-    found = o.known(1)
-    if found is not None and found.dtype.kind not in "iu":
-        o.refuse(f"the indices are {found.dtype.name}, and ONNX has them as integers")
-
-
 def _of_channels(*operands: int) -> Fit:
     """Operands that have one number for each channel, the second axis of operand 1."""
 
@@ -261,8 +255,11 @@ def _layer_norm(o: Operands) -> None:
 
 
 def _local_norm(o: Operands) -> None:
-    if o.node.attributes["size"] < 1:
-        o.refuse(f"size is {o.node.attributes['size']}, and it is at least 1")
+    size = o.node.attributes["size"]
+    if size < 1:
+        o.refuse(f"size is {size}, and it is at least 1")
+    if size % 2 == 0:
+        o.refuse(f"size is {size}, and ONNX has an odd number there")
 
 
 def _scales(o: Operands) -> None:
@@ -310,9 +307,6 @@ FITS: Mapping[str, Fit] = dict.fromkeys(ALIKE.split(), _one_shape) | {
     "DequantizeLinear": _scales,
     "Einsum": _einsum,
     "Expand": _expand,
-    "Gather": _gather,
-    "GatherElements": _gather,
-    "GatherND": _gather,
     "Gemm": _gemm,
     "GroupNormalization": _group_norm,
     "InstanceNormalization": _of_channels(1, 2),

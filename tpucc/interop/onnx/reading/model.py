@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from tpucc.diagnostics import printable
+from tpucc.interop.onnx.reading.problems import named
 from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
@@ -37,7 +37,7 @@ class OnnxNode:
     @property
     def title(self) -> str:
         """How messages call the node: by its name, or by that of its result."""
-        return printable(self.name or next(filter(None, self.outputs), self.op))
+        return named(self.name or next(filter(None, self.outputs), self.op))
 
     @property
     def kind(self) -> str:
@@ -65,6 +65,8 @@ class OnnxGraph:
     constants: Mapping[str, AnyArray]
     inputs: tuple[OnnxValue, ...]
     outputs: tuple[OnnxValue, ...]
+    declared: Mapping[str, int] = field(default_factory=dict)
+    """ONNX's numbers of the types that the file says of other values, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, count
+from itertools import count
 from typing import TypeVar
 
 from tpucc.frontend.frame import is_function
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.problems import named
 from tpucc.values import dataclass
 
 K = TypeVar("K")
@@ -49,7 +50,7 @@ RESERVED = frozenset(
 
 def identifier(text: str, otherwise: str) -> str:
     """A name of the language that keeps what a text means."""
-    made = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text)).strip("_")[-LONGEST:].strip("_") or otherwise
+    made = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text[-LONGEST_KEY:])).strip("_")[-LONGEST:].strip("_") or otherwise
     if made[0].isdigit():
         made = f"{otherwise}_{made}"
     return f"{made}_" if made in RESERVED or is_function(made) else made
@@ -77,7 +78,7 @@ class Names:
         """Which have other names in the file, in words, without the sizes that are `tied` to others."""
         sizes = {theirs: ours for theirs, ours in self.sizes_by_name.items() if ours not in tied}
         kinds = (("the size", sizes), ("the input", self.inputs), ("the output", self.outputs))
-        return tuple(f"{kind} {theirs} to {ours}" for kind, names in kinds for theirs, ours in names.items() if theirs != ours)
+        return tuple(f"{kind} {named(theirs)} to {ours}" for kind, names in kinds for theirs, ours in names.items() if theirs != ours)
 
 
 def names_of(graph: OnnxGraph) -> Names:
@@ -101,10 +102,13 @@ def names_of(graph: OnnxGraph) -> Names:
 def _apart(wanted: Mapping[K, str], taken: Iterable[str]) -> dict[K, str]:
     """The names, and `name_2`, `name_3` and so on for those that are taken; what keeps the name of its key has the first choice."""
     used, found = set(taken), dict[K, str]()
+    numbers: dict[str, Iterator[int]] = {}
     for key in sorted(wanted, key=lambda key: wanted[key] != key):
-        numbers = (f"{wanted[key]}_{number}" for number in count(2))
-        found[key] = next(name for name in chain([wanted[key]], numbers) if name not in used)
-        used.add(found[key])
+        name = wanted[key]
+        while name in used:
+            name = f"{wanted[key]}_{next(numbers.setdefault(wanted[key], count(2)))}"
+        found[key] = name
+        used.add(name)
     return {key: found[key] for key in wanted}
 
 
@@ -126,7 +130,7 @@ def _member(text: str) -> str:
 
 def of_node(node: OnnxNode) -> str:
     """A node's own name as an identifier; that of its operator for `slice.5.Slice`, as tpucc's export names steps."""
-    op = re.sub(r"\W", "_", _snake(node.op), flags=re.ASCII) or "op"
+    op = re.sub(r"\W", "_", _snake(node.op[:LONGEST]), flags=re.ASCII) or "op"
     made = identifier(_snake(path_of(replace(node, scope="")).replace(".", "_")), op)
     return op if re.fullmatch(rf"{op}(_\d+)?_{op}", made) else made
 
@@ -135,12 +139,12 @@ def path_of(node: OnnxNode) -> str:
     """The module that a node belongs to; or its own name without the repetitions of exporters, as `layer1.0.conv1`; or its operator's."""
     if node.scope:
         return node.scope
-    parts = [part for part in node.name.removeprefix("node_").split("/") if part]
+    parts = [part for part in node.name.removeprefix("node_")[-LONGEST_KEY:].split("/") if part]
     if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
         parts.pop()
     kept = [_snake(part) if part.startswith(node.op) else part for part in parts]
     kept = [part for part, after in zip(kept, [*kept, ""][1:], strict=True) if not after.startswith(f"{part}.")]
-    return ".".join(kept) or _snake(node.op)
+    return ".".join(kept) or _snake(node.op[:LONGEST])
 
 
 def _snake(text: str) -> str:

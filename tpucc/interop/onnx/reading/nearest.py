@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpucc.diagnostics import did_you_mean, printable
+from tpucc.diagnostics import did_you_mean
 from tpucc.interop.onnx.reading.layers import LAYER
 from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.problems import named
 from tpucc.interop.onnx.reading.rules import RULES
 
 NEAREST: Mapping[str, str] = {
@@ -42,6 +43,8 @@ _NAMES = """
 """
 UNREAD = frozenset(_NAMES.split())
 """The other operators of ONNX that tpucc doesn't read: their names are no misspellings of those that it reads."""
+ALIKE = 0.65
+"""The share of letters that an unknown name has in common with that of an operator, where this one may be meant."""
 OPTIMISED = "com.microsoft"
 """The domain of operators that ONNX Runtime's optimizer makes."""
 
@@ -58,5 +61,5 @@ def instead_of(node: OnnxNode) -> str:
     if node.domain == OPTIMISED:
         return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
     if node.domain:
-        return f"ONNX's own operators are read, not those of {printable(node.domain)}: export the model without them"
-    return NEAREST.get(node.op) or ("" if node.op in UNREAD else did_you_mean(node.op, RULES))
+        return f"ONNX's own operators are read, not those of {named(node.domain)}: export the model without them"
+    return NEAREST.get(node.op) or ("" if node.op in UNREAD else did_you_mean(node.op, RULES, ALIKE))

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
-from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
+from tpucc.interop.onnx.reading.problems import INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
@@ -26,6 +26,7 @@ LARGEST = 3.4e38
 """Of the constants here: what is larger, as in masks, is as good as infinite, and the language has no infinite numbers."""
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
+NO_VALUES = "tensors without values aren't read: every size is at least 1"
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
@@ -94,7 +95,7 @@ class Network:
     def given(self, array: AnyArray, name: str) -> Node:
         """A known value as a node of f32: a number, a `full`, or a weight whose key is `name`."""
         if array.size == 0:
-            raise Unsupported("an empty tensor")
+            raise Unsupported(f"the constant {named(name)} has the shape {list(array.shape)}", NO_VALUES)
         repeated = _repeated(array)
         small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
         if name in self._constants and not repeated:
@@ -147,6 +148,8 @@ class Network:
         return values
 
     def _weight(self, values: AnyArray, name: str) -> Node:
+        if values.size == 0:
+            raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         key, number = keys.key(name, self.path, "weight" if values.ndim > 1 else "bias"), 0
         wanted = key
         while key in self._weight_nodes:

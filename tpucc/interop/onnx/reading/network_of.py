@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed, printable
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
@@ -24,10 +24,9 @@ from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, 
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
 from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.signatures import require_signature
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
@@ -178,7 +177,6 @@ class _Builder:
         )
 
     def _read(self, node: OnnxNode) -> None:
-        require_signature(node)
         operands = [self.values[name] if name else None for name in node.inputs]
         is_computed = any(isinstance(self.values.get(name), Tensor) or name in self.computed for name in node.inputs)
         if any(name and self.values[name] is None for name in node.inputs):
@@ -203,7 +201,7 @@ class _Builder:
 
     def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
-        message = f"{node.title} ({printable(node.op)}): {fault}"
+        message = f"{node.title} ({named(node.op)}): {fault}"
         if not isinstance(fault, Misfit) or not self.sizes:
             return malformed(message, CHECKER)
         given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
@@ -300,7 +298,7 @@ class _Builder:
         found = self.values[value.name]
         assert found is not None
         if isinstance(found, Listed):
-            raise refused("E1006", f"the output {printable(value.name)} is a sequence", "return its tensors, each as a result of its own")
+            raise refused("E1006", f"the output {named(value.name)} is a sequence", "return its tensors, each as a result of its own")
         name = self.names.outputs[value.name]
         self.network.name = name
         try:
@@ -308,7 +306,7 @@ class _Builder:
         except Unsupported as problem:
             raise refused("E1007", f"the output {name} is a constant that can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
-            said, there = ([printable(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
+            said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
             self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
@@ -384,9 +382,7 @@ def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
     """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
     shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
     given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
-    words = listed(
-        [f"{printable(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()]
-    )
+    words = listed([f"{named(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()])
     return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
 
 
@@ -397,5 +393,5 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     if op == LAYER:
         return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
     if not message:
-        return Diagnostic("E1006", f"tpucc has nothing for the operator {printable(op)} ({where})", help=(help,))
-    return Diagnostic("E1007", f"{printable(op)}: {message} ({where})", help=(help,))
+        return Diagnostic("E1006", f"tpucc has nothing for the operator {named(op)} ({where})", help=(help,))
+    return Diagnostic("E1007", f"{named(op)}: {message} ({where})", help=(help,))

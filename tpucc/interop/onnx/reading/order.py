@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tpucc.diagnostics import ProgramError, listed, printable
+from tpucc.diagnostics import ProgramError, listed
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import malformed
+from tpucc.interop.onnx.reading.problems import malformed, named
 
 NAMED = 6
 """Nodes that a message names."""
@@ -74,7 +74,7 @@ def require_names(graph: OnnxGraph, outside: frozenset[str] = frozenset()) -> No
     for name in inputs:
         _define(name, defined, "input")
     for node in graph.nodes:
-        _require_defined(node.inputs, defined, f"{node.title} ({printable(node.op)})")
+        _require_defined(node.inputs, defined, f"{node.title} ({named(node.op)})")
         for name in filter(None, node.outputs):
             _define(name, defined, node.title)
         for inner in node.attributes.values():
@@ -91,10 +91,10 @@ def require_names(graph: OnnxGraph, outside: frozenset[str] = frozenset()) -> No
 def _require_defined(names: Iterable[str], defined: set[str], who: str) -> None:
     for name in filter(None, names):
         if name not in defined:
-            raise malformed(f"{who} reads {printable(name)}, which nothing computes", code="E1002")
+            raise malformed(f"{who} reads {named(name)}, which nothing computes", code="E1002")
 
 
 def _define(name: str, defined: set[str], who: str) -> None:
     if name in defined:
-        raise malformed(f"{printable(name)} is defined twice, the second time by {who}", code="E1002")
+        raise malformed(f"{named(name)} is defined twice, the second time by {who}", code="E1002")
     defined.add(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
+from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, ProgramError, printable
 
 CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
 """What to do about a node that isn't what ONNX says."""
@@ -35,6 +35,11 @@ def shortened(value: object) -> str:
     """What a file has, in a message."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def named(text: str) -> str:
+    """A name that a file has, in a message or a comment: printable, and no longer than a line."""
+    return printable(text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}…")
 
 
 def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:

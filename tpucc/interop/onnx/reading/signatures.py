@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import counted, did_you_mean, listed, printable
+from tpucc.diagnostics import counted, did_you_mean, listed
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import CHECKER, malformed, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, shortened
 from tpucc.values import dataclass
 
 _TABLE = """
@@ -93,6 +93,8 @@ _TABLE = """
 
 A number that is missing is no limit; `!` stands behind an attribute that must be there.
 """
+NUMBERS: Mapping[str, tuple[int, ...]] = {"LpNormalization.p": (1, 2)}
+"""The numbers that an attribute may be."""
 WORDS: Mapping[str, frozenset[str]] = {
     name: frozenset(words.split())
     for name, words in {
@@ -100,6 +102,7 @@ WORDS: Mapping[str, frozenset[str]] = {
         "Pad.mode": "constant reflect edge wrap",
         "Resize.mode": "nearest linear cubic",
         "Upsample.mode": "nearest linear",
+        "activations": "Affine Elu HardSigmoid LeakyRelu Relu ScaledTanh Sigmoid Softplus Softsign Tanh ThresholdedRelu",
         "approximate": "none tanh",
         "auto_pad": "NOTSET SAME_UPPER SAME_LOWER VALID",
         "coordinate_transformation_mode": "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric"
@@ -110,7 +113,7 @@ WORDS: Mapping[str, frozenset[str]] = {
         "reduction": "none add mul max min",
     }.items()
 }
-"""The words that an attribute may be, of all operators or of one."""
+"""The words that an attribute may be or have, of all operators or of one. Small and capital letters of `activations` are alike."""
 
 
 def _is_tuple_of(kind: type) -> Callable[[Any], bool]:
@@ -164,15 +167,24 @@ SIGNATURES = _signatures()
 """By operator of ONNX's own domain."""
 
 
-def require_signature(node: OnnxNode) -> None:
-    """Raises `ProgramError` E1001 for a node with other operands, results or attributes than its operator has, or without an operator."""
+def require_signatures(graph: OnnxGraph) -> None:
+    """Raises `ProgramError` E1001 for a node of the graph, or of graphs inside it, that isn't what its operator is."""
+    for node in graph.nodes:
+        _require_signature(node)
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                require_signatures(inner)
+
+
+def _require_signature(node: OnnxNode) -> None:
+    """Refuses other operands, results or attributes than the operator has, and a node without an operator."""
     if not node.op:
         raise malformed(f"{node.title or 'a node'} has no operator", CHECKER)
     if (signature := SIGNATURES.get(node.kind)) is None:
         return
     message, help = _fault(node, signature)
     if message:
-        raise malformed(f"{node.title} ({printable(node.op)}): {message}", help or CHECKER)
+        raise malformed(f"{node.title} ({named(node.op)}): {message}", help or CHECKER)
 
 
 def _fault(node: OnnxNode, signature: Signature) -> tuple[str, str]:
@@ -189,6 +201,8 @@ def _fault(node: OnnxNode, signature: Signature) -> tuple[str, str]:
         return f"it has {counted(results, 'result')}, and ONNX has at most {signature.results}", ""
     if missing := sorted(signature.required - node.attributes.keys()):
         return f"it has no {listed(missing)}", ""
+    if node.op == "Constant" and len(said := sorted(signature.attributes.keys() & node.attributes.keys())) != 1:
+        return f"it has {listed(said) or 'no value'}, and ONNX has one value", ""
     faults = (_attribute_fault(node, name, value, signature) for name, value in node.attributes.items())
     return next((fault for fault in faults if fault[0]), ("", ""))
 
@@ -204,11 +218,25 @@ def _attribute_fault(node: OnnxNode, name: str, value: object, signature: Signat
     if name.startswith("__"):
         return "", ""
     if name not in signature.attributes:
-        return f"ONNX has no attribute {printable(name)} of it", did_you_mean(name, signature.attributes)
+        return f"ONNX has no attribute {named(name)} of it", did_you_mean(name, signature.attributes)
     what, is_kind = KINDS[signature.attributes[name]]
     if not is_kind(value):
         return f"{name} is {shortened(list(value) if isinstance(value, tuple) else value)}, and ONNX has {what} there", ""
+    numbers = NUMBERS.get(f"{node.op}.{name}", (value,))
+    if value not in numbers:
+        return f"{name} is {shortened(value)}, and ONNX has {listed([*map(str, numbers)], 'or')}", ""
     words = WORDS.get(f"{node.op}.{name}") or WORDS.get(name)
-    if words is not None and isinstance(value, str) and value and value not in words:
-        return f"{name} is {shortened(value)}, and ONNX has {listed(sorted(words), 'or')}", did_you_mean(value, words)
-    return "", ""
+    return ("", "") if words is None else _word_fault(name, value, words)
+
+
+def _word_fault(name: str, value: object, words: frozenset[str]) -> tuple[str, str]:
+    """A text that is none of the words, or a list with such a one; an empty text is the word that ONNX has without it."""
+    if isinstance(value, tuple):
+        known = {word.lower() for word in words}
+        wrong = next((text for text in value if text.lower() not in known), None)
+    else:
+        wrong = value if isinstance(value, str) and value and value not in words else None
+    if wrong is None:
+        return "", ""
+    has = "has" if isinstance(value, tuple) else "is"
+    return f"{name} {has} {shortened(wrong)}, and ONNX has {listed(sorted(words), 'or')}", did_you_mean(wrong, words)

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import printable
 from tpucc.files import inside, opened, why
-from tpucc.interop.onnx.reading.problems import malformed, refused
+from tpucc.interop.onnx.reading.problems import malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, signed, text, varints, view
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -91,7 +90,7 @@ def tensor(data: memoryview, files: Files) -> tuple[str, AnyArray]:
     tpucc doesn't know.
     """
     found = _fields(data, files.reader)
-    what = f"the tensor {printable(found.name) or 'without a name'}"
+    what = f"the tensor {named(found.name) or 'without a name'}"
     dtype = _dtype(found, what)
     size = _size(found, what)
     if size * dtype.itemsize > files.left:
@@ -159,9 +158,9 @@ def _dtype(found: _Found, what: str) -> np.dtype[Any]:
 
 def _size(found: _Found, what: str) -> int:
     if len(found.dims) > MAX_RANK:
-        raise malformed(f"{what} has {len(found.dims)} dimensions; the limit is {MAX_RANK}")
+        raise refused("E1007", f"{what} has {len(found.dims):,} axes; the limit is {MAX_RANK}")
     if any(size < 0 for size in found.dims):
-        raise malformed(f"{what} has a negative size: {found.dims}")
+        raise malformed(f"{what} has a negative size: {shortened(found.dims)}")
     if 0 in found.dims and max(found.dims) > MAX_SIZE:  # NumPy refuses an array without values, too, if its other sizes are too large
         raise malformed(f"{what} claims a size of {max(found.dims):,}; the limit is {MAX_SIZE:,}", code="E1003")
     return math.prod(found.dims)
@@ -187,28 +186,28 @@ def _outside(found: _Found, dtype: np.dtype[Any], size: int, files: Files, what:
     """Values from a file beside the model, which may not lie outside its folder, links included."""
     name = found.external.get("location", "")
     if files.folder is None:
-        raise malformed(f"{what} lies in the file {printable(name)}, and the model was given without its folder", code="E1004")
+        raise malformed(f"{what} lies in the file {named(name)}, and the model was given without its folder", code="E1004")
     path = files.folder / name
     if not name or "\0" in name or Path(name).is_absolute() or not inside(path, files.folder):
         mend = "data lies in the model's own folder: onnx.save(model, path, save_as_external_data=True) writes it there"
-        raise malformed(f"{what} lies in {printable(name) or 'no file'}, outside of the model's folder", mend, "E1004")
+        raise malformed(f"{what} lies in {named(name) or 'no file'}, outside of the model's folder", mend, "E1004")
     wanted = size * dtype.itemsize
     start, length = (_number(found.external.get(key, default), what) for key, default in (("offset", "0"), ("length", str(wanted))))
     if length != wanted:
-        raise malformed(f"{what} claims {wanted:,} bytes, and {length:,} in {printable(name)}", code="E1004")
+        raise malformed(f"{what} claims {wanted:,} bytes, and {length:,} in {named(name)}", code="E1004")
     try:
         with opened(path) as stream:
             there = stream.seek(0, 2)
             if start < 0 or there - start < wanted:
-                raise malformed(f"{printable(name)} has {there:,} bytes, and {what} is at {start:,} and has {wanted:,}", code="E1004")
+                raise malformed(f"{named(name)} has {there:,} bytes, and {what} is at {start:,} and has {wanted:,}", code="E1004")
             stream.seek(start)
             data = stream.read(wanted)
     except (OSError, ValueError) as error:
-        raise malformed(f"can't read {printable(name)}, in which {what} lies: {why(error)}", code="E1004") from None
+        raise malformed(f"can't read {named(name)}, in which {what} lies: {why(error)}", code="E1004") from None
     return np.frombuffer(data, dtype)
 
 
 def _number(written: str, what: str) -> int:
     if len(written) > 18 or not written.removeprefix("-").isdecimal():
-        raise malformed(f"{what} has a place that is no number: {printable(written[:40])}", code="E1004")
+        raise malformed(f"{what} has a place that is no number: {named(written)}", code="E1004")
     return int(written)

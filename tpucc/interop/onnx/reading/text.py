@@ -21,7 +21,7 @@ from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.names import BATCH
 from tpucc.interop.onnx.reading.network_of import Built, Layout
-from tpucc.interop.onnx.reading.problems import refused
+from tpucc.interop.onnx.reading.problems import named, refused
 from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
 from tpucc.ir.attributes import identity
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
@@ -223,9 +223,9 @@ def _ranks_of_results(graph: Graph) -> dict[str, int]:
 
 
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
-    by = f", which {found.model.producer} wrote" if found.model.producer else ""
+    by = f", which {named(found.model.producer)} wrote" if found.model.producer else ""
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
-    theirs = {ours: theirs for theirs, ours in found.names.sizes_by_name.items()}
+    theirs = {ours: named(theirs) for theirs, ours in found.names.sizes_by_name.items()}
     for one in dict.fromkeys(other for other, more in found.ties.values() if not more):
         same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, (name, 0)) == (one, 0)]
         yield printable(f"{listed(same)} are one size here, {one}: the network takes them only where they are equal.")
@@ -242,7 +242,7 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     if others := [name for name, rank in ends.items() if rank in ranks and name not in made.layouts]:
         yield f"The axes of {listed(others)} are in the file's order."
     if fixed:
-        named = listed([f"{name} = {sizes[name]}" for name in fixed])
-        yield f"{found.file[:1].upper()}{found.file[1:]} leaves {listed(fixed)} open; this is the model for {named}."
+        values = listed([f"{name} = {sizes[name]}" for name in fixed])
+        yield f"{found.file[:1].upper()}{found.file[1:]} leaves {listed(fixed)} open; this is the model for {values}."
     for note in made.notes:
         yield f"{note}."

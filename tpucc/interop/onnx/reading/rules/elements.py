@@ -216,11 +216,11 @@ def _power(c: Call) -> Result:
 def power(net: Network, number: float, x: Node) -> Node:
     """x to a power. Those that products, square roots and a reciprocal make are made so; others are exp(number · log(x)), which has no real
     value below 0 either. Raises `Unsupported` for whole numbers that would be too many products."""
-    if number < 0:
-        return net.add("div", net.scalar(1.0), power(net, -number, x))
-    whole, rest = divmod(_near_quarter(number), 1)
+    whole, rest = divmod(_near_quarter(abs(number)), 1)
     if rest == 0 and whole > MOST_FACTORS:
         raise Unsupported(f"the exponent {number:g}", f"whole exponents are products, of up to {MOST_FACTORS} factors")
+    if number < 0:
+        return net.add("div", net.scalar(1.0), power(net, -number, x))
     if rest not in (0, 0.25, 0.5, 0.75) or whole > MOST_FACTORS:
         return net.add("exp", net.add("mul", net.add("log", x), net.scalar(number)))
     factors = [x] * int(whole)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
+from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, named
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.scales import largest_weights
@@ -23,6 +23,11 @@ from tpucc.numerics import WEIGHT_MAX, AnyArray
 BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
 """The bits of integers, and what is taken from unsigned ones."""
 UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator that reads them, and it is a constant of the file"
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""The smallest scale that integers have here."""
+ALWAYS_ZERO = (
+    "a quantiser writes such a scale where what it measured is always 0: measure with other examples, or leave these values in float32"
+)
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
 INFINITE = (
@@ -37,6 +42,8 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor."""
     size = c.number(scale, "the scale")
     _require_finite(np.asarray(size), c.node.inputs[scale])
+    if size < SMALLEST:
+        raise Unsupported(f"the scale {named(c.node.inputs[scale])} is {size:g}, and the smallest one here is {SMALLEST:g}", ALWAYS_ZERO)
     point = c.value(zero).shape if c.has(zero) else ()
     array = c.array(zero, "the zero point") if c.has(zero) else None
     if array is not None and array.size != 1:
@@ -50,7 +57,7 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
 
 def _require_finite(scale: AnyArray, name: str) -> None:
     if not np.isfinite(scale).all():
-        raise Unsupported(f"the scale {name} is {scale[~np.isfinite(scale)].reshape(-1)[0]}", INFINITE)
+        raise Unsupported(f"the scale {named(name)} is {scale[~np.isfinite(scale)].reshape(-1)[0]}", INFINITE)
 
 
 def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
@@ -111,14 +118,16 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     values = centred.astype(np.float32) * _along(scale, integers, axis)
     if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
         largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
-        if scale.size == 1:
+        if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
+            net.notes[f"{named(name)}, whose scale is {float(scale.reshape(())):g}, is quantised anew"] = None
+        elif scale.size == 1:
             bits, less = BITS[integers.dtype.name]
             net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
-            net.notes[f"Columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
+            net.notes[f"Columns of {named(name)} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
     return Static(values, name)
 
 
@@ -171,7 +180,7 @@ def integers_read(net: Network, x: Tensor, grid: Grid) -> Tensor:
     if not isinstance(x.kind, Grid) or grid == x.kind:
         return x
     if (grid.bits, grid.shift) != (x.kind.bits, x.kind.shift):
-        raise Unsupported(f"integers of the types {_type_name(x.kind)} and {_type_name(grid)}, which are the same ones", CHECKER)
+        raise Damaged(f"integers of the types {_type_name(x.kind)} and {_type_name(grid)}, which are the same ones")
     ratio = grid.scale / x.kind.scale
     if not 1 / FARTHEST <= ratio <= FARTHEST:
         raise Unsupported(f"the scale {grid.scale:g} of integers that have the scale {x.kind.scale:g} elsewhere", "no network needs both")

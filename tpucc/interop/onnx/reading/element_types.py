@@ -1,0 +1,219 @@
+"""The types of elements that ONNX's operators take and make: a file in which a node has others is damaged.
+
+Source: ONNX's operator schemas, of all versions of an operator since opset 7 together. They are the file's types: what tpucc holds as
+float32 in the place of booleans and integers is no matter here. A type that isn't known, as after an operator of another domain, is any.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from itertools import chain, repeat
+
+import numpy as np
+
+from tpucc.diagnostics import ProgramError
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, type_name
+from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named
+from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, TYPES
+from tpucc.values import dataclass
+
+UINT8, INT32, INT64 = (next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.uint8, np.int32, np.int64))
+_FLOATS = frozenset(FLOATS) - {BFLOAT16}
+_INTEGERS = frozenset(TYPES) - {*FLOATS, BOOL}
+ONE_TYPE: Mapping[str, int] = {"b": BOOL, "l": INT64, "s": FLOAT, "u": UINT8, "w": INT32}
+"""Letters of the table that stand for one type."""
+CLASSES: Mapping[str, tuple[str, frozenset[int]]] = {
+    "a": ("any type", _FLOATS | _INTEGERS | {BOOL}),
+    "f": ("floats", _FLOATS),
+    "i": ("integers", _INTEGERS),
+    "n": ("floats or integers", _FLOATS | _INTEGERS),
+    "x": ("int32 or int64", frozenset([INT32, INT64])),
+    **{letter: (type_name(number), frozenset([number])) for letter, number in ONE_TYPE.items()},
+}
+"""The letters of the table: in words, and ONNX's numbers of the types."""
+OTHER_NAMES = {"g": "f", "h": "f", "j": "i", "k": "i"}
+"""More letters for floats and integers, as operands with one capital letter have one type."""
+_TABLE = """
+    >- | Constant
+    A*>A | Concat
+    A*>- | SequenceConstruct
+    A>A | DepthToSpace Flatten Identity SpaceToDepth Transpose
+    AA>b | Equal
+    AXXXX>A | Slice
+    Af>A | Upsample
+    Afsl>A | Resize
+    Al>A | Expand GatherND ReduceMax ReduceMin Reshape Squeeze Tile Trilu Unsqueeze
+    Al>A* | Split
+    AlA>A | ScatterND
+    AlAx>A | Pad
+    Ax>A | Gather GatherElements
+    B>B | Not
+    BB>b | And Or Xor
+    F*>F | Mean Sum
+    F>F | AveragePool Ceil Celu Cos Elu Exp Floor Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Hardmax LRN LeakyRelu Log
+        LogSoftmax LpNormalization MeanVarianceNormalization Mish Reciprocal Round Selu Sigmoid Sin Softmax Softplus Softsign Sqrt Swish
+        Tanh ThresholdedRelu
+    FFF>F | Conv ConvTranspose GroupNormalization InstanceNormalization
+    FFF>F-- | LayerNormalization
+    FFFFwF>FF | GRU RNN
+    FFFFwFFF>FFF | LSTM
+    FGGHH>F---- | BatchNormalization
+    Ffb>F- | Dropout
+    IfI>- | DequantizeLinear
+    IJIJ>w | ConvInteger MatMulInteger
+    IFIJFJFK>K | QLinearMatMul
+    IsIJsJsKw>K | QLinearConv
+    N*>N | Einsum Max Min
+    N>N | Abs Erf Neg Relu Sign
+    N>Nl | MaxPool
+    NN>N | Add Div MatMul Mod Mul PRelu Sub
+    NN>b | Greater GreaterOrEqual Less LessOrEqual
+    NNN>N | Clip Gemm Range
+    Nl>N | ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare
+    Nn>N | Pow
+    Nx>N | CumSum
+    a>- | Cast EyeLike
+    aA>A | CastLike
+    a>l | NonZero Shape Size
+    b>- | If
+    bAA>A | Where
+    f>b | IsInf IsNaN
+    fF>F | RMSNormalization
+    l>- | ConstantOfShape
+    lba*>- | Loop
+    n>l | ArgMax ArgMin
+    nnA>A | OneHot
+    nnI>- | QuantizeLinear
+    s>usu | DynamicQuantizeLinear
+"""
+"""A row: letters of the operands, and behind the sign those of the results, `-` where more than the operands decides | operators.
+
+`*` stands behind the letter of any number of operands or results. What has one capital letter in a row has one type.
+"""
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Those of an operator's operands and results."""
+
+    operands: str
+    results: str
+
+
+def each_letter(letters: str) -> Iterator[str]:
+    """A letter for each operand or result, as many as one likes."""
+    return chain(letters.rstrip("*"), repeat(letters[-2] if letters.endswith("*") else "-"))
+
+
+def _letters() -> Mapping[str, Letters]:
+    rows = (row.split("|") for row in _TABLE.replace("\n        ", " ").strip().splitlines())
+    return {operator: Letters(*letters.strip().split(">")) for letters, operators in rows for operator in operators.split()}
+
+
+LETTERS = _letters()
+"""By operator of ONNX's own domain."""
+Types = MutableMapping[str, int]
+"""ONNX's numbers of the types of values, by their names; those that aren't known are missing. bfloat16 counts as float32."""
+
+
+def require_types(graph: OnnxGraph, outside: ChainMap[str, int] | None = None) -> Types:
+    """The types of the values of a graph whose nodes have the operands and attributes of their operators.
+
+    Raises `ProgramError` E1001 for a node with an operand of a type that its operator hasn't, or with operands of several types where
+    it has one for all, and for a result of another type than the file says.
+    """
+    types = ChainMap[str, int]() if outside is None else outside
+    types.update((value.name, number) for value in graph.inputs if (number := _known(value.type)))
+    types.update((name, _type_of(array)) for name, array in graph.constants.items())
+    for node in graph.nodes:
+        made = _made(node, types)
+        types.update((name, number) for name, number in zip(node.outputs, made, strict=False) if name and number)
+    for name, said in (*graph.declared.items(), *((value.name, value.type) for value in graph.outputs)):
+        if (wanted := _known(said)) and types.get(name, wanted) != wanted:
+            raise malformed(f"the file says that {named(name)} is {type_name(said)}, and it is {type_name(types[name])}", CHECKER)
+    return types
+
+
+def _known(number: int) -> int:
+    """The number of a type that is read; 0 for another one."""
+    return FLOAT if number == BFLOAT16 else number if number in TYPES else 0
+
+
+def _type_of(array: object) -> int:
+    """The number of an array's type; 0 for what is no array."""
+    return next((number for number, type_ in TYPES.items() if isinstance(array, np.ndarray) and type_ == array.dtype), 0)
+
+
+def _made(node: OnnxNode, types: ChainMap[str, int]) -> Sequence[int]:
+    """The types of a node's results, 0 for those that aren't known."""
+    if (letters := LETTERS.get(node.kind)) is None:
+        return ()
+    bound = _bound(node, letters, types)
+    if node.kind == "Mod" and not node.attributes.get("fmod", 0) and bound.get("N", (0, 0))[1] in _FLOATS:
+        raise _wrong(node, "fmod is 0, and ONNX has 1 for floats")
+    inner = {name: require_types(value, types.new_child()) for name, value in node.attributes.items() if isinstance(value, OnnxGraph)}
+    if node.kind == "If":
+        return _of_branches(node, inner)
+    if node.kind == "Loop":
+        return [inner["body"].get(value.name, 0) for value in node.attributes["body"].outputs[1:]]
+    if (make := MAKES.get(node.kind)) is not None:
+        return [make(node, [types.get(name, 0) for name in node.inputs])]
+    return [
+        ONE_TYPE.get(letter) or bound.get(letter, (0, 0))[1] for letter, _ in zip(each_letter(letters.results), node.outputs, strict=False)
+    ]
+
+
+def _bound(node: OnnxNode, letters: Letters, types: Types) -> Mapping[str, tuple[int, int]]:
+    """By capital letter the first operand that has it, and its type."""
+    bound: dict[str, tuple[int, int]] = {}
+    for index, (name, letter) in enumerate(zip(node.inputs, each_letter(letters.operands), strict=False)):
+        if not (number := types.get(name, 0)):
+            continue
+        what, taken = CLASSES[OTHER_NAMES.get(letter.lower(), letter.lower())]
+        if number not in taken:
+            raise _wrong(node, f"operand {index + 1} is {type_name(number)}, and ONNX has {what} there")
+        if letter.isupper():
+            first, other = bound.setdefault(letter, (index, number))
+            if other != number:
+                both = f"operands {first + 1} and {index + 1} are {type_name(other)} and {type_name(number)}"
+                raise _wrong(node, f"{both}, and ONNX has one type for both")
+    return bound
+
+
+def _of_branches(node: OnnxNode, inner: Mapping[str, Types]) -> Sequence[int]:
+    """The types that the branches of an If have for its results."""
+    found = [[inner[name].get(value.name, 0) for value in node.attributes[name].outputs] for name in ("then_branch", "else_branch")]
+    for index, (taken, other) in enumerate(zip(*found, strict=False)):
+        if taken and other and taken != other:
+            raise _wrong(node, f"its result {index + 1} is {type_name(taken)} in one branch, and {type_name(other)} in the other")
+    return [taken or other for taken, other in zip(*found, strict=False)]
+
+
+def _wrong(node: OnnxNode, message: str) -> ProgramError:
+    return malformed(f"{node.title} ({named(node.op)}): {message}", CHECKER)
+
+
+def _constant(node: OnnxNode, _: Sequence[int]) -> int:
+    names = {"value_float": FLOAT, "value_floats": FLOAT, "value_int": INT64, "value_ints": INT64}
+    return next((number for name, number in names.items() if name in node.attributes), _type_of(node.attributes.get("value")))
+
+
+def _constant_of_shape(node: OnnxNode, _: Sequence[int]) -> int:
+    return _type_of(node.attributes["value"]) if "value" in node.attributes else FLOAT
+
+
+def _quantized(node: OnnxNode, operands: Sequence[int]) -> int:
+    """That of the zero point."""
+    return operands[2] if len(operands) > 2 and node.inputs[2] else _known(node.attributes.get("output_dtype", 0) or UINT8)
+
+
+MAKES: Mapping[str, Callable[[OnnxNode, Sequence[int]], int]] = {
+    "Cast": lambda node, _: _known(node.attributes["to"]),
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "DequantizeLinear": lambda node, operands: _known(node.attributes.get("output_dtype", 0)) or operands[1],
+    "EyeLike": lambda node, operands: _known(node.attributes.get("dtype", 0)) or operands[0],
+    "QuantizeLinear": _quantized,
+}
+"""The type of the first result, where an attribute or an operand that may be missing decides."""
