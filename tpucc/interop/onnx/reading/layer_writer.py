@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.scales import Again, Use, of_constant, weight_scales
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
@@ -51,17 +52,24 @@ class LayerWriter:
             raise UnknownSteps
         return self._step(centred.inputs[0]).inputs[0], centred.inputs[1]
 
-    def _centred(self, name: str, factor: float) -> str:
-        """The real values that Sub(Cast(integers), zero) are, which are `factor` of the result's; integers may be constant."""
+    def _centred(self, name: str, factor: float, source: float = 1.0) -> str:
+        """The real values that Sub(Cast(integers), zero) are, whose scale times `source` is `factor` of the result's. Integers may be
+        constant: then they have a scale that they have again, if there is one with this factor."""
         integers, zero = self._integers(name)
         if integers in self.held:
             if float(multiplier(self.held[integers].scale, 1.0, self.own.scale)) != factor:
                 raise UnknownSteps
             return self._dequantised(integers)
-        if self.constants[zero].size != 1:
-            raise UnknownSteps
-        scale = np.float32(factor * self.own.scale)
+        use = Use(np.asarray([factor], np.float32), np.float32(source), np.float32(self.own.scale))
+        found = weight_scales([use], self._again(integers, zero))
+        scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
         return self._constant((self.constants[integers].astype(np.float32) - self.constants[zero]) * scale, "values")
+
+    def _again(self, integers: str, zero: str) -> Again:
+        """The scales that constant integers with this zero point have again. Raises `UnknownSteps`."""
+        if integers not in self.constants or self.constants[zero].size != 1:
+            raise UnknownSteps
+        return of_constant(self.constants[integers], int(self.constants[zero]), self.format)
 
     def _dequantised(self, name: str) -> str:
         scale, zero = self.held[name].scale, self.held[name].zero_point
