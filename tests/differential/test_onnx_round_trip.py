@@ -223,6 +223,7 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
     weight w: f32[5, 1]
     weight r: f32[1, 5]
     weight c: f32[5]
+    weight k: f32[1, 1, 5, 3]
     h = x @ w
     return {text}
 """
@@ -234,6 +235,8 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
         "one-row-then-a-table": ("tanh(reshape(reshape(h, (2, 1, 4))[1], (4, 1)) @ r)", 16, 2),
         "by-a-constant": ("sigmoid(c * x)", 8, 1),
         "by-a-constant-image": ("tanh(max_pool(reshape(x, (1, 2, 4, 5)) * c, 2) * c)", 16, 2),
+        "beside-constants": ("relu(concat([full([2, 4, 1], -2.0), h], axis=2))", 8, 2),
+        "beside-constants-image": ("sigmoid(concat([conv2d(reshape(x, (1, 2, 4, 5)), k), full([1, 2, 4, 2], 0.7)], axis=3))", 8, 0),
     }
 )
 def test_a_layer_comes_back_with_the_same_integers(text: str, bits: int, level: int, tmp_path: Path) -> None:

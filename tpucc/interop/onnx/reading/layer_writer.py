@@ -75,6 +75,14 @@ class LayerWriter:
         scale, zero = self.held[name].scale, self.held[name].zero_point
         return self._put("DequantizeLinear", [name, self._constant(np.float32(scale), "scale"), self._integer(zero)])
 
+    def _parts(self, names: Sequence[str]) -> list[str]:
+        """The real values of integers that stand side by side: constant ones are held as the result is."""
+        return [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in names]
+
+    def _held(self, name: str) -> Quantisation:
+        """How integers that stand side by side with others are held: constant ones as the result."""
+        return self.own if name in self.constants else self.held[name]
+
     def _clipped(self, real: str, clip: OnnxNode, zero: int = 0) -> str:
         """Bounds of values in units of the result, or of its integers."""
         low, high = (float(self.constants[name]) - zero for name in clip.inputs[1:])

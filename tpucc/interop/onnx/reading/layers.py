@@ -114,8 +114,7 @@ class _Layers(LayerWriter):
 
     def _put_together(self, node: OnnxNode) -> str:
         """Integers of one scale behind one another: said again, as the compiler would find another scale for the whole."""
-        parts = [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in node.inputs]
-        return self._put("Concat", parts, **node.attributes)
+        return self._put("Concat", self._parts(node.inputs), **node.attributes)
 
     def _surrounded(self, node: OnnxNode) -> str:
         """Likewise of integers with zeros around."""
@@ -205,8 +204,8 @@ class _Layers(LayerWriter):
             left, right = (np.float32(self.held[name].scale) for name in terms[0].inputs)
             return [Scaled(float(left * right), factors[:1])]
         if self._selects_rows(terms):
-            rows = [self.constants[term.inputs[1]].any(axis=0) for term in terms]
-            return [Scaled(self.held[term.inputs[0]].scale, factors[own]) for term, own in zip(terms, rows, strict=True)]
+            rows = [(self.held.get(x), self.constants[weights].any(axis=0)) for x, weights in (term.inputs for term in terms)]
+            return [Scaled(held.scale, factors[own]) for held, own in rows if held is not None]
         return [Scaled(self.held[term.inputs[0]].scale, factors, of_weights) for term in terms]
 
     def _scaled_product(self, product: OnnxNode, factor: AnyArray) -> Scaled:
@@ -239,8 +238,7 @@ class _Layers(LayerWriter):
         named = [self.constants[node.inputs[index]] for index in (1, 4, 6)]
         factors = multiplier(float(named[0]), named[1], float(named[2]))
         if self._joins(node, factors):
-            concat = self.made[x]
-            return self._put("Concat", [self._dequantised(part) for part in concat.inputs], **concat.attributes)
+            return self._put_together(self.made[x])
         zero, own = int(self.constants[node.inputs[2]]), self.held[x].zero_point
         if node.op == "QLinearConv":
             bias = self.constants[node.inputs[8]] if len(node.inputs) > 8 else np.zeros(1)
@@ -263,9 +261,9 @@ class _Layers(LayerWriter):
         """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
         if not self._selects(node):
             return False
-        concat = self.made[node.inputs[0]]
+        names = self.made[node.inputs[0]].inputs
         columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
-        parts = ((factor, self.held[part].zero_point) for part, factor in zip(concat.inputs, self._shares(concat.inputs), strict=True))
+        parts = ((factor, self._held(name).zero_point) for name, factor in zip(names, self._shares(names), strict=True))
         return _runs(columns) == _runs(parts)
 
     def _selects(self, node: OnnxNode) -> bool:
@@ -289,7 +287,7 @@ class _Layers(LayerWriter):
 
     def _shares(self, names: Sequence[str]) -> list[float]:
         """The scales of integers as shares of the result's."""
-        return [float(multiplier(self.held[name].scale, 1.0, self.own.scale)) for name in names]
+        return [float(multiplier(self._held(name).scale, 1.0, self.own.scale)) for name in names]
 
     def _real(self, node: OnnxNode) -> str:
         """The operator of the layer, on real values, whose steps end in this product or sum. Raises `UnknownSteps`."""
@@ -354,7 +352,7 @@ class _Layers(LayerWriter):
         if products[0].inputs[1] in self.held:
             return self._of_computed(products, factors, bias)
         if len(products) > 1 and self._joins_parts(products, factors):
-            return self._put("Concat", [self._dequantised(product.inputs[0]) for product in products], axis=-1)
+            return self._put("Concat", self._parts([product.inputs[0] for product in products]), axis=-1)
         terms: list[str] = []
         first: tuple[str, str, Float32] | None = None
         for product in products:
