@@ -235,6 +235,8 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
         "one-row-then-a-table": ("tanh(reshape(reshape(h, (2, 1, 4))[1], (4, 1)) @ r)", 16, 2),
         "by-a-constant": ("sigmoid(c * x)", 8, 1),
         "by-a-constant-image": ("tanh(max_pool(reshape(x, (1, 2, 4, 5)) * c, 2) * c)", 16, 2),
+        "turned": ("leaky_relu(-x), elu(0.5 - x, alpha=0.7), clip(x * -2.0, 0.1, 0.8), silu(-1.2 - x), tanh(x * -0.7)", 8, 2),
+        "turned-wide": ("leaky_relu(0.3 - x, alpha=0.2), clip(x + 0.3, -0.7, 0.8), gelu(-1.2 - x), sign(-x)", 16, 2),
         "beside-constants": ("relu(concat([full([2, 4, 1], -2.0), h], axis=2))", 8, 2),
         "beside-constants-image": ("sigmoid(concat([conv2d(reshape(x, (1, 2, 4, 5)), k), full([1, 2, 4, 2], 0.7)], axis=3))", 8, 0),
     }

@@ -136,7 +136,7 @@ class _Layers(LayerWriter):
         exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if operand.again is None]
         known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
         for joined in (False, True):
-            for low, high in known or input_scales(table, zero, own, self.format, joined):
+            for low, high in known or input_scales(table, zero, own, self.format):
                 scale = result_scale(low, high, operands)
                 before = Quantisation(scale, zero) if scale is not None else own
                 if scale is not None and (function := function_of(table, before, own, self.format, joined)) is not None:
