@@ -17,7 +17,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
+from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.tables import WRITTEN, Function, Shift, function_of, input_scales, shift_of
 from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, of_weights, result_scale, weight_scales
 from tpucc.ir.types import Quantisation
@@ -41,7 +41,9 @@ def with_layers(graph: OnnxGraph) -> OnnxGraph:
     time, with these.
     """
     if not any(node.held for node in graph.nodes):
-        return graph
+        real = with_joined_steps(graph, REAL_VALUES)
+        same = all(node is other for node, other in zip(real.nodes, graph.nodes, strict=True))
+        return graph if same else _Layers(graph, real, {}, {}).read()
     joined = with_joined_steps(graph)
     first = _Layers(graph, joined, {}, {})
     found = first.read()
