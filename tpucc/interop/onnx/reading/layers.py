@@ -157,6 +157,8 @@ class _Layers(LayerWriter):
             return self._put(op, [real], **attributes)
         if function.op in ("Elu", "LeakyRelu"):
             return self._put(function.op, [real], alpha=function.number)
+        if function.op == "Sub" and function.number == 0:
+            return self._put("Neg", [real])
         number = self._constant(np.float32(function.number), "number")
         if function.high is not None:
             return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])

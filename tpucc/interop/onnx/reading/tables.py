@@ -161,25 +161,30 @@ def _joint(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerForma
     between = table > table.min(), table < table.max()
     for part in (table > y.zero_point, *between, between[0] & between[1]):  # there many functions are their operand
         for inner in _affine(values[part], low[part], high[part]):
-            yield from (replace(function, inner=inner) for function in _bent(table, inner.of(values), y, of))
+            yield from (replace(function, inner=inner) for function in chain(PLAIN, _bent(table, inner.of(values), y, of)))
+    steps = np.diff(table.astype(np.int64))
     for function in PLAIN:
-        yield from (replace(function, inner=inner) for inner in _operand(function, table, x, y, of))
+        for way, op in ((1, "Add"), (-1, "Sub")):
+            if function.op not in MONOTONE or (way * steps >= 0).all():
+                yield from (replace(function, inner=inner) for inner in _factor(function, way, table, x, y, of))
+                yield from (replace(function, inner=inner) for inner in _addend(function, op, table, x, y, of))
 
 
-def _operand(function: Function, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
-    """The products and sums with a number of which a function may have the table."""
-    steps, at_zero = np.diff(table.astype(np.int64)), of.table_inputs == x.zero_point
-    ways = {1: (steps >= 0).all(), -1: (steps <= 0).all()} if function.op in MONOTONE else {1: True, -1: True}
-    begins_there = np.array_equal(_table(function, x, y, of)[at_zero], table[at_zero])
-    for way in (way for way in ways if ways[way] and begins_there):
-        beyond, turned = way * (of.table_inputs - x.zero_point) > 0, replace(function, inner=Function("Mul", way))
-        for signs in (beyond.astype(np.int64), 2 * beyond.astype(np.int64) - 1):
-            ends = _scales(turned, table, x.zero_point, y, signs, of)
-            yield from _between("Mul", *sorted(way * end / float(np.float32(x.scale)) for end in ends))
+def _factor(function: Function, way: int, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The products with a number, which has the sign of `way`, of which a function may have the table."""
+    at_zero, beyond = of.table_inputs == x.zero_point, (way * (of.table_inputs - x.zero_point) > 0).astype(np.int64)
+    if not np.array_equal(_table(function, x, y, of)[at_zero], table[at_zero]):
+        return
+    for signs in (beyond, 2 * beyond - 1):
+        ends = _scales(replace(function, inner=Function("Mul", way)), table, x.zero_point, y, signs, of)
+        yield from _between("Mul", *sorted(way * end / float(np.float32(x.scale)) for end in ends))
+
+
+def _addend(function: Function, op: str, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The sums with a number, or the numbers less the value, of which a function may have the table."""
     if function.op == "Abs":
         yield from _between("Add", *_centre(table, x, y, of))
-        return
-    for op in (op for op, way in (("Add", 1), ("Sub", -1)) if ways[way]):
+    else:
         for least in (of.low,) if function.op in MONOTONE else (of.low, y.zero_point):  # above 0 those rise, too, that fall before
             total = int(np.maximum(table, least).sum(dtype=np.int64))
             yield from _between(op, *(_term(function, op, x, y, total + more, least, of) for more in (0, 1)))
