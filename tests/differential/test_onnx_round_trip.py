@@ -218,6 +218,43 @@ def test_so_is_one_of_sixteen_bits(path: Path, tmp_path: Path) -> None:
     assert "\nactivations i16\n" in tpucc.import_onnx(tmp_path / "model.onnx").source
 
 
+ALONE = """weights random(seed=1)
+model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
+    weight w: f32[5, 1]
+    weight r: f32[1, 5]
+    weight c: f32[5]
+    weight k: f32[1, 1, 5, 3]
+    h = x @ w
+    return {text}
+"""
+
+
+@each(
+    {
+        "one-row-of-integers": ("reshape(reshape(x[:1] @ w, (1, 1, 4))[0], (4, 1)) @ r", 8, 2),
+        "one-row-then-a-table": ("tanh(reshape(reshape(h, (2, 1, 4))[1], (4, 1)) @ r)", 16, 2),
+        "by-a-constant": ("sigmoid(c * x)", 8, 1),
+        "by-a-constant-image": ("tanh(max_pool(reshape(x, (1, 2, 4, 5)) * c, 2) * c)", 16, 2),
+        "turned": ("leaky_relu(-x), elu(0.5 - x, alpha=0.7), clip(x * -2.0, 0.1, 0.8), silu(-1.2 - x), tanh(x * -0.7)", 8, 2),
+        "turned-wide": ("leaky_relu(0.3 - x, alpha=0.2), clip(x + 0.3, -0.7, 0.8), gelu(-1.2 - x), sign(-x)", 16, 2),
+        "beside-constants": ("relu(concat([full([2, 4, 1], -2.0), h], axis=2))", 8, 2),
+        "beside-constants-image": ("sigmoid(concat([conv2d(reshape(x, (1, 2, 4, 5)), k), full([1, 2, 4, 2], 0.7)], axis=3))", 8, 0),
+    }
+)
+def test_a_layer_comes_back_with_the_same_integers(text: str, bits: int, level: int, tmp_path: Path) -> None:
+    exe = tpucc.compile_source(ALONE.format(text=text), activation_bits=bits, level=level)
+    assert same_integers(tmp_path / "model.onnx", exe)
+
+
+def test_steps_that_are_not_read_back_are_no_fault_of_the_file(tmp_path: Path) -> None:
+    """In 16 bits several nodes are read as one that ONNX hasn't."""
+    path = tmp_path / "model.onnx"
+    tpucc.export_onnx(tpucc.compile_source(ALONE.format(text="tanh(h @ r)"), activation_bits=16), path, quantized=True)
+    path.write_bytes(path.read_bytes().replace(b"scale_and_zero_point", b"scale_and_zero_poinT", 1))
+    with pytest.raises(tpucc.CompileError, match=r"error E1007: Cast: it computes with the integers"):
+        tpucc.import_onnx(path)
+
+
 CHAINS = {
     "log(sigmoid(h))": "log(quantized(sigmoid(",
     "h * tanh(log(1.0 + exp(h)))": ") + 1.0)",

@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.compilation import Compilation
 from tpucc.driver import compile_source
@@ -304,6 +304,27 @@ model m(x: f32[2, 16] in [-1.0, 1.0]):
     x = np.random.default_rng(0).uniform(-1, 1, (2, 16)).astype(np.float32)
     (found,) = onnxruntime.InferenceSession(data).run(None, {"x": x})
     np.testing.assert_allclose(found, tpucc.compile_source(text, activation_bits=bits).run(x)["out"], rtol=CLOSE)
+
+
+@each(["x @ w + b", "softmax(b + x @ w)", "max_pool(reshape(x, (2, 3, 2, 2)), 2)"])
+def test_onnxruntime_optimizes_what_is_done_with_dequantised_values(text: str, tmp_path: Path) -> None:
+    """So where Gemm would be put in the place of a product of more than two axes. Such a file is imported as others are."""
+    lines = [
+        "weights random(seed=1)",
+        "model m(given: f32[2, 3, 4] in [-2.0, 2.0]):",
+        "    weight w: f32[4, 5]",
+        "    weight b: f32[5]",
+        "    x = dequantize(quantize(given, 0.02, zero_point=3))",
+        f"    return {text}",
+    ]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made("\n".join(lines), quantised=False).SerializeToString())
+    given = np.random.default_rng(0).uniform(-2, 2, (2, 3, 4)).astype(np.float32)
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    found, wanted = (onnxruntime.InferenceSession(path, options).run(None, {"given": given})[0] for options in (None, plain))
+    np.testing.assert_allclose(found, wanted, rtol=CLOSE)
+    assert "dequantize(quantize(given, 0.02, zero_point=3))" in tpucc.import_onnx(path).source
 
 
 def test_a_value_that_is_dequantised_in_both_layouts_has_two_nodes_of_different_names() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from tpucc.ir.dtypes import IntegerFormat
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, Float64
 from tpucc.values import dataclass
 
@@ -31,10 +32,31 @@ class Use:
         return found
 
 
-def weight_scales(uses: Sequence[Use]) -> Float32 | None:
+Again = Callable[[AnyArray], AnyArray]
+"""Which of the scales, float32 of any shape, constants have again when they are quantised anew."""
+
+
+def of_weights(scales: AnyArray) -> AnyArray:
+    """`Again` for a column of weights, of which the largest integer is 127."""
+    return gives(largest_weights(scales), scales)
+
+
+def of_constant(integers: AnyArray, zero: int, of: IntegerFormat) -> Again:
+    """`Again` for a constant of integers with a zero point, whose scale is found as that of a value's range."""
+    ends = (np.float32(min(int(integers.min()) - zero, 0)), np.float32(max(int(integers.max()) - zero, 0)))
+
+    def again(scales: AnyArray) -> AnyArray:
+        low, high = ((end * scales).astype(np.float64) for end in ends)  # real values are float32
+        found = np.maximum(-low, high) / of.high if of.symmetric else (high - low) / (of.high - of.low)
+        return np.asarray(found.astype(np.float32) == scales)
+
+    return again
+
+
+def weight_scales(uses: Sequence[Use], again: Again = of_weights) -> Float32 | None:
     """Float32 [N] that gives all these products with the same weights their multipliers; None where a column has none.
 
-    Where several do, one that weights have: the 127th part of a float32 number.
+    Where several do, one that the weights have again.
     """
     first = uses[0]
     with np.errstate(over="ignore", under="ignore"):
@@ -45,7 +67,7 @@ def weight_scales(uses: Sequence[Use]) -> Float32 | None:
         for scale, fits in zip(tried, fitting, strict=True):
             found = np.where(fits, scale, found)
         for scale, fits in zip(tried, fitting, strict=True):
-            found = np.where(fits & gives(largest_weights(scale), scale), scale, found)
+            found = np.where(fits & again(scale), scale, found)
         fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & np.all([use.gives(found) for use in uses], axis=0)
     return found.astype(np.float32) if fits.all() else None
 
@@ -69,20 +91,21 @@ def common_bias(uses: Sequence[tuple[AnyArray, float]], scales: Float32) -> Floa
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """Integers of the scale `source`, times weights that may have any scale, or times 1, have these multipliers to a result's scale."""
+    """Integers of the scale `source`, times constants that may have any scale that they have `again`, have these multipliers to a result's
+    scale. Without `again` they are multiplied by 1."""
 
     source: float
     multipliers: AnyArray
-    weighted: bool
+    again: Again | None = None
 
     def fits(self, multiplier: np.float32, results: Float32) -> AnyArray:
-        """Which of the scales of a result give this multiplier; weights have a scale that they give again."""
+        """Which of the scales of a result give this multiplier; constants have a scale that they have again."""
         source = np.float32(self.source)
-        if not self.weighted:
+        if self.again is None:
             return np.asarray(source / results == multiplier)
         near = (np.float64(multiplier) * results.astype(np.float64) / float(source)).astype(np.float32)
         scales = [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
-        fits = [(source * scale / results == multiplier) & gives(largest_weights(scale), scale) for scale in scales]
+        fits = [(source * scale / results == multiplier) & self.again(scale) for scale in scales]
         return np.asarray(np.any(fits, axis=0))
 
 

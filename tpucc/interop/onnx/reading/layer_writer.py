@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.scales import Again, Use, of_constant, weight_scales
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
@@ -51,21 +52,36 @@ class LayerWriter:
             raise UnknownSteps
         return self._step(centred.inputs[0]).inputs[0], centred.inputs[1]
 
-    def _centred(self, name: str, factor: float) -> str:
-        """The real values that Sub(Cast(integers), zero) are, which are `factor` of the result's; integers may be constant."""
+    def _centred(self, name: str, factor: float, source: float = 1.0) -> str:
+        """The real values that Sub(Cast(integers), zero) are, whose scale times `source` is `factor` of the result's. Integers may be
+        constant: then they have a scale that they have again, if there is one with this factor."""
         integers, zero = self._integers(name)
         if integers in self.held:
             if float(multiplier(self.held[integers].scale, 1.0, self.own.scale)) != factor:
                 raise UnknownSteps
             return self._dequantised(integers)
-        if self.constants[zero].size != 1:
-            raise UnknownSteps
-        scale = np.float32(factor * self.own.scale)
+        use = Use(np.asarray([factor], np.float32), np.float32(source), np.float32(self.own.scale))
+        found = weight_scales([use], self._again(integers, zero))
+        scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
         return self._constant((self.constants[integers].astype(np.float32) - self.constants[zero]) * scale, "values")
+
+    def _again(self, integers: str, zero: str) -> Again:
+        """The scales that constant integers with this zero point have again. Raises `UnknownSteps`."""
+        if integers not in self.constants or self.constants[zero].size != 1:
+            raise UnknownSteps
+        return of_constant(self.constants[integers], int(self.constants[zero]), self.format)
 
     def _dequantised(self, name: str) -> str:
         scale, zero = self.held[name].scale, self.held[name].zero_point
         return self._put("DequantizeLinear", [name, self._constant(np.float32(scale), "scale"), self._integer(zero)])
+
+    def _parts(self, names: Sequence[str]) -> list[str]:
+        """The real values of integers that stand side by side: constant ones are held as the result is."""
+        return [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in names]
+
+    def _held(self, name: str) -> Quantisation:
+        """How integers that stand side by side with others are held: constant ones as the result."""
+        return self.own if name in self.constants else self.held[name]
 
     def _clipped(self, real: str, clip: OnnxNode, zero: int = 0) -> str:
         """Bounds of values in units of the result, or of its integers."""

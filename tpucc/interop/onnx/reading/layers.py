@@ -17,16 +17,18 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.steps import TABLE, with_joined_steps
+from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.tables import WRITTEN, Function, Shift, function_of, input_scales, shift_of
-from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, result_scale, weight_scales
+from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, of_weights, result_scale, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
 
-MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Transpose"})
+MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Squeeze", "Transpose"})
 """What the export does with integers that keep their scale."""
 NEAR = 2.0**-22
 """How near a scale is to the quotient from which it is known: its neighbours in float32 are nearer."""
+STEPS = frozenset({"Add", "Clip", "Conv", "Mul", "Sub"})
+"""What is computed between the integers of a layer, which are cast to float32, and its result."""
 LAYER = "Layer"
 """What stands for a layer that can't be read back: no operator of ONNX."""
 
@@ -39,21 +41,25 @@ def with_layers(graph: OnnxGraph) -> OnnxGraph:
     time, with these.
     """
     if not any(node.held for node in graph.nodes):
-        return graph
+        real = with_joined_steps(graph, REAL_VALUES)
+        same = all(node is other for node, other in zip(real.nodes, graph.nodes, strict=True))
+        return graph if same else _Layers(graph, real, {}, {}).read()
     joined = with_joined_steps(graph)
-    first = _Layers(joined, {}, {})
+    first = _Layers(graph, joined, {}, {})
     found = first.read()
     scales = {weights: common for weights, uses in first.uses.items() if len(uses) > 1 and (common := weight_scales(uses)) is not None}
     if not scales:
         return found
     biases = {weights: common_bias(uses, scales[weights]) for weights, uses in first.biases.items() if weights in scales}
-    return _Layers(joined, scales, biases).read()
+    return _Layers(graph, joined, scales, biases).read()
 
 
 class _Layers(LayerWriter):
-    def __init__(self, graph: OnnxGraph, scales: Mapping[str, Float32], biases: Mapping[str, Float32]) -> None:
-        """`scales` and `biases` are those of columns that all products with the weights of this name have, where that is known."""
-        super().__init__(graph)
+    def __init__(self, graph: OnnxGraph, joined: OnnxGraph, scales: Mapping[str, Float32], biases: Mapping[str, Float32]) -> None:
+        """`joined` has one node in the place of the last of several steps of `graph`. `scales` and `biases` are those of columns that all
+        products with the weights of this name have, where that is known."""
+        super().__init__(joined)
+        self.written = graph.nodes
         self.common_scales, self.common_biases = scales, biases
         self.uses: dict[str, list[Use]] = {}
         """By the names of weights, what their products demand of the scales."""
@@ -63,13 +69,14 @@ class _Layers(LayerWriter):
         """By the names of weights, the constant that is the bias of all their products."""
 
     def read(self) -> OnnxGraph:
-        for node in self.graph.nodes:
+        for node, written in zip(self.graph.nodes, self.written, strict=True):
             start, self.last = len(self.nodes), node
             try:
                 self._layer(node)
             except (UnknownSteps, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
                 del self.nodes[start:]
-                self.nodes.append(node if node.held is None or node.op in MOVES else _unknown(node))
+                kept = node if node.op in MOVES or node.op == "DequantizeLinear" else written  # what is joined may be no operator of ONNX
+                self.nodes.append(kept if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
         return replace(self.graph, nodes=self._needed(), constants=self.constants)
 
@@ -109,8 +116,7 @@ class _Layers(LayerWriter):
 
     def _put_together(self, node: OnnxNode) -> str:
         """Integers of one scale behind one another: said again, as the compiler would find another scale for the whole."""
-        parts = [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in node.inputs]
-        return self._put("Concat", parts, **node.attributes)
+        return self._put("Concat", self._parts(node.inputs), **node.attributes)
 
     def _surrounded(self, node: OnnxNode) -> str:
         """Likewise of integers with zeros around."""
@@ -129,10 +135,10 @@ class _Layers(LayerWriter):
                     return self._applied(function, source)
             return self._shifted(shift_of(table, self.held[source], own, self.format), source)
         zero = int(self.constants[end.inputs[ENDS[end.op]]])
-        exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if not operand.weighted]
+        exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if operand.again is None]
         known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
         for joined in (False, True):
-            for low, high in known or input_scales(table, zero, own, self.format, joined):
+            for low, high in known or input_scales(table, zero, own, self.format):
                 scale = result_scale(low, high, operands)
                 before = Quantisation(scale, zero) if scale is not None else own
                 if scale is not None and (function := function_of(table, before, own, self.format, joined)) is not None:
@@ -151,6 +157,8 @@ class _Layers(LayerWriter):
             return self._put(op, [real], **attributes)
         if function.op in ("Elu", "LeakyRelu"):
             return self._put(function.op, [real], alpha=function.number)
+        if function.op == "Sub" and function.number == 0:
+            return self._put("Neg", [real])
         number = self._constant(np.float32(function.number), "number")
         if function.high is not None:
             return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])
@@ -166,43 +174,56 @@ class _Layers(LayerWriter):
         return self._put("Add", [real, self._constant(np.float32(shift.term), "term")])
 
     def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:
-        """What a layer before a table multiplies or adds; None for integers with a scale of their own, as those of another layer."""
-        if end.held is not None or end.op not in ENDS:
+        """What a layer before a table multiplies or adds; None for integers with a scale of their own, as those of another layer. Raises as
+        `_scaled_operands`."""
+        if end.held is not None or end.op not in ENDS or not self._is_of_sums(end):
             return None
-        try:
-            return self._scaled_operands(end)
-        except (UnknownSteps, LookupError, TypeError, ValueError):
-            return None
+        return self._scaled_operands(end)
+
+    def _is_of_sums(self, end: OnnxNode) -> bool:
+        """Whether integers are made of sums or products of integers, in units of their own. Others are made of real values of the host."""
+        if end.op != "QuantizeLinear":
+            return True
+        step = self.made.get(end.inputs[0])
+        while step is not None and step.op in STEPS:
+            step = self.made.get(step.inputs[0])
+        return step is not None and step.op == "Cast" and float(self.constants[end.inputs[1]]) == 1
 
     def _scaled_operands(self, end: OnnxNode) -> list[Scaled]:
         """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `UnknownSteps`."""
         if end.op != "QuantizeLinear":
             x, w, y = (self.constants[end.inputs[index]] for index in (1, 4, 6))
             factors = multiplier(float(x), w, float(y))
-            return self._selected(end, factors) if self._selects(end) else [Scaled(self.held[end.inputs[0]].scale, factors, True)]
+            return self._selected(end, factors) if self._selects(end) else [Scaled(self.held[end.inputs[0]].scale, factors, of_weights)]
         last = self._step(end.inputs[0])
         last = self._step(last.inputs[0]) if last.op == "Clip" else last
         if last.op in ("Add", "Sub"):
             parts = [self._step(name).inputs for name in last.inputs]
             named = [(self._integers(part)[0], self.constants[factor]) for part, factor in parts]
-            return [Scaled(self.held[name].scale, factor, False) for name, factor in named if name in self.held]
+            return [Scaled(self.held[name].scale, factor) for name, factor in named if name in self.held]
         if (product := self._step(last.inputs[0])).op == "Mul":
-            left, right = (np.float32(self.held[self._integers(name)[0]].scale) for name in product.inputs)
-            return [Scaled(float(left * right), self.constants[last.inputs[1]], False)]
+            return [self._scaled_product(product, self.constants[last.inputs[1]])]
         terms, factors = self._terms(self._step(self._step(product.inputs[0]).inputs[0])), self.constants[last.inputs[1]]
         if terms[0].inputs[1] in self.held:
             left, right = (np.float32(self.held[name].scale) for name in terms[0].inputs)
-            return [Scaled(float(left * right), factors[:1], False)]
+            return [Scaled(float(left * right), factors[:1])]
         if self._selects_rows(terms):
-            rows = [self.constants[term.inputs[1]].any(axis=0) for term in terms]
-            return [Scaled(self.held[term.inputs[0]].scale, factors[own], False) for term, own in zip(terms, rows, strict=True)]
-        return [Scaled(self.held[term.inputs[0]].scale, factors, True) for term in terms]
+            rows = [(self.held.get(x), self.constants[weights].any(axis=0)) for x, weights in (term.inputs for term in terms)]
+            return [Scaled(held.scale, factors[own]) for held, own in rows if held is not None]
+        return [Scaled(self.held[term.inputs[0]].scale, factors, of_weights) for term in terms]
+
+    def _scaled_product(self, product: OnnxNode, factor: AnyArray) -> Scaled:
+        """A product of two values, or of one and a constant, which may have any scale that it has again."""
+        sides = [self._integers(name) for name in product.inputs]
+        scales = [np.float32(self.held[name].scale) for name, _ in sides if name in self.held]
+        constants = [self._again(*side) for side in sides if side[0] not in self.held]
+        return Scaled(float(np.prod(scales)), factor, *constants)
 
     def _selected(self, end: OnnxNode, factors: AnyArray) -> list[Scaled]:
         """The values that stand side by side, those of one scale and zero point together: a multiplier is the share of a scale."""
         columns = _runs(zip(factors.tolist(), (-self.constants[end.inputs[8]]).tolist(), strict=True))
         held = _runs((self.held[part].scale, self.held[part].zero_point) for part in self.made[end.inputs[0]].inputs)
-        return [Scaled(scale, np.asarray(factor, np.float32), False) for (factor, _), (scale, _) in zip(columns, held, strict=True)]
+        return [Scaled(scale, np.asarray(factor, np.float32)) for (factor, _), (scale, _) in zip(columns, held, strict=True)]
 
     def _steps(self, end: OnnxNode) -> str:
         """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `UnknownSteps`."""
@@ -221,8 +242,7 @@ class _Layers(LayerWriter):
         named = [self.constants[node.inputs[index]] for index in (1, 4, 6)]
         factors = multiplier(float(named[0]), named[1], float(named[2]))
         if self._joins(node, factors):
-            concat = self.made[x]
-            return self._put("Concat", [self._dequantised(part) for part in concat.inputs], **concat.attributes)
+            return self._put_together(self.made[x])
         zero, own = int(self.constants[node.inputs[2]]), self.held[x].zero_point
         if node.op == "QLinearConv":
             bias = self.constants[node.inputs[8]] if len(node.inputs) > 8 else np.zeros(1)
@@ -245,9 +265,9 @@ class _Layers(LayerWriter):
         """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
         if not self._selects(node):
             return False
-        concat = self.made[node.inputs[0]]
+        names = self.made[node.inputs[0]].inputs
         columns = zip(factors.tolist(), (-self.constants[node.inputs[8]]).tolist(), strict=True)
-        parts = ((factor, self.held[part].zero_point) for part, factor in zip(concat.inputs, self._shares(concat.inputs), strict=True))
+        parts = ((factor, self._held(name).zero_point) for name, factor in zip(names, self._shares(names), strict=True))
         return _runs(columns) == _runs(parts)
 
     def _selects(self, node: OnnxNode) -> bool:
@@ -271,7 +291,7 @@ class _Layers(LayerWriter):
 
     def _shares(self, names: Sequence[str]) -> list[float]:
         """The scales of integers as shares of the result's."""
-        return [float(multiplier(self.held[name].scale, 1.0, self.own.scale)) for name in names]
+        return [float(multiplier(self._held(name).scale, 1.0, self.own.scale)) for name in names]
 
     def _real(self, node: OnnxNode) -> str:
         """The operator of the layer, on real values, whose steps end in this product or sum. Raises `UnknownSteps`."""
@@ -309,7 +329,7 @@ class _Layers(LayerWriter):
                 raise UnknownSteps
             return self._dequantised(x)
         sides = zip(names, node.inputs, strict=True)
-        real = [self._dequantised(name) if name in self.held else self._centred(side, factor / scales[0]) for name, side in sides]
+        real = [self._dequantised(name) if name in self.held else self._centred(side, factor, scales[0]) for name, side in sides]
         return self._put("Mul", real)
 
     def _average(self, node: OnnxNode, factors: AnyArray) -> str:
@@ -336,7 +356,7 @@ class _Layers(LayerWriter):
         if products[0].inputs[1] in self.held:
             return self._of_computed(products, factors, bias)
         if len(products) > 1 and self._joins_parts(products, factors):
-            return self._put("Concat", [self._dequantised(product.inputs[0]) for product in products], axis=-1)
+            return self._put("Concat", self._parts([product.inputs[0] for product in products]), axis=-1)
         terms: list[str] = []
         first: tuple[str, str, Float32] | None = None
         for product in products:

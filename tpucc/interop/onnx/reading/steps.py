@@ -9,7 +9,7 @@ low bytes, tables with what lies between their points (`writing/layers.py`). Eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -32,14 +32,15 @@ class _Others(Exception):
     """The node doesn't end such steps."""
 
 
-def with_joined_steps(graph: OnnxGraph) -> OnnxGraph:
-    """The graph with one node in the place of the last of such steps. The others stay; nothing may read them any more."""
-    return _Steps(graph).joined()
+def with_joined_steps(graph: OnnxGraph, forms: Mapping[str, Forms] | None = None) -> OnnxGraph:
+    """The graph with one node in the place of the last of such steps, of all forms unless some are given. The others stay; nothing may read
+    them any more."""
+    return _Steps(graph, FORMS if forms is None else forms).joined()
 
 
 class _Steps:
-    def __init__(self, graph: OnnxGraph) -> None:
-        self.graph = graph
+    def __init__(self, graph: OnnxGraph, forms: Mapping[str, Forms]) -> None:
+        self.graph, self.forms = graph, forms
         self.constants = dict(graph.constants)
         self.made = {name: node for node in graph.nodes for name in node.outputs}
 
@@ -48,7 +49,7 @@ class _Steps:
         return replace(self.graph, nodes=nodes, constants=self.constants)
 
     def _joined(self, node: OnnxNode) -> OnnxNode:
-        for form in FORMS.get(node.op, ()):
+        for form in self.forms.get(node.op, ()):
             try:
                 return form(self, node)
             except (_Others, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
@@ -197,12 +198,14 @@ class _Steps:
             raise _Others
 
 
-FORMS: dict[str, tuple[Callable[[_Steps, OnnxNode], OnnxNode], ...]] = {
+Forms = tuple[Callable[[_Steps, OnnxNode], OnnxNode], ...]
+REAL_VALUES: dict[str, Forms] = {"Mul": (_Steps.dequantised,)}
+"""The one form that files in float32 have, too."""
+FORMS: dict[str, Forms] = REAL_VALUES | {
     "Add": (_Steps.convolution, _Steps.biased),
     "Cast": (_Steps.interpolated, _Steps.pooled),
     "Concat": (_Steps.surrounded,),
     "Gather": (_Steps.looked_up,),
     "MatMul": (_Steps.product,),
-    "Mul": (_Steps.dequantised,),
 }
 """The forms by the operators that end them."""

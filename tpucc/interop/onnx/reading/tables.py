@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, product
+from itertools import chain
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import function_table
 from tpucc.numerics import DeviceInts, Float64, Int64
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Clamp, Table
 from tpucc.values import dataclass
 
@@ -94,14 +94,15 @@ NUMBERED: Mapping[str, Callable[[Float64, float], Float64]] = {
 }
 """Functions of a value and a number; Sub takes the value from the number."""
 PLAIN = tuple(map(Function, (*FUNCTIONS, "Selu", "Identity")))
+MONOTONE = {"Selu", "Identity"} | {name for name, op in FUNCTIONS.items() if facts_of(op).monotone(OPS[op].attributes())}
+"""Those that never fall when their operand rises."""
 
 
 def function_of(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Function | None:
     """The function that has this table, x and y being how its input and its result are held; None where none has. With `joined` it may be
-    one of two: of a sum or a product with a number, or the product of a function and a number."""
-    found = (function for functions in (PLAIN, _numbered(table, x, y, of)) for function in functions)
-    joint = (function for function in PLAIN if joined for function in _joint(function, table, x, y, of))
-    return next((function for function in chain(found, joint) if _is(function, table, x, y, of)), None)
+    one of a sum or a product with a number."""
+    found = chain(PLAIN, _of_numbers(table, _real(x, of), y, of), _joint(table, x, y, of) if joined else ())
+    return next((function for function in found if _is(function, table, x, y, of)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +143,10 @@ def _near(op: str, number: float, unit: float) -> Iterator[Function]:
     return _between(op, number - unit / 2, number + unit / 2)
 
 
-def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat, joined: bool = False) -> Iterator[tuple[float, float]]:
+def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:
     """The lowest and highest scales of an input of which only the zero point is known, with which functions may have this table."""
     above = (of.table_inputs > zero).astype(np.int64)
-    for function in (function for plain in PLAIN for function in (_times(plain, table, zero, y, of) if joined else [plain])):
+    for function in PLAIN:
         for signs in (above, 2 * above - 1):  # of sigmoid and tanh all entries say more; gelu and silu fall below 0 before they rise
             low, high = _scales(function, table, zero, y, signs, of)
             if (function.op == "Relu" and signs is above) or _is(function, table, Quantisation((low + high) / 2, zero), y, of):
@@ -153,28 +154,46 @@ def input_scales(table: DeviceInts, zero: int, y: Quantisation, of: IntegerForma
     yield from _slopes(table, zero, y, of)
 
 
-def _joint(function: Function, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
-    """For a function of a sum, or of a product, and for its product with a number, the number that may give the table."""
-    above = (of.table_inputs > x.zero_point).astype(np.int64)
-    for signs in (above, 2 * above - 1):
-        ends = _scales(function, table, x.zero_point, y, signs, of)
-        for inner in _between("Mul", *(end / float(np.float32(x.scale)) for end in ends)):
-            yield replace(function, inner=inner)
+def _joint(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The functions of a sum, or of a product, that may give the table, each with its numbers."""
+    low, high = _bounds(table, y, of)
+    values = _real(x, of)
+    between = table > table.min(), table < table.max()
+    for part in (table > y.zero_point, *between, between[0] & between[1]):  # there many functions are their operand
+        for inner in _affine(values[part], low[part], high[part]):
+            yield from (replace(function, inner=inner) for function in chain(PLAIN, _bent(table, inner.of(values), y, of)))
+    steps = np.diff(table.astype(np.int64))
+    for function in PLAIN:
+        for way, op in ((1, "Add"), (-1, "Sub")):
+            if function.op not in MONOTONE or (way * steps >= 0).all():
+                yield from (replace(function, inner=inner) for inner in _factor(function, way, table, x, y, of))
+                yield from (replace(function, inner=inner) for inner in _addend(function, op, table, x, y, of))
+
+
+def _factor(function: Function, way: int, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The products with a number, which has the sign of `way`, of which a function may have the table."""
+    at_zero, beyond = of.table_inputs == x.zero_point, (way * (of.table_inputs - x.zero_point) > 0).astype(np.int64)
+    if not np.array_equal(_table(function, x, y, of)[at_zero], table[at_zero]):
+        return
+    for signs in (beyond, 2 * beyond - 1):
+        ends = _scales(replace(function, inner=Function("Mul", way)), table, x.zero_point, y, signs, of)
+        yield from _between("Mul", *sorted(way * end / float(np.float32(x.scale)) for end in ends))
+
+
+def _addend(function: Function, op: str, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The sums with a number, or the numbers less the value, of which a function may have the table."""
     if function.op == "Abs":
-        yield from (replace(function, inner=inner) for inner in _between("Add", *_centre(table, x, y, of)))
-    for op in ("Add", "Sub"):
-        for inner in _between(op, *(_term(function, op, x, y, int(table.sum(dtype=np.int64)) + more, of) for more in (0, 1))):
-            yield replace(function, inner=inner)
-    with np.errstate(all="ignore"):
-        values = function.of((of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale)))
-    for scaled in _between("Mul", *_factors(values, table, y, of)):
-        yield replace(scaled, inner=function)
+        yield from _between("Add", *_centre(table, x, y, of))
+    else:
+        for least in (of.low,) if function.op in MONOTONE else (of.low, y.zero_point):  # above 0 those rise, too, that fall before
+            total = int(np.maximum(table, least).sum(dtype=np.int64))
+            yield from _between(op, *(_term(function, op, x, y, total + more, least, of) for more in (0, 1)))
 
 
 def _centre(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
     """Between which numbers the one is whose sum with a value has a magnitude with this table: it falls up to the smallest entry."""
     low, high = _bounds(table, y, of)
-    values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
+    values = _real(x, of)
     smallest = np.flatnonzero(table == table.min())
     falls, rises = slice(smallest[0]), slice(smallest[-1] + 1, None)
     first, last = np.append(low[rises], -high[falls]), np.append(high[rises], -low[falls])
@@ -182,30 +201,21 @@ def _centre(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerForm
     return float((first - apart).max(initial=-np.inf)), float((last - apart).min(initial=np.inf))
 
 
-def _factors(values: Float64, table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[float, float]:
-    """Between which numbers the one is by which these values are multiplied in the table."""
-    low, high = _bounds(table, y, of)
+def _factors(values: Float64, low: Float64, high: Float64) -> tuple[float, float]:
+    """Between which numbers the one is whose products with these values are between these."""
     there = (values != 0) & np.isfinite(values)
     ends = np.sort(np.stack([low[there] / values[there], high[there] / values[there]]), axis=0)
     return float(ends[0].max(initial=-np.inf)), float(ends[1].min(initial=np.inf))
 
 
-def _times(function: Function, table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
-    """The products of a function that isn't 0 at 0, as `exp`, and a number that is known from there."""
-    with np.errstate(all="ignore"):
-        first = float(function.of(np.zeros(1))[0])
-    if first and np.isfinite(first) and of.low < zero < of.high:
-        values = np.where(of.table_inputs == zero, first, 0.0)
-        yield from (replace(scaled, inner=function) for scaled in _between("Mul", *_factors(values, table, y, of)) if scaled.number)
-
-
-def _term(function: Function, op: str, x: Quantisation, y: Quantisation, total: int, of: IntegerFormat) -> float:
-    """The smallest number for which the entries of a function of the sum with it, or of it less the value, add up to this or more: those of
-    most functions rise with it."""
+def _term(function: Function, op: str, x: Quantisation, y: Quantisation, total: int, least: int, of: IntegerFormat) -> float:
+    """The smallest number for which the entries of a function of the sum with it, or of it less the value, add up to this or more, each
+    taken as `least` at least: those of most functions rise with it."""
     low, high = -FARTHEST, FARTHEST
     for _ in range(STEPS):
         middle = (low + high) / 2
-        enough = _table(replace(function, inner=Function(op, middle)), x, y, of).sum(dtype=np.int64) >= total
+        entries = _table(replace(function, inner=Function(op, middle)), x, y, of)
+        enough = np.maximum(entries, least).sum(dtype=np.int64) >= total
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -264,19 +274,36 @@ def _bounds(table: DeviceInts, y: Quantisation, of: IntegerFormat) -> tuple[Floa
     return np.where(table == of.low, -np.inf, (centre - 0.5) * scale), np.where(table == of.high, np.inf, (centre + 0.5) * scale)
 
 
-def _numbered(table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+def _real(x: Quantisation, of: IntegerFormat) -> Float64:
+    """The real values that the entries of a table belong to."""
+    values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
+    return values
+
+
+def _of_numbers(table: DeviceInts, values: Float64, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
     """For each function of a value and a number the one number that may give the table."""
     low, high = _bounds(table, y, of)
-    values: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
+    yield from _affine(values, low, high)
+    yield from _between("Max", float(low[table.argmin()]), float(high[table.argmin()]))
+    yield from _between("Min", float(low[table.argmax()]), float(high[table.argmax()]))
+    yield from _bent(table, values, y, of)
+
+
+def _affine(values: Float64, low: Float64, high: Float64) -> Iterator[Function]:
+    """The sums and products of these values with a number that are between these."""
     for op, term in (("Add", -values), ("Sub", values)):
-        yield from _between(op, float((low + term).max()), float((high + term).min()))
-    yield from _between("Mul", *_factors(values, table, y, of))
+        yield from _between(op, float((low + term).max(initial=-np.inf)), float((high + term).min(initial=np.inf)))
+    yield from _between("Mul", *_factors(values, low, high))
+
+
+def _bent(table: DeviceInts, values: Float64, y: Quantisation, of: IntegerFormat) -> Iterator[Function]:
+    """The functions that are their operand in a part, each with the numbers that may give the table. One layer computes them with a sum."""
+    low, high = _bounds(table, y, of)
     for op, below in (("LeakyRelu", np.minimum(values, 0)), ("Elu", np.expm1(np.minimum(values, 0)))):
-        yield from _between(op, *_factors(below, table, y, of))
-    first, last = (float(low[table.argmin()]), float(high[table.argmin()])), (float(low[table.argmax()]), float(high[table.argmax()]))
-    yield from _between("Max", *first)
-    yield from _between("Min", *last)
-    for lower, upper in product(_between("Clip", *first), _between("Clip", *last)):
+        yield from _between(op, *_factors(below, low, high))
+    unit, ends = float(np.float32(y.scale)), (int(end) - y.zero_point for end in (table.min(), table.max()))
+    lower, upper = (next(_between("Clip", (end - 0.5) * unit, (end + 0.5) * unit), None) for end in ends)  # all there are rounded alike
+    if lower is not None and upper is not None:
         yield replace(lower, high=upper.number)
 
 
@@ -284,7 +311,7 @@ def _between(op: str, low: float, high: float) -> Iterator[Function]:
     """The function with the shortest number between two bounds."""
     if np.isfinite(low) and np.isfinite(high) and low < high:
         rounded = (float(f"{(low + high) / 2:.{digits}g}") for digits in range(1, DIGITS + 1))
-        yield from (Function(op, number) for number in chain([0.0], rounded) if low < number < high)
+        yield from (Function(op, number) for number in dict.fromkeys(chain([0.0], rounded)) if low < number < high)
 
 
 def _slopes(table: DeviceInts, zero: int, y: Quantisation, of: IntegerFormat) -> Iterator[tuple[float, float]]:

@@ -121,7 +121,8 @@ class _Writer:
         inputs = {node.name: node.type for node in self._graph.inputs}
         outputs = {name: self._graph[output.node].type for name, output in zip(self._results, self._graph.outputs, strict=True)}
         initializers = {name: self._constants[number][1] for number, name in names.items()}
-        return OnnxModel(self._graph.name, tuple(_named_apart(dequantised_by_hand(nodes))), initializers, inputs, outputs)
+        ranks = {node.result: self._graph[node.name].type.rank for node in nodes if node.name in self._graph.by_name}
+        return OnnxModel(self._graph.name, tuple(_named_apart(dequantised_by_hand(nodes, ranks))), initializers, inputs, outputs)
 
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
