@@ -243,9 +243,26 @@ def test_a_result_that_is_an_input_has_a_name_of_its_own() -> None:
     assert tpucc.from_torch(torch.nn.Identity(), torch.rand(5, 4)).source.endswith("_out\n")
 
 
+class Keyed(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        return {"a_b": torch.relu(x), "a": {"b": x * 2.0}, "z": x * 3.0}
+
+
+class Silent(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[Any, ...]:
+        return None, []
+
+
+def test_keys_that_become_one_name_and_what_comments_call_the_module() -> None:
+    assert list(tpucc.from_torch(Keyed(), torch.rand(5, 4)).compile().run(np.ones((5, 4), np.float32))) == ["a_b", "a_b_2", "z"]
+    source = tpucc.from_torch(torch.nn.Conv2d(3, 4, 3), torch.rand(2, 3, 8, 8)).source
+    assert "and [batch, channels, height, width] in the module:" in " ".join(source.replace("#", " ").split())
+
+
 @pytest.mark.parametrize(
     ("module", "example", "says"),
     [
+        (Silent(), torch.rand(5, 4), "forward returns no tensor"),
         (Joined().state_dict(), torch.rand(5, 4), "from_torch takes a torch.nn.Module, found OrderedDict"),
         (Joined, torch.rand(5, 4), "from_torch takes a module, found the class Joined\nhelp: make a module of it: call the class"),
         (Unknown(), torch.rand(5, 4), "PyTorch has no ONNX form for the operator prims.erf_inv"),

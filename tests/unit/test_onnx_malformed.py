@@ -447,12 +447,18 @@ def of_any_type(model: Any) -> bytes:
     return data
 
 
-def of_node(node: Any, arrays: dict[str, Any]) -> bytes:
+def of_node(node: Any, arrays: dict[str, Any], opset: int = 21) -> bytes:
     """A model of one node that reads x[2, 4] and constants, floats as float32; it doesn't say of what type y is."""
+    return of_nodes([node], arrays, opset)
+
+
+def of_nodes(nodes: list[Any], arrays: dict[str, Any], opset: int = 21) -> bytes:
     numpy_helper = pytest.importorskip("onnx").numpy_helper
     given = {name: np.asarray(array) for name, array in arrays.items()}
     typed = {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in given.items()}
-    return of_any_type(model_of([node], [numpy_helper.from_array(array, name) for name, array in typed.items()]))
+    model = model_of(nodes, [numpy_helper.from_array(array, name) for name, array in typed.items()])
+    model.opset_import[0].version = opset
+    return of_any_type(model)
 
 
 def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> None:

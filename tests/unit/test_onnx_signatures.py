@@ -12,7 +12,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
-from tests.unit.test_onnx_malformed import of_node, refused
+from tests.unit.test_onnx_malformed import of_node, of_nodes, refused
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
 from tpucc.interop.onnx.reading.folding import FOLDS
@@ -75,6 +75,19 @@ helper, TensorProto = onnx.helper, onnx.TensorProto
         (helper.make_node("Concat", ["x", "w"], ["y"], axis=0), {"w": np.ones((2, 3))}, "shapes that differ beside axis 0: [2, 4], [2, 3]"),
         (helper.make_node("Squeeze", ["x", "a"], ["y"]), {"a": [1]}, "the axes [1] of [2, 4] are dropped, and their sizes aren't 1"),
         (helper.make_node("Unsqueeze", ["x"], ["y"]), {}, "it has no axes"),
+        (helper.make_node("GatherND", ["x", "i"], ["y"]), {"i": [[0, 9]]}, "the place [0, 9] of axes of the sizes [2, 4]"),
+        (
+            helper.make_node("GatherND", ["c", "i"], ["y"]),
+            {"c": np.ones((2, 4)), "i": [[-3, 0]]},
+            "the place [-3, 0] of axes of the sizes [2, 4]",
+        ),
+        (helper.make_node("GatherND", ["x", "i"], ["y"]), {"i": [[0, 0, 0]]}, "lists of 3 places in 2 axes"),
+        (helper.make_node("Slice", ["x", "i"], ["y"]), {"i": [0]}, "it has no ends"),
+        (helper.make_node("Slice", ["x", "i", "i"], ["y"]), {"i": [0, 0, 0]}, "it cuts 3 axes of [2, 4]"),
+        (helper.make_node("Split", ["x"], ["y", "z"]), {}, "the sizes of its parts, or num_outputs"),
+        (helper.make_node("Trilu", ["c"], ["y"]), {"c": np.ones(3)}, "a triangle of [3], where ONNX has matrices"),
+        (helper.make_node("Resize", ["x", "", "s", "n"], ["y"]), {"s": np.float32([2, 2]), "n": [4, 8]}, "it has scales and sizes"),
+        (helper.make_node("Resize", ["x", "", "", "n"], ["y"]), {"n": [4, 8, 1]}, "the sizes are [4, 8, 1], of 2 axes"),
         (helper.make_node("Reshape", ["x", "s"], ["y"]), {"s": [3, -1]}, "[2, 4] in the shape [3, -1]"),
         (helper.make_node("Gather", ["x", "s"], ["y"]), {"s": 1.0}, "operand 2 is float32, and ONNX has int32 or int64 there"),
         (helper.make_node("Clip", ["x", "w"], ["y"]), {"w": np.ones(2)}, "the least value has the shape [2]"),
@@ -243,6 +256,7 @@ def test_attributes_that_are_there_twice_or_nowhere(tmp_path: Path) -> None:
         ("Conv", {"kernel_shape": [3, 3]}, "kernel_shape is [3, 3], and the weights have the shape [3, 3, 2, 2]"),
         ("ConvTranspose", {"auto_pad": "SAME_UPPER", "pads": [0] * 4}, "it has auto_pad and pads, and ONNX has one of them"),
         ("ConvTranspose", {"dilations": [0, -1]}, "dilations is [0, -1], and each is at least 1"),
+        ("ConvTranspose", {"output_shape": [3]}, "output_shape is [3], of 2 axes of pixels"),
         ("MaxPool", {"kernel_shape": [0, 2]}, "kernel_shape is [0, 2], and each is at least 1"),
         ("MaxPool", {"kernel_shape": [2] * 3}, "kernel_shape is [2, 2, 2], of 2 axes of pixels"),
         ("MaxPool", {"kernel_shape": [9, 2]}, "a window of 9 pixels along axis 2 of [1, 3, 4, 4], which has 4 with its padding"),
@@ -261,7 +275,8 @@ def test_shapes_that_fit_for_other_values_of_open_sizes_are_no_damage(tmp_path: 
     model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [weight])
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(tpucc.CompileError, match=r"E1007: y \(MatMul\): a product of \[2, 4\] and \[5, 3\], with features = 4") as raised:
+    says = r"E1007: y \(MatMul\): a product of \[2, 4\] and \[5, 3\]: the inner sizes differ, with features = 4"
+    with pytest.raises(tpucc.CompileError, match=says) as raised:
         tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 4})
     assert "other sizes, by -D, may fit" in str(raised.value)
     assert tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 5}).source
@@ -277,6 +292,22 @@ def schemas() -> dict[str, list[Any]]:
         op: [s for s, later in zip_longest(versions[op], versions[op][1:]) if later is None or later.since_version > OPSETS.start]
         for op in read
     }
+
+
+def test_what_tpucc_lacks_is_no_damage(tmp_path: Path) -> None:
+    """Statistics for each value of an item, axes that are computed, and types of elements that NumPy hasn't."""
+    ones = {name: np.ones(shape, np.float32) for name, shape in (("s", 4), ("v", (2, 4)))}
+    axes = [helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0), helper.make_node("Cast", ["m"], ["a"], to=TensorProto.INT64)]
+    axes += [helper.make_node("Unsqueeze", ["a", "zero"], ["b"]), helper.make_node("Pad", ["x", "pads", "", "b"], ["y"])]
+    files = {
+        "spatial": of_node(helper.make_node("BatchNormalization", ["x", *"ssss"], ["y"], spatial=0), ones, opset=7),
+        "axes": of_nodes(axes, {"zero": [0], "pads": [1, 1]}),
+        "type": of_node(helper.make_node("Cast", ["x"], ["y"], to=25), {}),
+    }
+    for name, data in files.items():
+        codes, text, status = refused(data, tmp_path)
+        assert status == 1, (name, text)
+        assert {*codes} <= {"E1006", "E1007"}
 
 
 def test_signatures_are_those_of_the_onnx_package() -> None:

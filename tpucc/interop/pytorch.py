@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,8 @@ def export(module: Any, example: Any, path: Path) -> Exported:
         with _quiet(), torch.no_grad():
             result = _tried(module, given)
             _require_tensors(result)
+            if next(_tensors(torch, result), None) is None:
+                raise _refused("forward returns no tensor", "return the tensors that the network computes")
             outputs = _outputs(torch, module, given, result)
             followed = given if batch != 1 else _twice(torch, module, given, result)
             if batch is not None and followed is not None:
@@ -240,13 +243,16 @@ def _tried(module: Any, given: Arguments) -> Any:
 
 
 def _outputs(torch: Any, module: Any, given: Arguments, result: Any) -> list[str] | None:
-    """The keys of a dict that a module returns, those of dicts and places of lists in it behind them; None for other results. An input or
-    a weight may have the name: then it is another."""
+    """The keys of a dict that a module returns, those of dicts and places of lists in it behind them; None for other results. An input, a
+    weight or another result may have the name: then it is another."""
     if not isinstance(result, Mapping):
         return None
     taken = {*given.tensors, *module.state_dict()}
-    names = [f"{name}_out" if name in taken else name for name in _paths(torch, result)]
-    return names if len(set(names)) == len(names) else None
+    names: list[str] = []
+    for name in _paths(torch, result):
+        own = f"{name}_out" if name in taken else name
+        names.append(next(made for number in count(1) if (made := own if number == 1 else f"{own}_{number}") not in names))
+    return names
 
 
 def _require_tensors(result: Any, name: str = "") -> None:

@@ -12,7 +12,7 @@ reciprocal and a function of a quotient (`singular.py`). Where the device reads 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
@@ -301,9 +301,19 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[
 
 
 def _is_between_integers(decided: _Decision, layer: Sequence[str]) -> bool:
-    """Whether a layer of the host's has nothing from the host and nothing for it."""
+    """Whether a layer of the host's has nothing from the host and nothing for it, what is only moved between them aside."""
     graph, device = decided.graph, {name for name, place in decided.places.items() if place == "device"}
     constants = Relations(graph).constants
-    read = {name for member in layer for name in graph[member].operands if name not in constants and name not in layer}
-    readers = {reader.name for reader in graph.users[layer[-1]]}
+
+    def computed(ahead: list[Node], beside: Callable[[Node], Iterable[Node]]) -> Iterator[str]:
+        while ahead:
+            node = ahead.pop()
+            if computes(node) or node.is_input or node.name in graph.output_nodes:
+                yield node.name
+            else:
+                ahead += beside(node)
+
+    operands = [graph[name] for member in layer for name in graph[member].operands if name not in constants and name not in layer]
+    read = set(computed(operands, lambda node: [operand for operand in graph.operands(node) if operand.name not in constants]))
+    readers = set(computed([*graph.users[layer[-1]]], lambda node: graph.users[node.name]))
     return layer[-1] not in graph.output_nodes and read | readers <= device

@@ -64,6 +64,8 @@ def _pad(o: Operands) -> None:
     if pads is None:
         return
     axes = o.known(3)
+    if axes is None and o.has(3):
+        return
     count = len(shape) if axes is None else axes.size
     if len(pads) != 2 * count:
         o.refuse(f"it has {len(pads)} pads for {counted(count, 'axis', 'axes')}, and each has two")
@@ -94,6 +96,8 @@ def _recurrent(gates: int, functions: int) -> Callable[[Operands], None]:
             o.refuse(f"a sequence {list(x)}, and ONNX has three axes: steps, examples and features")
         if len(shape) != 3:
             o.refuse(f"the recurrent weights have the shape {list(shape)}, and ONNX has three axes: directions, gates and units")
+        if attributes.get("layout", 0) not in (0, 1):
+            o.refuse(f"layout is {attributes['layout']}, and ONNX has 0 or 1")
         directions = 2 if attributes.get("direction") == "bidirectional" else 1
         if (names := attributes.get("activations", ())) and len(names) < functions * directions:
             o.refuse(f"it has {counted(len(names), 'function')}, and {counted(directions, 'direction')} of it {functions * directions}")
@@ -135,6 +139,10 @@ def _resize(o: Operands) -> None:
         if len(factors) not in (len(shape), len(o.node.attributes.get("axes", shape))):
             o.refuse(f"the scales are {shortened(factors)}, of {counted(len(shape), 'axis', 'axes')}")
         o.require_memory([*shape, *factors])
+    if scales is not None and scales.size and sizes:
+        o.refuse("it has scales and sizes, and ONNX has one of them")
+    if sizes and len(sizes) not in (len(shape), len(o.node.attributes.get("axes", shape))):
+        o.refuse(f"the sizes are {shortened(sizes)}, of {counted(len(shape), 'axis', 'axes')}")
     o.require_memory(sizes or ())
 
 

@@ -71,7 +71,8 @@ def _product(second: int) -> Fit:
         if not a or not b:
             o.misfit(f"a product of {list(a)} and {list(b)}: one of them is a single number")
         if a[-1] != b[-2:][0] or _broadcast([a[:-2], b[:-2]]) is None:
-            o.misfit(f"a product of {list(a)} and {list(b)}")
+            which = "the inner sizes" if a[-1] != b[-2:][0] else "the axes before the last two"
+            o.misfit(f"a product of {list(a)} and {list(b)}: {which} differ")
 
     return fit
 
@@ -81,7 +82,7 @@ def _gemm(o: Operands) -> None:
         shape[::-1] if o.node.attributes.get(turned, 0) else shape for shape, turned in ((o.shape(0), "transA"), (o.shape(1), "transB"))
     )
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
-        o.misfit(f"a product of {list(a)} and {list(b)}, where ONNX has two matrices")
+        o.misfit(f"a product of {list(a)} and {list(b)}, where ONNX has two matrices with equal inner sizes")
     if o.has(2):
         _require_within(o, 2, (a[0], b[1]), "what is added")
 
@@ -130,6 +131,8 @@ def _conv(weights: int, bias: int | None, *, transposed: bool = False) -> Fit:
             o.misfit(f"the bias has the shape {list(o.shape(bias))}, and the result {counted(filters, 'channel')}")
         if transposed:
             _more_at_the_end(o)
+            if len(wanted := attributes.get("output_shape") or ()) not in (0, len(x) - 2, len(x)):
+                o.misfit(f"output_shape is {shortened(list(wanted))}, of {counted(len(x) - 2, 'axis', 'axes')} of pixels")
         else:
             _require_room(o, w[2:])
 
@@ -166,7 +169,9 @@ def _blocks(divided: Callable[[Shape], Sequence[int]], power: int) -> Fit:
         if size < 1:
             o.refuse(f"blocksize is {size}, and it is at least 1")
         if len(shape) != 4 or any(part % size**power for part in divided(shape)):
-            o.misfit(f"blocks of the size {size:,} in an image {list(shape)}")
+            parts = " and ".join(f"{part:,}" for part in divided(shape)) if len(shape) == 4 else ""
+            why = f": {parts} isn't divisible by {size**power:,}" if parts else ", where ONNX has [N, C, H, W]"
+            o.misfit(f"blocks of the size {size:,} in an image {list(shape)}{why}")
 
     return fit
 
@@ -213,6 +218,10 @@ def _split(o: Operands) -> None:
     sizes = o.integers(1, "the sizes", 0) if o.has(1) else o.node.attributes.get("split")
     if (said := o.node.attributes.get("num_outputs", count)) != count:
         o.refuse(f"num_outputs is {said:,}, and it has {counted(count, 'result')}")
+    if o.opset >= 18 and (sizes is None and not o.has(1)) != ("num_outputs" in o.node.attributes):
+        o.refuse("ONNX has the sizes of its parts, or num_outputs, from opset 18 on")
+    if sizes is None and not o.has(1) and o.opset < 18 and size % count:
+        o.misfit(f"{counted(count, 'part')} of one size, of an axis of {size:,}")
     if sizes is not None and (sum(sizes) != size or len(sizes) != count):
         o.misfit(f"{counted(count, 'part')} of the sizes {shortened(list(sizes))}, of an axis of {size:,}")
 
@@ -222,6 +231,15 @@ def _slice(o: Operands) -> None:
     counts = {len(numbers) for numbers in named.values()} if named else {math.prod(o.shape(index)) for index in range(1, 5) if o.has(index)}
     if len(counts) > 1:
         o.misfit("its starts, ends, axes and steps are lists of different lengths")
+    if not named and not o.has(2):
+        o.refuse("it has no ends")
+    if counts and max(counts) > len(o.shape(0)):
+        o.misfit(f"it cuts {counted(max(counts), 'axis', 'axes')} of {list(o.shape(0))}")
+
+
+def _triangle(o: Operands) -> None:
+    if len(o.shape(0)) < 2:
+        o.misfit(f"a triangle of {list(o.shape(0))}, where ONNX has matrices")
 
 
 def _of_channels(*operands: int) -> Fit:
@@ -229,6 +247,8 @@ def _of_channels(*operands: int) -> Fit:
 
     def fit(o: Operands) -> None:
         shape = o.shape(0)
+        if not o.node.attributes.get("spatial", 1):  # one number for each value of an item
+            return
         channels = shape[1] if len(shape) > 1 else 1
         for index in operands:
             if o.shape(index) != (channels,):
@@ -241,10 +261,10 @@ def _group_norm(o: Operands) -> None:
     shape, groups = o.shape(0), o.node.attributes["num_groups"]
     if groups < 1:
         o.refuse(f"num_groups is {groups}, and it is at least 1")
-    if len(shape) < 3 or shape[1] % groups:
+    if len(shape) < 2 or shape[1] % groups:
         o.misfit(f"{counted(groups, 'group')} of the channels of {list(shape)}")
     for index in (1, 2):
-        if o.shape(index) not in ((groups,), (shape[1],)):
+        if o.shape(index) != (shape[1] if o.opset >= 21 else groups,):
             o.misfit(f"operand {index + 1} has the shape {list(o.shape(index))}, and {list(shape)} {counted(shape[1], 'channel')}")
 
 
@@ -324,6 +344,7 @@ FITS: Mapping[str, Fit] = dict.fromkeys(ALIKE.split(), _one_shape) | {
     "SpaceToDepth": _blocks(lambda shape: shape[2:], 1),
     "Split": _split,
     "Squeeze": _squeeze,
+    "Trilu": _triangle,
     "Unsqueeze": _unsqueeze,
 }
 """The checks by operator."""

@@ -16,7 +16,7 @@ from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
-from tpucc.interop.onnx.reading.rules.shapes import resolved
+from tpucc.interop.onnx.reading.rules.shapes import require_places, resolved
 from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.numerics import AnyArray
 
@@ -229,6 +229,7 @@ def _gather_elements(node: OnnxNode, arrays: Any, _: int) -> Any:
 def _gather_nd(node: OnnxNode, arrays: Any, _: int) -> Any:
     if node.attributes.get("batch_dims", 0):
         raise Unsupported("batch_dims")
+    require_places(arrays[1], arrays[0].shape[: arrays[1].shape[-1]])
     return arrays[0][tuple(np.moveaxis(arrays[1], -1, 0))]
 
 

@@ -55,6 +55,11 @@ NAMES: Mapping[int, str] = {
     21: "uint4",
     22: "int4",
     23: "float4e2m1",
+    24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
+    27: "float6e2m3",
+    28: "float6e3m2",
 }
 """Those that aren't read."""
 

@@ -92,7 +92,9 @@ def imported_model(
     sizes = found.sizes(given)
     for params in dict.fromkeys([tuple(sizes), tuple(free), *_batches(found, sizes), ()]):
         fixed = [size for size in sizes if size not in params]
-        comments = [line for text in (*_comments(found, made, sizes, fixed), *notes) for line in wrap(text, COLUMNS)]
+        said = "\n".join((*_comments(found, made, sizes, fixed), *notes))
+        said = said.replace(" in the file", " in the module") if title else said
+        comments = [line for text in said.split("\n") for line in wrap(text, COLUMNS)]
         called = {name: _param(found, own, fixed) for name, own in found.names.called.items()}
         try:
             return Text(_source(found, made, sizes, params, comments, name), made.weights, called)

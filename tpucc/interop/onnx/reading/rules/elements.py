@@ -13,6 +13,7 @@ from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
+from tpucc.interop.onnx.reading.rules.shapes import expanded
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
@@ -206,11 +207,12 @@ def _power(c: Call) -> Result:
     net, base, exponent = c.network, c.value(0), c.value(1)
     if isinstance(base, Static) and base.array.size == 1 and float(base.array.reshape(())) > 0:
         logarithm = math.log(float(base.array.reshape(())))
-        return net.map(net.affine(net.tensor(exponent), logarithm), "exp")
+        made = net.map(net.affine(net.tensor(exponent), logarithm), "exp")
+        return expanded(net, made, np.broadcast_shapes(base.shape, exponent.shape))
     if not isinstance(exponent, Static) or not (exponent.array == exponent.array.reshape(-1)[:1]).all():
         raise Unsupported("the exponent isn't one known number", "tpucc has products, square roots, exp and log")
     x, number = net.tensor(base), float(exponent.array.reshape(-1)[0])
-    return net.apply(x, partial(power, net, number))
+    return expanded(net, net.apply(x, partial(power, net, number)), np.broadcast_shapes(x.shape, exponent.shape))
 
 
 def power(net: Network, number: float, x: Node) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -75,13 +76,15 @@ def _group(c: Call) -> Result:
 
 
 def _layer(c: Call) -> Result:
-    """Along the last axis it is layer_norm; along several it is made of their mean and variance."""
+    """Along the last axis it is layer_norm; along several, or with a scale or a bias that differs along others, it is made of
+    their mean and variance."""
     net, x = c.network, c.tensor(0)
     c.alone()
     first = c.axis(-1, x.rank)
     epsilon = c.attribute("epsilon", 1e-5)
     bias = c.value(2) if c.has(2) else None
-    if first < x.rank - 1:
+    own = [value for value in (c.value(1), bias) if value is not None]
+    if first < x.rank - 1 or any(math.prod(value.shape[:-1]) > 1 for value in own):
         return _scaled(net, centred(net, x, range(first, x.rank), epsilon), c.value(1), bias)
     return layer_norm(net, x, c.value(1), bias, epsilon)
 

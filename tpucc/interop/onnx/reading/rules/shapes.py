@@ -14,6 +14,7 @@ from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.ir.graph import Node
+from tpucc.numerics import AnyArray
 
 MODES = ("edge", "reflect", "wrap")
 """Of paddings: what stands around are places of the axis itself. NumPy has the same names."""
@@ -266,11 +267,21 @@ def _gather_nd(c: Call) -> Result:
             raise Unsupported("other places for each item of the batch")
         indices = same[0]
     sizes = x.shape[first : first + count]
+    require_places(indices, sizes)
     places = np.ravel_multi_index(tuple(np.moveaxis(indices % np.array(sizes), -1, 0)), sizes)
     rest = x.shape[first + count :]
     joined_axes = net.reshaped(x, (*x.shape[:first], int(np.prod(sizes)), *rest))
     made = taken(net, joined_axes, first, places.reshape(-1).tolist())
     return net.reshaped(made, (*x.shape[:first], *places.shape, *rest))
+
+
+def require_places(indices: AnyArray, sizes: Sequence[int]) -> None:
+    """Raises `Damaged` for lists of places, one for each of some axes, that aren't there."""
+    if indices.shape[-1:] != (len(sizes),):
+        raise Damaged(f"lists of {counted(indices.shape[-1], 'place')} in {counted(len(sizes), 'axis', 'axes')}")
+    beyond = (indices < -np.array(sizes)) | (indices >= np.array(sizes))
+    if beyond.any():
+        raise Damaged(f"the place {shortened(indices[beyond.any(axis=-1)][0].tolist())} of axes of the sizes {list(sizes)}")
 
 
 def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
