@@ -249,6 +249,7 @@ SEQUENCE = {"x": (3, 5, 6)}
         ([node("LayerNormalization", ["x", "g"], ["y"], axis=1)], [drawn("g", 3, 1, 1)]),
         ([node("RMSNormalization", ["x", "g"], ["y"])], [drawn("g", 6)]),
         ([node("GatherND", ["x", "i"], ["y"])], [array(np.array([[1, -5], [0, 4]]), "i")]),
+        ([node("MaxPool", ["x"], ["y"], kernel_shape=[7], strides=[4], ceil_mode=1)], []),
         ([node("Gather", ["x", "i"], ["y"], axis=1)], [whole("i", 4, 0, 0, 2)]),
         ([node("Slice", ["x", "s", "e", "a", "t"], ["y"])], [whole("s", -1), whole("e", -9), whole("a", 2), whole("t", -2)]),
         ([node("Slice", ["x", "s", "e", "a", "t"], ["y"])], [whole("s", -1), whole("e", -9), whole("a", 2), whole("t", -(2**63))]),
@@ -1518,6 +1519,13 @@ def test_the_gates_of_a_product_with_a_bias_and_a_constant_of_its_own_scale_are_
         node("DequantizeLinear", ["second", "hs", "hz"], ["v"]),
     ]
     same_integers(model_of(nodes, constants, {"x": (5, 6)}, ("y", "v")), tmp_path)
+
+
+def test_a_zero_point_that_is_left_out_is_0_of_the_operands_type(tmp_path: Path) -> None:
+    constants = [array(np.float32(0.05), "s"), array(np.int8(0), "z")]
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"])]
+    nodes += [node("QLinearAdd", ["q", "s", "z", "q", "s", "z", "s"], ["p"], domain="com.microsoft")]
+    same_integers(model_of([*nodes, node("DequantizeLinear", ["p", "s", "z"], ["y"])], constants, {"x": (2, 6)}), tmp_path)
 
 
 @pytest.mark.parametrize("integers", ["x", "c"])

@@ -97,19 +97,6 @@ def _windows(o: Operands, count: int) -> None:
             o.refuse(f"{name} is {shortened(list(numbers))}, and each is at least {least}")
 
 
-def _require_room(o: Operands, window: Shape) -> None:
-    """Windows that the image with its padding has room for."""
-    attributes, sizes = o.node.attributes, o.shape(0)[2:]
-    if attributes.get("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
-        return
-    pads = attributes.get("pads") or (0,) * (2 * len(sizes))
-    apart = attributes.get("dilations") or (1,) * len(sizes)
-    for axis, size in enumerate(sizes):
-        extent, room = (window[axis] - 1) * apart[axis] + 1, size + pads[axis] + pads[len(sizes) + axis]
-        if extent > room:
-            o.misfit(f"a window of {extent:,} pixels along axis {axis + 2} of {list(o.shape(0))}, which has {room:,} with its padding")
-
-
 def _conv(weights: int, bias: int | None, *, transposed: bool = False) -> Fit:
     """A convolution of operand 1 with the weights [filters, channels / group, …]; of a transposed one [channels, filters / group, …]."""
 
@@ -133,8 +120,6 @@ def _conv(weights: int, bias: int | None, *, transposed: bool = False) -> Fit:
             _more_at_the_end(o)
             if len(wanted := attributes.get("output_shape") or ()) not in (0, len(x) - 2, len(x)):
                 o.misfit(f"output_shape is {shortened(list(wanted))}, of {counted(len(x) - 2, 'axis', 'axes')} of pixels")
-        else:
-            _require_room(o, w[2:])
 
     return fit
 
@@ -152,7 +137,6 @@ def _pool(o: Operands) -> None:
     if len(o.shape(0)) < 3:
         o.misfit(f"an image {list(o.shape(0))}, where ONNX has [N, C, …]")
     _windows(o, len(o.shape(0)) - 2)
-    _require_room(o, o.node.attributes["kernel_shape"])
 
 
 def _cast(o: Operands) -> None:

@@ -14,7 +14,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import expanded
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.ops import OPS
@@ -263,7 +263,11 @@ WIDE = (6, 7, 12, 13)
 
 
 def _cast(c: Call) -> Result:
-    x, to = c.tensor(0), c.attribute("to")
+    return _as_type(c, c.tensor(0), c.attribute("to"))
+
+
+def _as_type(c: Call, x: Tensor, to: int) -> Tensor:
+    """The values in ONNX's type of this number. Raises `Unsupported` where they would change."""
     if x.kind == "int":
         if to in WIDE:
             return x
@@ -278,16 +282,16 @@ def _cast(c: Call) -> Result:
 
 
 def _cast_like(c: Call) -> Result:
-    """Known values become those of the other operand's type. Whole numbers and booleans beside floats are floats from here on."""
+    """The values in the other operand's type; of one that the network computes, only the kind is known."""
     x, like = c.value(0), c.value(1)
-    kind = like.kind if isinstance(like, Tensor) else {"f": "float", "b": "bool"}.get(like.array.dtype.kind, "whole")
+    type_ = like.array.dtype if isinstance(like, Static) else np.dtype(_TYPES.get(like.kind, np.int64))
     if isinstance(x, Static):
-        return replace(x, array=x.array.astype(_TYPES.get(kind, np.int64)))
-    return Tensor(x.node, x.axes) if x.kind in ("whole", "bool") and kind == "float" else x
+        return replace(x, array=x.array.astype(type_))
+    return _as_type(c, x, next(number for number, known in TYPES.items() if known == type_))
 
 
 _TYPES: Mapping[object, type] = {"float": np.float32, "bool": np.bool_}
-"""Of known values beside computed ones of a kind; those of the others are integers."""
+"""Of the kinds of computed values; those of the others are integers."""
 
 
 RULES: Mapping[str, Rule] = {

@@ -193,6 +193,14 @@ def table_of(net: Network, table: Static, grid: Grid) -> Static:
     return _real_values(net, table, np.array(grid.scale, np.float32), np.array(grid.zero_point + grid.shift, table.array.dtype), 0)
 
 
+def _type_of(c: Call, index: int) -> str:
+    """The type of an operand's integers, which is the result's, too, where no zero point says one."""
+    x = c.value(index)
+    if isinstance(x, Static):
+        return x.array.dtype.name
+    return _type_name(x.kind) if isinstance(x.kind, Grid) else "uint8"
+
+
 def _type_name(grid: Grid) -> str:
     """ONNX's name of the integers of a grid."""
     return next(name for name, found in BITS.items() if found == (grid.bits, grid.shift))
@@ -226,14 +234,14 @@ def _gemm(c: Call) -> Result:
     if c.has(6):
         inputs.append(_bias(c, 6, c.attribute("alpha", 1.0)))
     made = _called(c, products.RULES["Gemm"], inputs)
-    return _on(c, made, _grid(c, 7, 8)) if c.has(7) else made
+    return _on(c, made, _grid(c, 7, 8, _type_of(c, 0))) if c.has(7) else made
 
 
 def _binary(op: str) -> Rule:
     """com.microsoft.QLinearAdd and QLinearMul."""
 
     def rule(c: Call) -> Result:
-        return _on(c, c.network.elementwise(op, _real(c, 0), _real(c, 3)), _grid(c, 6, 7))
+        return _on(c, c.network.elementwise(op, _real(c, 0), _real(c, 3)), _grid(c, 6, 7, _type_of(c, 0)))
 
     return rule
 
@@ -242,19 +250,19 @@ def _unary(rule: Rule, scale: int = 3) -> Rule:
     """com.microsoft's functions of one quantised tensor: QLinearSigmoid, QLinearAveragePool."""
 
     def made(c: Call) -> Result:
-        return _on(c, _called(c, rule, [_real(c, 0)]), _grid(c, scale, scale + 1))
+        return _on(c, _called(c, rule, [_real(c, 0)]), _grid(c, scale, scale + 1, _type_of(c, 0)))
 
     return made
 
 
 def _concat(c: Call) -> Result:
     parts = [_real(c, index) for index in range(2, len(c.inputs), 3)]
-    return _on(c, shapes.joined(c.network, parts, c.axis(1, len(parts[0].shape))), _grid(c, 0, 1))
+    return _on(c, shapes.joined(c.network, parts, c.axis(1, len(parts[0].shape))), _grid(c, 0, 1, _type_of(c, 2)))
 
 
 def _where(c: Call) -> Result:
     made = _called(c, elements.RULES["Where"], [c.value(0), _real(c, 1), _real(c, 4)])
-    return _on(c, made, _grid(c, 7, 8))
+    return _on(c, made, _grid(c, 7, 8, _type_of(c, 1)))
 
 
 def _dynamic(c: Call) -> Result:
