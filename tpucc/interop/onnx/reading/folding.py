@@ -16,7 +16,8 @@ from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
-from tpucc.interop.onnx.reading.rules.shapes import require_places, resolved
+from tpucc.interop.onnx.reading.rules.places import require_places
+from tpucc.interop.onnx.reading.rules.shapes import resolved
 from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.numerics import AnyArray
 

@@ -9,6 +9,7 @@ from tpucc.interop.onnx.reading.rules import (
     einsum,
     elements,
     normalisation,
+    places,
     products,
     quantised,
     recurrent,
@@ -18,6 +19,6 @@ from tpucc.interop.onnx.reading.rules import (
     windows,
 )
 
-FAMILIES = (einsum, elements, normalisation, products, quantised, recurrent, reductions, resizing, shapes, windows)
+FAMILIES = (einsum, elements, normalisation, places, products, quantised, recurrent, reductions, resizing, shapes, windows)
 RULES: Mapping[str, Rule] = {op: rule for family in FAMILIES for op, rule in family.RULES.items()}
 """The rules by the operators' names."""

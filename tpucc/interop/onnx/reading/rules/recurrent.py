@@ -11,7 +11,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.gate_functions import GateFunction, gate_functions
-from tpucc.interop.onnx.reading.rules.shapes import part
+from tpucc.interop.onnx.reading.rules.places import part
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray

@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.rules.shapes import mixed, require_few_picks, taken
+from tpucc.interop.onnx.reading.rules.places import mixed, require_few_picks, taken
 from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
 from tpucc.interop.onnx.reading.values import Grid, Tensor
 from tpucc.numerics import AnyArray

@@ -12,7 +12,7 @@ from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.rules.shapes import mixed
+from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray

@@ -1,0 +1,307 @@
+"""Places of values: slices, parts, rows, what stands around a value, and products with matrices that pick places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tpucc.diagnostics import counted, listed
+from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.rules.shapes import joined
+from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
+from tpucc.ir.graph import Node
+from tpucc.numerics import AnyArray
+
+MODES = ("edge", "reflect", "wrap")
+"""Of paddings: what stands around are places of the axis itself. NumPy has the same names."""
+MOST_PIECES = 8
+"""More pieces than these are picked by a product with a matrix of zeros and ones."""
+MOST_PLACES = 2**16
+"""Of an axis that is put together of its own places."""
+MOST_PICKS = 2**24
+"""Numbers of a matrix that makes places of an axis of others."""
+
+
+def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int] = ()) -> Tensor:
+    """A part of some axes of the file; those that are `dropped` have one place. What a concatenation has put there is taken itself."""
+    t = t if all(len(t.axes[axis]) == 1 for axis in places) else net.single(t)
+    sizes = t.node.type.shape
+    ranges = [range(size) for size in sizes]
+    for axis, taken in places.items():
+        if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
+            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing")
+        ranges[t.axes[axis][0]] = taken if len(taken) > 1 else range(taken[0], taken[0] + 1)
+    gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
+    axes = tuple(parts for axis, parts in enumerate(t.axes) if axis not in dropped)
+    kept = [place for place in range(len(sizes)) if place not in gone]
+    renamed = tuple(tuple(kept.index(place) for place in parts) for parts in axes)
+    if all(taken == range(size) for taken, size in zip(ranges, sizes, strict=True)) and not gone:
+        return Tensor(t.node, renamed, t.kind)
+    if (piece := _piece(net, t.node, ranges)) is not None:
+        found = Tensor(piece, axes, t.kind)
+        return net.laid(found, sorted(range(len(axes)), key=axes.__getitem__)) if gone else found
+    if (columns := _columns(net, t.node, ranges, gone)) is not None:
+        return Tensor(columns, renamed, t.kind)
+    starts, stops, steps = zip(*((taken.start, taken.stop, taken.step) for taken in ranges), strict=True)
+    node = net.add("slice", t.node, starts=starts, stops=stops, squeeze=gone, steps=() if set(steps) == {1} else steps)
+    return Tensor(node, renamed, t.kind)
+
+
+def _piece(net: Network, node: Node, ranges: Sequence[range]) -> Node | None:
+    """The operand of a concatenation that a slice takes whole."""
+    if node.op != "concat":
+        return None
+    axis = node.attributes.axis % node.type.rank  # type: ignore[attr-defined]
+    if any(taken != range(size) for place, (taken, size) in enumerate(zip(ranges, node.type.shape, strict=True)) if place != axis):
+        return None
+    start = 0
+    for name in node.operands:
+        size = net.builder.nodes[name].type.shape[axis]
+        if ranges[axis] == range(start, start + size):
+            return net.builder.nodes[name]
+        start += size
+    return None
+
+
+def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int, ...]) -> Node | None:
+    """A part of an axis that a reshape has made of the last one, as neighbouring columns of what it reads. So queries, keys and values are
+    parts of the columns of one product, which cost nothing."""
+    if node.op != "reshape":
+        return None
+    x, sizes = net.builder.nodes[node.operands[0]], node.type.shape
+    split = x.type.rank - 1
+    whole = all(taken == range(size) for axis, (taken, size) in enumerate(zip(ranges, sizes, strict=True)) if axis != split)
+    if len(sizes) <= x.type.rank or sizes[:split] != x.type.shape[:-1] or not whole or ranges[split].step != 1 or not {*gone} <= {split}:
+        return None
+    each = math.prod(sizes[split + 1 :])
+    starts, stops = (*(0 for _ in sizes[:split]), ranges[split].start * each), (*sizes[:split], ranges[split].stop * each)
+    made = net.add("slice", x, starts=starts, stops=stops)
+    left = () if gone else (len(ranges[split]),)
+    return net.add("reshape", made, shape=(*sizes[:split], *left, *sizes[split + 1 :]))
+
+
+def _slice(c: Call) -> Result:
+    x = c.tensor(0)
+    if c.has(1):
+        starts, ends = c.integers(1, "the slice's start"), c.integers(2, "the slice's end")
+        steps = c.integers(4, "the slice's steps") if c.has(4) else [1] * len(starts)
+    else:
+        starts, ends = list(c.attribute("starts")), list(c.attribute("ends"))
+        steps = [1] * len(starts)
+    axes = c.axes(3, x.rank)
+    axes = list(range(len(starts))) if axes is None else axes
+    if 0 in steps:
+        raise Unsupported("a slice in steps of 0")
+    return part(c.network, x, {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)})
+
+
+def _split(c: Call) -> Result:
+    x = c.tensor(0)
+    axis = c.axis(0, x.rank)
+    count = int(c.attribute("num_outputs", len(c.node.outputs)))
+    if c.has(1):
+        sizes = c.integers(1, "the sizes of the parts")
+    elif "split" in c.node.attributes:
+        sizes = list(c.attribute("split"))
+    elif not 0 < count <= x.shape[axis]:
+        raise Unsupported(f"{count:,} parts of an axis of {x.shape[axis]}")
+    else:
+        each = -(-x.shape[axis] // count)
+        sizes = [min(each, x.shape[axis] - each * index) for index in range(count)]
+    starts = np.cumsum([0, *sizes]).tolist()
+    if starts[-1] != x.shape[axis] or min(sizes) < 1:
+        raise Unsupported(f"parts of {sizes}, of an axis of {x.shape[axis]}")
+    return tuple(part(c.network, x, {axis: range(low, high)}) for low, high in pairwise(starts))
+
+
+def _gather(c: Call) -> Result:
+    data, indices = c.value(0), c.value(1)
+    axis = c.axis(0, len(data.shape))
+    if isinstance(indices, Tensor):
+        return _rows(c, data, indices, axis)
+    x = c.network.tensor(data)
+    size = x.shape[axis]
+    c.network.require_room(indices.array.size)
+    places = indices.array.astype(np.int64).reshape(-1)
+    if not len(places):
+        raise Unsupported("an empty tensor")
+    if (wrong := places[(places < -size) | (places >= size)]).size:
+        raise Damaged(f"the index {wrong[0]:,} of an axis of {size:,}")
+    places = places % size
+    if indices.array.ndim == 0:
+        return part(c.network, x, {axis: range(places[0], places[0] + 1)}, [axis])
+    made = taken(c.network, x, axis, places.tolist())
+    return c.network.reshaped(made, (*made.shape[:axis], *indices.array.shape, *made.shape[axis + 1 :]))
+
+
+def _gather_nd(c: Call) -> Result:
+    """Fixed places of several axes, which are joined to one."""
+    net, x, indices = c.network, c.tensor(0), c.array(1, "the list of places").astype(np.int64)
+    first, count = int(c.attribute("batch_dims", 0)), indices.shape[-1]
+    if first:
+        same = indices.reshape(-1, *indices.shape[first:])
+        if not (same == same[:1]).all():
+            raise Unsupported("other places for each item of the batch")
+        indices = same[0]
+    sizes = x.shape[first : first + count]
+    require_places(indices, sizes)
+    places = np.ravel_multi_index(tuple(np.moveaxis(indices % np.array(sizes), -1, 0)), sizes)
+    rest = x.shape[first + count :]
+    joined_axes = net.reshaped(x, (*x.shape[:first], int(np.prod(sizes)), *rest))
+    made = taken(net, joined_axes, first, places.reshape(-1).tolist())
+    return net.reshaped(made, (*x.shape[:first], *places.shape, *rest))
+
+
+def require_places(indices: AnyArray, sizes: Sequence[int]) -> None:
+    """Raises `Damaged` for lists of places, one for each of some axes, that aren't there."""
+    if indices.shape[-1:] != (len(sizes),):
+        raise Damaged(f"lists of {counted(indices.shape[-1], 'place')} in {counted(len(sizes), 'axis', 'axes')}")
+    beyond = (indices < -np.array(sizes)) | (indices >= np.array(sizes))
+    if beyond.any():
+        raise Damaged(f"the place {shortened(indices[beyond.any(axis=-1)][0].tolist())} of axes of the sizes {list(sizes)}")
+
+
+def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
+    """The rows of a table that computed numbers, or an input, name."""
+    if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
+        raise Unsupported(
+            "places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places"
+        )
+    net = c.network
+    table = data.array if data.array.ndim == 2 else data.array[:, np.newaxis]
+    node = net.add("embedding", indices.node, net.weight(table, data.name))
+    made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))
+    return made if data.array.ndim == 2 else net.reshaped(made, indices.shape)
+
+
+def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
+    """The places of an axis of the file in this order: a slice, a few slices put together, or a product with zeros and ones."""
+    runs = _runs(places)
+    if len(runs) <= MOST_PIECES:
+        pieces = [part(net, t, {axis: run}) for run in runs]
+        return pieces[0] if len(pieces) == 1 else joined(net, pieces, axis)
+    require_few_picks(t.shape[axis], len(places))
+    picks = np.zeros((t.shape[axis], len(places)), np.float32)
+    picks[list(places), range(len(places))] = 1
+    made, grid = mixed(net, t, axis, picks), net.held.get(t.node.name)
+    return Tensor(made.node if grid is None else net.on(made.node, grid), made.axes, t.kind)
+
+
+def require_few_picks(before: int, after: int) -> None:
+    """Raises `Unsupported` where the matrix that makes places of an axis of others would be too large."""
+    if before * after > MOST_PICKS:
+        help = f"a matrix makes the new places of the old ones, and has at most {MOST_PICKS:,} numbers"
+        raise Unsupported(f"an axis of {before:,} places becomes one of {after:,}", help)
+
+
+def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
+    """Each place of the axis becomes the sum of all, weighted by a column of `matrix`: [places before, places after]."""
+    from tpucc.interop.onnx.reading.rules.products import product
+
+    single = net.single(t)
+    order = sorted(range(t.rank), key=lambda index: single.axes[index])
+    place = order.index(axis)
+    name = f"{net.name}.matrix"
+    if place == t.rank - 1:
+        others = (parts for index, parts in enumerate(single.axes) if index != axis)
+        moved = Tensor(single.node, (*others, single.axes[axis]))
+        made = product(net, moved, Static(matrix, name))
+        back = [*range(axis), t.rank - 1, *range(axis, t.rank - 1)]
+        return Tensor(made.node, tuple(made.axes[index] for index in back))
+    sizes = single.node.type.shape
+    behind = int(np.prod(sizes[place + 1 :]))
+    flat = net.add("reshape", single.node, shape=(*sizes[: place + 1], behind)) if place < t.rank - 2 else single.node
+    node = net.add("matmul", net.weight(matrix.T, name), flat)
+    if place < t.rank - 2:
+        node = net.add("reshape", node, shape=(*sizes[:place], matrix.shape[1], *sizes[place + 1 :]))
+    return Tensor(node, single.axes)
+
+
+def _runs(places: Sequence[int]) -> list[range]:
+    """The places as ranges, as long as possible."""
+    runs: list[range] = []
+    for place in places:
+        if runs and len(runs[-1]) == 1 and place != runs[-1][0]:
+            step = place - runs[-1][0]
+            runs[-1] = range(runs[-1][0], place + (1 if step > 0 else -1), step)
+        elif runs and len(runs[-1]) > 1 and place == runs[-1][-1] + runs[-1].step:
+            run = runs[-1]
+            runs[-1] = range(run.start, place + (1 if run.step > 0 else -1), run.step)
+        else:
+            runs.append(range(place, place + 1))
+    return runs
+
+
+def _pad(c: Call) -> Result:
+    net, x, mode = c.network, c.tensor(0), c.attribute("mode", "constant")
+    if mode not in ("constant", *MODES):
+        raise Unsupported(f"the mode {mode!r}", f"the modes are {listed(('constant', *MODES))}")
+    pads = c.integers(1, "the padding") if c.has(1) else list(c.attribute("pads") or c.attribute("paddings"))
+    axes = c.axes(3, x.rank)
+    axes = list(range(x.rank)) if axes is None else axes
+    if len(pads) != 2 * len(axes):
+        raise Unsupported(f"{len(pads)} numbers of padding for {len(axes)} axes")
+    pairs = {axis: (pads[index], pads[len(axes) + index]) for index, axis in enumerate(axes)}
+    for axis, (before, after) in pairs.items():
+        if min(before, after) < 0:
+            x = part(net, x, {axis: range(max(0, -before), x.shape[axis] - max(0, -after))})
+            pairs[axis] = max(0, before), max(0, after)
+    if mode != "constant":
+        for axis, ends in pairs.items():
+            if x.shape[axis] + sum(ends) > MOST_PLACES:
+                raise Unsupported(f"{mode} padding to {x.shape[axis] + sum(ends):,} places", f"an axis has at most {MOST_PLACES:,} then")
+            if any(ends):
+                x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, mode).tolist())
+        return x
+    value = c.number(2, "the padding's value") if c.has(2) else float(c.attribute("value", 0.0))
+    value = float(x.kind.real(np.asarray(value))) if isinstance(x.kind, Grid) else value
+    return _surrounded(net, x, pairs, value)
+
+
+def _surrounded(net: Network, x: Tensor, pairs: Mapping[int, tuple[int, int]], value: float) -> Tensor:
+    """Zeros around by `pad`; another value is put beside by concatenations."""
+    if not any(map(any, pairs.values())):
+        return x
+    x = net.single(x)
+    if value == 0:
+        around = [(0, 0)] * x.rank
+        for axis, ends in pairs.items():
+            around[x.axes[axis][0]] = ends
+        return Tensor(net.add("pad", x.node, pads=tuple(around)), x.axes, x.kind)
+    for axis, ends in pairs.items():
+        sides = [_block(x, axis, count, value) for count in ends]
+        if any(ends):
+            x = joined(net, [sides[0], x, sides[1]], axis)
+    return x
+
+
+def _block(x: Tensor, axis: int, count: int, value: float) -> Static:
+    shape = tuple(count if index == axis else size for index, size in enumerate(x.shape))
+    return Static(np.broadcast_to(np.float32(value), shape), "padding")
+
+
+def _one_hot(c: Call) -> Result:
+    net, ids = c.network, c.tensor(0)
+    n, values = int(c.number(1, "the depth")), c.array(2, "the values")
+    off, on = (float(number) for number in values)
+    node = net.add("one_hot", ids.node, n=n)
+    made = Tensor(node, (*ids.axes, (node.type.rank - 1,)))
+    axis = c.axis(-1, ids.rank + 1)
+    places = [*range(axis), ids.rank, *range(axis, ids.rank)]
+    made = net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
+
+
+RULES: Mapping[str, Rule] = {
+    "Gather": _gather,
+    "GatherND": _gather_nd,
+    "OneHot": _one_hot,
+    "Pad": _pad,
+    "Slice": _slice,
+    "Split": _split,
+}
