@@ -1536,7 +1536,13 @@ def test_an_infinite_scale_is_refused_with_what_to_do(integers: str) -> None:
     read = node("DequantizeLinear", ["q" if integers == "x" else "c", "s", "z"], ["d"], name="mask")
     with pytest.raises(tpucc.Error, match=r"the scale (s|of c) is inf") as caught:
         built(model_of([*quantised, read, node("Add", ["x", "d"], ["y"])], constants, {"x": (2, 3)}))
-    assert "-1e4" in " ".join(caught.value.diagnostics[0].help)
+    assert "mask by -30 in the place of -inf" in " ".join(caught.value.diagnostics[0].help)
+
+
+def test_only_infinite_constants_are_said_to_be_infinite() -> None:
+    for number, said in ((-np.inf, True), (np.finfo(np.float32).min, False)):
+        made = built(model_of([node("Add", ["x", "m"], ["y"])], [array(np.float32([0, number, 1]), "m")], {"x": (2, 3)}))
+        assert any("Infinite constants" in note for note in made.notes) is said
 
 
 def test_numbers_of_rows_of_a_table_of_integers_have_its_range() -> None:

@@ -294,11 +294,11 @@ def schemas() -> dict[str, list[Any]]:
 
 def test_what_tpucc_lacks_is_no_damage(tmp_path: Path) -> None:
     """Statistics for each value of an item, computed axes, windows past the image, integers of values, types that NumPy hasn't."""
-    ones = {name: np.ones(shape, np.float32) for name, shape in (("s", 4), ("v", (2, 4)))}
+    ones = {name: np.ones(shape, np.float32) for name, shape in (("i", (1, 2, 4)), ("v", (2, 4)))}
     axes = [helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0), helper.make_node("Cast", ["m"], ["a"], to=TensorProto.INT64)]
     axes += [helper.make_node("Unsqueeze", ["a", "zero"], ["b"]), helper.make_node("Pad", ["x", "pads", "", "b"], ["y"])]
     files = {
-        "spatial": of_node(helper.make_node("BatchNormalization", ["x", *"ssss"], ["y"], spatial=0), ones, opset=7),
+        "spatial": of_node(helper.make_node("BatchNormalization", ["i", *"vvvv"], ["y"], spatial=0), ones, opset=7),
         "axes": of_nodes(axes, {"zero": [0], "pads": [1, 1]}),
         "window": of_node(helper.make_node("MaxPool", ["i"], ["y"], kernel_shape=[3]), {"i": np.ones((1, 1, 2))}),
         "cast": of_nodes([helper.make_node("CastLike", ["x", "l"], ["y"])], {"l": np.int32([1])}),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, context
 from tpucc.diagnostics import ProgramError, Source, UsageError
@@ -493,9 +494,18 @@ def test_what_only_moves_values_cannot_be_kept_but_what_makes_them_can() -> None
 
 
 def test_the_whole_layer_is_meant_by_the_name_of_a_part_that_a_later_pass_makes() -> None:
+    """Also where another layer's name is more like it."""
+    model = Model()
+    graph = model.build(product(model, product(model, model.input("x", 2, 3), "lstm"), "lstm.21"))
     with pytest.raises(UsageError) as caught:
-        Place().run(three_layers(), replace(context(), on_host=("two.3",)))
-    assert caught.value.diagnostics[0].help[0] == "did you mean two?"
+        Place().run(graph, replace(context(), on_host=("lstm.2",)))
+    assert caught.value.diagnostics[0].help[0] == "did you mean lstm?"
+
+
+def test_parts_of_values_of_the_device_are_the_devices_though_the_host_takes_them() -> None:
+    source = "weights random(seed=0)\nmodel m(x: f32[4, 6]):\n    weight w: f32[6, 8]\n    weight v: f32[4, 3]\n    z = x @ w\n"
+    exe = tpucc.compile_source(source + "    h = tanh(z[:, 0:4] + z[:, 4:8])\n    return h @ v\n", keep={"h": "host"})
+    assert [note for note in exe.notes if note.startswith("h reads integers of the device")], exe.notes
 
 
 def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_little() -> None:

@@ -39,6 +39,21 @@ def candidates() -> Sequence[TileProgram]:
     return found[:3]
 
 
+def test_the_gain_is_said_of_the_split_alone(candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What scheduling notes, as of rows that are spilled, gains nothing."""
+    monkeypatch.setattr(fastest, "time_program", Clock(1000, 800, 900))
+    monkeypatch.setattr(fastest, "least_cycles", lambda tiles, cores: 0)
+    monkeypatch.setattr(fastest, "stream", lambda program, alone: SimpleNamespace(cycles=0, fits=False))
+
+    def noting(tiles: TileProgram) -> Program:
+        made = schedule(tiles)
+        return replace(made, notes=(*made.notes, "rows were spilled"))
+
+    _, program = fastest.fastest(iter(candidates), 1, noting)
+    assert program is not None
+    assert program.notes == (f"{candidates[1].notes[0]}: a batch alone takes 800 cycles instead of 1,000", "rows were spilled")
+
+
 @each([((1000, 970, 980), 1), ((1000, 971, 980), 0), ((1000, 1200, 900), 2), ((1000, 800, 700), 2), ((1000, 1000, 1000), 0)])
 def test_the_fastest_that_gains_enough(
     cycles: tuple[int, ...], best: int, candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch

@@ -15,10 +15,12 @@ from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
+from tpucc.isa.occupancy import Handover
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
+from tpucc.viz.charts import memory
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.roofline import roofline_svg
@@ -222,6 +224,18 @@ def test_memory_rectangles_have_their_rows_and_times() -> None:
     assert [rect.get("class") for rect in rects] == ["k-host", "k-matrix", "k-matrix"]
     assert {"values of layers whose products the matrix unit computes", "values from the host"} <= set(texts(svg))
     assert "matrix unit" not in texts(svg), "the activation unit writes them"
+
+
+def test_a_name_stands_where_no_other_rectangle_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = chain_program("iris", 150, [4, 256, 3])
+    times = steady_times(program)
+    first, second, _ = program.residents
+    over = Handover(first, replace(second, first=first.first), 10)
+    monkeypatch.setattr(memory, "handovers", lambda *_: iter([over]))
+    written = texts(memory_svg(program, times.starts, times.ends, times.cycles))
+    assert first.name not in written
+    assert second.name in written
+    assert "One drawn over another takes rows that the other is done with." in " ".join(written)
 
 
 def test_peak_and_lower_bound_are_one_line_when_equal() -> None:
