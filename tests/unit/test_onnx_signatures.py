@@ -75,6 +75,11 @@ helper, TensorProto = onnx.helper, onnx.TensorProto
         (helper.make_node("Concat", ["x", "w"], ["y"], axis=0), {"w": np.ones((2, 3))}, "shapes that differ beside axis 0: [2, 4], [2, 3]"),
         (helper.make_node("Squeeze", ["x", "a"], ["y"]), {"a": [1]}, "the axes [1] of [2, 4] are dropped, and their sizes aren't 1"),
         (helper.make_node("Unsqueeze", ["x"], ["y"]), {}, "it has no axes"),
+        (
+            helper.make_node("Conv", ["i", "w", "b"], ["y"]),
+            {"i": np.ones((1, 3, 4, 4)), "w": np.ones((2, 3, 2, 2)), "b": np.ones(3)},
+            "the bias has the shape [3], and the result 2 channels",
+        ),
         (helper.make_node("GatherND", ["x", "i"], ["y"]), {"i": [[0, 9]]}, "the place [0, 9] of axes of the sizes [2, 4]"),
         (
             helper.make_node("GatherND", ["c", "i"], ["y"]),
