@@ -53,6 +53,23 @@ def test_the_bias_loses_the_mean_error_of_the_rounded_weights(bias: bool, activa
     assert graph.outputs == calibrated(bias, activation).outputs
 
 
+def test_values_that_the_source_quantises_saturate_before_means_are_taken(tmp_path: Path) -> None:
+    """All products of the first layer are below 0, so that the second one has nothing to correct."""
+    np.savez(tmp_path / "x.npz", x=X)
+    np.savez(tmp_path / "w.npz", w=-np.abs(W), v=W[:5])
+    text = (
+        'weights "w.npz"\ncalibration "x.npz"\nmodel m(x: f32[40, 24] in [0.0, 1.0]):\n    weight w: f32[24, 5]\n    weight v: f32[5, 5]\n'
+        "    return dequantize(quantize(x @ w, 0.01, zero_point=-128)) @ v\n"
+    )
+    biases = []
+    for asked in (False, True):
+        exe = tpucc.compile_source(text, folder=tmp_path, settings={"quantise": {"bias_correction": asked}})
+        assert exe.compilation is not None
+        assert exe.compilation.layers is not None
+        biases.append([node for node in exe.compilation.layers if node.name.endswith(".bias")][-1].attributes)
+    assert biases[0] == biases[1]
+
+
 def test_columns_keep_their_means_when_it_is_asked_for(tmp_path: Path) -> None:
     """Columns of 400 inputs around 5: the rounding errors of their weights add up to a shift of all results."""
     draw = np.random.default_rng(3)

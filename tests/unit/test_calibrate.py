@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.cases import each, one_of
 from tests.support.operator_graphs import FUSIONS, Model, applied, context, placed
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
@@ -239,6 +240,22 @@ def test_a_fused_table_learns_the_range_before_it() -> None:
     assert known is not None
     assert attributes.pre == (known.low, known.high)
     assert fused_first == fused_last
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_values_that_the_source_quantises_saturate(level: int) -> None:
+    """With the lowest integer as zero point nothing is below 0, as if a relu stood there: quantisers leave it out."""
+    text = (
+        "weights random(seed=1)\nmodel m(x: f32[4, 6] in [-1.0, 1.0]):\n    weight w: f32[6, 5]\n"
+        "    return tanh(sqrt({}(dequantize(quantize(x @ w, 0.01, zero_point=-128)))))\n"
+    )
+    found = []
+    for relu in ("", "relu"):
+        exe = tpucc.compile_source(text.format(relu), level=level)
+        assert exe.compilation is not None
+        assert exe.compilation.layers is not None
+        found.append([node.type.quantisation for node in exe.compilation.layers if node.type.quantisation][-1])
+    assert found[0] == found[1]
 
 
 def test_without_calibration_inputs_are_drawn_and_a_warning_says_how() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.onnx_nodes import PAGE, cases, outcome, page
 from tpucc.interop.onnx.reading.rules import RULES
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.long
 UNTRIED = {
     "CastLike": "of computed values it changes nothing, which the package's tests don't show",
     **dict.fromkeys(

@@ -26,15 +26,12 @@ from tpucc.interop.onnx.reading.model import OPSETS
 from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES
-from tpucc.interop.onnx.reading.tables import Function, function_of, input_scales
 from tpucc.interop.sources import open_sizes
 from tpucc.interop.weights import bind_arrays
-from tpucc.ir.dtypes import I8, INTEGER_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
-from tpucc.ir.types import Quantisation
 from tpucc.layers.error import Noise
-from tpucc.layers.parameters import function_table
-from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
+from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.lrn import LrnAttributes
 
@@ -1025,6 +1022,26 @@ def test_each_layer_keeps_the_keys_of_its_weights() -> None:
     assert set(built(model).weights) == {"norm0.weight", "norm1.weight", "act.weight"}
 
 
+@each(
+    {
+        "matmul": ([node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"])], {"w", "b"}),
+        "difference": ([node("MatMul", ["x", "w"], ["h"]), node("Sub", ["b", "h"], ["y"])], {"w", "b"}),
+        "gemm": ([node("Gemm", ["x", "w", "b"], ["y"])], {"w", "b"}),
+        "not behind a product": ([node("Relu", ["x"], ["h"]), node("Add", ["h", "b"], ["y"])], set()),
+        "factor": ([node("MatMul", ["x", "w"], ["h"]), node("Mul", ["h", "b"], ["y"])], {"w"}),
+    }
+)
+def test_the_bias_of_a_layer_with_one_output_is_a_weight(nodes: list[Any], keys: set[str]) -> None:
+    made = compared(model_of(nodes, [drawn("w", 4, 1), drawn("b", 1)], {"x": (3, 4)}))
+    assert {found.attributes.key for found in made if found.op == "weight"} == keys
+
+
+def test_a_number_without_axes_behind_a_product_stays_a_number() -> None:
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"])]
+    made = built(model_of(nodes, [drawn("w", 4, 1), array(np.float32(0.25), "b")], {"x": (3, 4)}))
+    assert set(made.weights) == {"w"}
+
+
 FOREIGN = {
     "file": "file",
     "../../etc/w": "etc/w",
@@ -1484,18 +1501,6 @@ def test_a_choice_of_integers_is_that_of_onnx_runtime(second: str, kind: Any, tm
     model = model_of(nodes, constants, {"x": (5, 6)})
     model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
     same_integers(model, tmp_path)
-
-
-@pytest.mark.long
-@each([("HardSwish", None, -6.8, 0.2), ("Gelu", None, -1.8, 0.1), ("Sub", 1.0, -0.3, 1.0), ("Max", 0.3, 0, 1.2)])
-def test_the_scale_before_a_table_is_found(op: str, number: float | None, low: float, high: float) -> None:
-    """Also of functions that fall before they rise, with few entries above 0, and of those that a number turns or bounds."""
-    function, x = Function(op, number), Quantisation(*affine_parameters(low, high))
-    bounds = [float(value) for value in function.of((I8.table_inputs - x.zero_point) * np.float64(x.scale))]
-    y = Quantisation(*affine_parameters(min(bounds), max(bounds)))
-    table = function_table(function.of, x, y, I8)
-    middles = (Quantisation((first + last) / 2, x.zero_point) for first, last in input_scales(table, x.zero_point, y, I8))
-    assert any(function_of(table, middle, y, I8) == function for middle in middles)
 
 
 def test_the_gates_of_a_product_with_a_bias_and_a_constant_of_its_own_scale_are_those_of_onnx_runtime(tmp_path: Path) -> None:

@@ -110,7 +110,6 @@ helper, TensorProto = onnx.helper, onnx.TensorProto
         (helper.make_node("LRN", ["i"], ["y"], size=2), {"i": np.ones((1, 4, 3, 3))}, "size is 2, and ONNX has an odd number there"),
         (helper.make_node("Constant", [], ["y"], value_int=2, value_float=1.0), {}, "it has value_float and value_int, and ONNX has one"),
         (helper.make_node("Constant", [], ["y"]), {}, "it has no value, and ONNX has one value"),
-        (helper.make_node("Mod", ["a", "b"], ["y"]), {"a": 5.5, "b": 2.0}, "fmod is 0, and ONNX has 1 for floats"),
         (
             helper.make_node("GRU", ["i", "w", "w"], ["y"], activations=["sigmoid", "Sigmoids"]),
             {"i": np.ones((2, 1, 2)), "w": np.ones((1, 6, 2))},

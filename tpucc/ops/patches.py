@@ -33,22 +33,22 @@ def infer(attributes: PatchesAttributes, types: Sequence[TensorType]) -> TensorT
     """`[N, H, W, C]` becomes `[N, H', W', R·S·C]`, the channels of a pixel together: the order of a kernel `[R, S, C, F]`."""
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
-    height, width = _axes(attributes, types[0].shape)
+    height, width = window_axes(attributes, types[0].shape)
     return f32(types[0].shape[0], height.outputs, width.outputs, height.window * width.window * types[0].shape[3])
 
 
-def _axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis]:
+def window_axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis]:
     size, stride = require_pair(attributes.size, "size", MAX_STEP), require_pair(attributes.stride, "stride", MAX_STEP)
     return axes(x, size, stride, attributes.padding, require_pair(attributes.dilation, "dilation", MAX_STEP))
 
 
 def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array:
-    return patches_of(operands[0], *_axes(attributes, operands[0].shape))
+    return patches_of(operands[0], *window_axes(attributes, operands[0].shape))
 
 
 def onnx(g: Call) -> str:
     """Pixels at one place of all windows are a slice of the image in steps; side by side they are the patches."""
-    (x,), axes = g.operands, _axes(g.attributes, g.types[0].shape)
+    (x,), axes = g.operands, window_axes(g.attributes, g.types[0].shape)
     if any(axis.before or axis.after for axis in axes):
         pads = [side for end in ("before", "after") for side in (0, *(getattr(axis, end) for axis in axes), 0)]
         x = g.node("Pad", x, g.integers(pads, "pads"))

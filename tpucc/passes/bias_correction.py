@@ -24,6 +24,7 @@ from tpucc.passes.calibrate import examples, given_examples
 from tpucc.passes.layering.graph import MADE_BY
 from tpucc.passes.model_inputs import Checked
 from tpucc.passes.rewriter import Names, constant_of, is_product
+from tpucc.passes.saturating import saturating
 
 CORRECTION = "\0correction "
 """Begins the names of nodes that measure, as no name in a source can."""
@@ -69,7 +70,7 @@ def _probe(graph: Graph, products: Iterable[Node], context: Context, per_channel
         assert isinstance(node.attributes, Fused)
         attributes, operands = without_activation(node.attributes), (node.operands[0], held.name)
         builder.add(replace(node, name=f"{CORRECTION}{node.name}", operands=operands, attributes=attributes, type=node.type.plain()))
-    return replace(graph, nodes=tuple(builder.nodes.values()))
+    return saturating(replace(graph, nodes=tuple(builder.nodes.values())))
 
 
 def _rounding_errors(graph: Graph, node: Node, context: Context, per_channel: bool) -> Float32:

@@ -24,6 +24,7 @@ from tpucc.passes.choices import require_choice
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
+from tpucc.passes.saturating import saturating
 from tpucc.values import dataclass
 
 NO_CALIBRATION = "no calibration inputs"
@@ -140,7 +141,7 @@ class Probed:
         for node in graph:
             builder.add(node)
         before = {node.name: builder.add(_stopped(node)).name for node in graph if _lacks_pre(node)}
-        probe = replace(graph, nodes=tuple(builder.nodes.values()))
+        probe = saturating(replace(graph, nodes=tuple(builder.nodes.values())))
         return cls(graph, probe, (*_without_range(graph), *before.values()), before)
 
     def ranged(self, found: Mapping[str, Range]) -> Graph:

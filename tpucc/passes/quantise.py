@@ -58,7 +58,7 @@ class Quantise(Pass):
         if any(is_layer(node) for node in graph):
             return graph
         require_placed(graph, "quantising")
-        folded, per_channel = _folded(live(graph)), self.granularity == "per_channel"
+        folded, per_channel = folded_constants(live(graph)), self.granularity == "per_channel"
         if self.bias_correction:
             folded = with_corrected_biases(folded, context, per_channel=per_channel)
         unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
@@ -89,7 +89,7 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
         raise CompileError(Diagnostic(error.code, f"{node.name}: {error.message}", labels, (error.help,))) from None
 
 
-def _folded(graph: Graph) -> Graph:
+def folded_constants(graph: Graph) -> Graph:
     """The graph with a constant for everything that is computed from constants, which without optimisation is still there."""
     constants = constant_values(graph)
     values: dict[str, Node] = {}

@@ -167,11 +167,16 @@ class Names:
         self._numbers: Counter[str] = Counter()
 
     def fresh(self, wanted: str) -> str:
-        base = _NUMBER.sub("", wanted) or wanted
+        base = base_name(wanted)
         while True:
             self._numbers[base] += 1
             if (name := f"{base}.{self._numbers[base]}") not in self._taken:
                 return name
+
+
+def base_name(name: str) -> str:
+    """The name without the number that tells it from others."""
+    return _NUMBER.sub("", name) or name
 
 
 def constant_of(node: Node) -> Constant | None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.interop.onnx.writing.activations import activations
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
-from tpucc.interop.onnx.writing.model import OnnxModel
+from tpucc.interop.onnx.writing.model import Activation, OnnxModel
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
-from tpucc.ops.weight import WeightAttributes
+from tpucc.layers.kinds import is_layer
 from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.dead_code import live
 from tpucc.passes.depthwise import Depthwise
 from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.quantise import folded_constants
 
 
 def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
@@ -26,7 +30,7 @@ def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
     if graph is None:
         kind = "layer graph" if quantised else "operator graph"
         raise UsageError(Diagnostic("E0515", f"there is no {kind} to export; compile the source"))
-    model = onnx_model(graph, _keys(made))
+    model = onnx_model(graph, made.model.graph if made.model is not None else (), _activations(made, graph) if quantised else None)
     model = replace(model, inputs={name: type_.with_range(_range(made, name)) for name, type_ in model.inputs.items()})
     return model, onnx_bytes(model, made.source)
 
@@ -53,7 +57,8 @@ def _layers(made: Compilation) -> Graph | None:
     return made.layers
 
 
-def _keys(made: Compilation) -> dict[str, str]:
-    """The keys of the weights in the weight file, by their nodes' names."""
-    nodes = made.model.graph if made.model is not None else ()
-    return {node.name: node.attributes.key for node in nodes if isinstance(node.attributes, WeightAttributes)}
+def _activations(made: Compilation, layers: Graph) -> dict[str, Activation]:
+    """The functions that end layers. Of layers that were given as a text nothing says them."""
+    graphs = (snapshot.value for snapshot in made.snapshots if isinstance(snapshot.value, Graph))
+    *_, last = None, *takewhile(lambda graph: not any(map(is_layer, graph)), graphs)
+    return {} if last is None else activations(layers, folded_constants(live(last)))

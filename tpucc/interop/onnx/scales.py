@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,8 +10,6 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, Float64
 from tpucc.values import dataclass
 
-TRIED = 2**17
-"""Float32 numbers among which the scale of a result is sought."""
 NEIGHBOURS = 2
 """A scale of weights is sought among so many float32 numbers on both sides of the quotient."""
 
@@ -87,40 +85,6 @@ def common_bias(uses: Sequence[tuple[AnyArray, float]], scales: Float32) -> Floa
     high = np.min([(integers + 0.5) * unit for (integers, _), unit in zip(uses, units, strict=True)], axis=0)
     found: Float32 = ((low + high) / 2).astype(np.float32)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """Integers of the scale `source`, times constants that may have any scale that they have `again`, have these multipliers to a result's
-    scale. Without `again` they are multiplied by 1."""
-
-    source: float
-    multipliers: AnyArray
-    again: Again | None = None
-
-    def fits(self, multiplier: np.float32, results: Float32) -> AnyArray:
-        """Which of the scales of a result give this multiplier; constants have a scale that they have again."""
-        source = np.float32(self.source)
-        if self.again is None:
-            return np.asarray(source / results == multiplier)
-        near = (np.float64(multiplier) * results.astype(np.float64) / float(source)).astype(np.float32)
-        scales = [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
-        fits = [(source * scale / results == multiplier) & self.again(scale) for scale in scales]
-        return np.asarray(np.any(fits, axis=0))
-
-
-def result_scale(low: float, high: float, operands: Iterable[Scaled]) -> float | None:
-    """The scale of a result between two bounds that gives all operands their multipliers, the one next to the middle.
-
-    None where none of `TRIED` numbers around the middle does.
-    """
-    middle = np.float32((low + high) / 2)
-    tried = (middle.view(np.int32) + np.arange(-TRIED // 2, TRIED // 2, dtype=np.int32)).view(np.float32)
-    tried = tried[(tried > np.float64(low)) & (tried < np.float64(high))]  # as float32 the bounds may be the only number between them
-    for operand in operands:
-        for multiplier in np.unique(operand.multipliers):
-            tried = tried[operand.fits(multiplier, tried)]
-    return float(tried[np.argmin(np.abs(tried - middle))]) if len(tried) else None
 
 
 def largest_weights(scale: AnyArray) -> Float32:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
 from tpucc.interop.onnx.reading.order import in_order, require_names
@@ -31,7 +32,7 @@ DOMAINS = {"ai.onnx": ""}
 
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
-HELD, RANGE = b"scale_and_zero_point", b"range"
+HELD, BEFORE, FUNCTION, RANGE = b"scale_and_zero_point", b"scale_and_zero_point_before", b"function", b"range"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
 _INTEGER = r"-?[0-9]+"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
@@ -116,7 +117,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
     twice: str | None = None
-    held: tuple[float, int] | None = None
+    said: dict[bytes, str] = {}
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:
@@ -132,8 +133,11 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
             case 9:
                 key, content = _entry(view(value), files.reader)
                 scope = _scope(content) if key == SCOPES else scope
-                held = _held(content) if key == HELD else held
-    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope, held)
+                said[key] = content
+    held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
+    function = function_of(said.get(FUNCTION, ""))
+    domain = DOMAINS.get(words[7], words[7])
+    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before)
     if twice is not None:
         raise malformed(f"{node.title} ({named(node.op)}): it has the attribute {named(twice)} twice", CHECKER)
     return node

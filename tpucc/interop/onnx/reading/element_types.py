@@ -150,8 +150,6 @@ def _made(node: OnnxNode, types: ChainMap[str, int]) -> Sequence[int]:
     if (letters := LETTERS.get(node.kind)) is None:
         return ()
     bound = _bound(node, letters, types)
-    if node.kind == "Mod" and not node.attributes.get("fmod", 0) and bound.get("N", (0, 0))[1] in _FLOATS:
-        raise _wrong(node, "fmod is 0, and ONNX has 1 for floats")
     inner = {name: require_types(value, types.new_child()) for name, value in node.attributes.items() if isinstance(value, OnnxGraph)}
     if node.kind == "If":
         return _of_branches(node, inner)

@@ -83,14 +83,6 @@ class LayerWriter:
         """How integers that stand side by side with others are held: constant ones as the result."""
         return self.own if name in self.constants else self.held[name]
 
-    def _clipped(self, real: str, clip: OnnxNode, zero: int = 0) -> str:
-        """Bounds of values in units of the result, or of its integers."""
-        low, high = (float(self.constants[name]) - zero for name in clip.inputs[1:])
-        if low == 0 and high == self.format.high - self.own.zero_point:
-            return self._put("Relu", [real])
-        ends = [self._constant(np.float32(end * self.own.scale), role) for end, role in ((low, "low"), (high, "high"))]
-        return self._put("Clip", [real, *ends])
-
     def _quantised(self, real: str) -> None:
         self.nodes.append(
             replace(self.last, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(self.own.zero_point)), attributes={})
@@ -118,7 +110,7 @@ class LayerWriter:
 
     def _constant(self, value: AnyArray | np.float32, role: str) -> str:
         """A constant under a name that nothing has: the layer's with what it is for, and a number where that is taken."""
-        wanted = name = f"{self.last.outputs[0]}.{role}"
+        wanted = name = f"{self.last.name or self.last.outputs[0]}.{role}"
         while name in self.taken:
             self.numbers[wanted] += 1
             name = f"{wanted}.{self.numbers[wanted]}"

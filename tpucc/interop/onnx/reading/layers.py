@@ -2,8 +2,9 @@
 
 The export writes what the device does step by step: sums of integers, a product with the multiplier, QuantizeLinear with the scale 1. The
 metadata of the last node say which scale and zero point its result really has. With them the steps are operators on real values, from which
-the compiler makes the same integers. A table is compared with those of our functions (`tables.py`). Steps that ONNX has no single operator
-for are joined before (`steps.py`), so that layers of 16 bits have the forms of those of 8.
+the compiler makes the same integers. They say which function a table is of, too, which is believed if its table is the same
+(`functions.py`). Steps that ONNX has no single operator for are joined before (`steps.py`), so that layers of 16 bits have the forms of
+those of 8.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ from itertools import groupby
 
 import numpy as np
 
+from tpucc.interop.onnx.functions import Function, Step
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
-from tpucc.interop.onnx.reading.tables import WRITTEN, Function, Shift, function_of, input_scales, shift_of
-from tpucc.interop.onnx.scales import Scaled, Use, bias_integers, common_bias, of_weights, result_scale, weight_scales
+from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
+from tpucc.ops.rules import FLOAT32_MAX
 
 MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Squeeze", "Transpose"})
 """What the export does with integers that keep their scale."""
-NEAR = 2.0**-22
-"""How near a scale is to the quotient from which it is known: its neighbours in float32 are nearer."""
-STEPS = frozenset({"Add", "Clip", "Conv", "Mul", "Sub"})
-"""What is computed between the integers of a layer, which are cast to float32, and its result."""
+WRITTEN: Mapping[str, tuple[str, Sequence[float], Mapping[str, object]]] = {
+    "GeluTanh": ("Gelu", (), {"approximate": "tanh"}),
+    "HardSigmoid": ("HardSigmoid", (), {"alpha": 1 / 6}),
+    "Relu6": ("Clip", (0, 6), {}),
+}
+"""Steps of functions that are no operators of ONNX with its default attributes, as operators, numbers and attributes."""
 LAYER = "Layer"
 """What stands for a layer that can't be read back: no operator of ONNX."""
 
@@ -111,8 +115,8 @@ class _Layers(LayerWriter):
         if node.held is None:
             raise UnknownSteps
         self.own = Quantisation(*node.held)
-        reading = {TABLE: self._looked_up, "Concat": self._put_together, "Pad": self._surrounded}.get(node.op, self._steps)
-        self._quantised(reading(node))
+        reading = {TABLE: self._looked_up, "Concat": self._put_together, "Pad": self._surrounded}.get(node.op)
+        self._quantised(reading(node) if reading else self._steps(node, node.function))
 
     def _put_together(self, node: OnnxNode) -> str:
         """Integers of one scale behind one another: said again, as the compiler would find another scale for the whole."""
@@ -124,117 +128,62 @@ class _Layers(LayerWriter):
         return self._put("Pad", [self._dequantised(x), pads, self._constant(self._own(value), "value")])
 
     def _looked_up(self, node: OnnxNode) -> str:
-        """A function whose table this is, of integers or of the sums of a layer, which have a scale of their own. Raises `UnknownSteps`."""
-        table, own, source = self.constants[node.inputs[0]], self.own, node.inputs[1]
-        if table.dtype != self.format.numpy:
+        """The function that the file says, of integers or of the sums of a layer, which have a scale of their own. Raises `UnknownSteps`
+        where the table is another one."""
+        table, own, source, function = self.constants[node.inputs[0]], self.own, node.inputs[1], node.function
+        x = self.held.get(source) if node.before is None else Quantisation(*node.before)
+        if table.dtype != self.format.numpy or function is None or x is None or not function.has_table(table, x, own, self.format):
             raise UnknownSteps
-        end = self._step(source)
-        if (operands := self._operands_of_steps(end)) is None:
-            for joined in (False, True):
-                if (function := function_of(table, self.held[source], own, self.format, joined)) is not None:
-                    return self._applied(function, source)
-            return self._shifted(shift_of(table, self.held[source], own, self.format), source)
-        zero = int(self.constants[end.inputs[ENDS[end.op]]])
-        exact = [operand.source / float(operand.multipliers.flat[0]) for operand in operands if operand.again is None]
-        known = [(scale * (1 - NEAR), scale * (1 + NEAR)) for scale in exact[:1]]
-        for joined in (False, True):
-            for low, high in known or input_scales(table, zero, own, self.format):
-                scale = result_scale(low, high, operands)
-                before = Quantisation(scale, zero) if scale is not None else own
-                if scale is not None and (function := function_of(table, before, own, self.format, joined)) is not None:
-                    self.own = self.held[source] = before
-                    real = self._steps(end)
-                    self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(zero)), attributes={}))
-                    self.own = own
-                    return self._applied(function, source)
-        raise UnknownSteps
+        if node.before is not None:
+            end = self._step(source)
+            if int(self.constants[end.inputs[ENDS[end.op]]]) != x.zero_point:
+                raise UnknownSteps
+            self.own = self.held[source] = x
+            real = self._steps(end)
+            self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(x.zero_point)), attributes={}))
+            self.own = own
+        real = self._dequantised(source)
+        for step in function.steps:
+            real = self._applied(step, real)
+        return real
 
-    def _applied(self, function: Function, source: str) -> str:
-        """A function of integers, which has a number where it needs one."""
-        real = self._dequantised(source) if function.inner is None else self._applied(function.inner, source)
-        if function.number is None:
-            op, attributes = WRITTEN.get(function.op, (function.op, {}))
-            return self._put(op, [real], **attributes)
-        if function.op in ("Elu", "LeakyRelu"):
-            return self._put(function.op, [real], alpha=function.number)
-        if function.op == "Sub" and function.number == 0:
+    def _applied(self, step: Step, real: str) -> str:
+        """A function of a value, which has numbers where it needs them."""
+        if step.name in ("Elu", "LeakyRelu"):
+            return self._put(step.name, [real], alpha=step.numbers[0])
+        if step.name == "Sub" and step.numbers == (0,):
             return self._put("Neg", [real])
-        number = self._constant(np.float32(function.number), "number")
-        if function.high is not None:
-            return self._put(function.op, [real, number, self._constant(np.float32(function.high), "high")])
-        return self._put(function.op, [number, real] if function.op == "Sub" else [real, number])
+        op, numbers, attributes = WRITTEN.get(step.name) or _bounded(step)
+        named = [self._constant(np.float32(number), "number") for number in numbers]
+        return self._put(op, [*named, real] if op == "Sub" else [real, *named], **attributes)
 
-    def _shifted(self, shift: Shift | None, source: str) -> str:
-        """A product with a number, and a sum with another one, with the integers between. Raises `UnknownSteps` where there are none."""
-        if shift is None:
-            raise UnknownSteps
-        scaled = self._put("Mul", [self._dequantised(source), self._constant(np.float32(shift.factor), "factor")])
-        held = [self._constant(np.float32(shift.between.scale), "scale"), self._integer(shift.between.zero_point)]
-        real = self._put("DequantizeLinear", [self._put("QuantizeLinear", [scaled, *held]), *held])
-        return self._put("Add", [real, self._constant(np.float32(shift.term), "term")])
-
-    def _operands_of_steps(self, end: OnnxNode) -> list[Scaled] | None:
-        """What a layer before a table multiplies or adds; None for integers with a scale of their own, as those of another layer. Raises as
-        `_scaled_operands`."""
-        if end.held is not None or end.op not in ENDS or not self._is_of_sums(end):
-            return None
-        return self._scaled_operands(end)
-
-    def _is_of_sums(self, end: OnnxNode) -> bool:
-        """Whether integers are made of sums or products of integers, in units of their own. Others are made of real values of the host."""
-        if end.op != "QuantizeLinear":
-            return True
-        step = self.made.get(end.inputs[0])
-        while step is not None and step.op in STEPS:
-            step = self.made.get(step.inputs[0])
-        return step is not None and step.op == "Cast" and float(self.constants[end.inputs[1]]) == 1
-
-    def _scaled_operands(self, end: OnnxNode) -> list[Scaled]:
-        """The scales and multipliers of what a layer multiplies by weights, or adds. Raises `UnknownSteps`."""
-        if end.op != "QuantizeLinear":
-            x, w, y = (self.constants[end.inputs[index]] for index in (1, 4, 6))
-            factors = multiplier(float(x), w, float(y))
-            return self._selected(end, factors) if self._selects(end) else [Scaled(self.held[end.inputs[0]].scale, factors, of_weights)]
-        last = self._step(end.inputs[0])
-        last = self._step(last.inputs[0]) if last.op == "Clip" else last
-        if last.op in ("Add", "Sub"):
-            parts = [self._step(name).inputs for name in last.inputs]
-            named = [(self._integers(part)[0], self.constants[factor]) for part, factor in parts]
-            return [Scaled(self.held[name].scale, factor) for name, factor in named if name in self.held]
-        if (product := self._step(last.inputs[0])).op == "Mul":
-            return [self._scaled_product(product, self.constants[last.inputs[1]])]
-        terms, factors = self._terms(self._step(self._step(product.inputs[0]).inputs[0])), self.constants[last.inputs[1]]
-        if terms[0].inputs[1] in self.held:
-            left, right = (np.float32(self.held[name].scale) for name in terms[0].inputs)
-            return [Scaled(float(left * right), factors[:1])]
-        if self._selects_rows(terms):
-            rows = [(self.held.get(x), self.constants[weights].any(axis=0)) for x, weights in (term.inputs for term in terms)]
-            return [Scaled(held.scale, factors[own]) for held, own in rows if held is not None]
-        return [Scaled(self.held[term.inputs[0]].scale, factors, of_weights) for term in terms]
-
-    def _scaled_product(self, product: OnnxNode, factor: AnyArray) -> Scaled:
-        """A product of two values, or of one and a constant, which may have any scale that it has again."""
-        sides = [self._integers(name) for name in product.inputs]
-        scales = [np.float32(self.held[name].scale) for name, _ in sides if name in self.held]
-        constants = [self._again(*side) for side in sides if side[0] not in self.held]
-        return Scaled(float(np.prod(scales)), factor, *constants)
-
-    def _selected(self, end: OnnxNode, factors: AnyArray) -> list[Scaled]:
-        """The values that stand side by side, those of one scale and zero point together: a multiplier is the share of a scale."""
-        columns = _runs(zip(factors.tolist(), (-self.constants[end.inputs[8]]).tolist(), strict=True))
-        held = _runs((self.held[part].scale, self.held[part].zero_point) for part in self.made[end.inputs[0]].inputs)
-        return [Scaled(scale, np.asarray(factor, np.float32)) for (factor, _), (scale, _) in zip(columns, held, strict=True)]
-
-    def _steps(self, end: OnnxNode) -> str:
-        """The real values of which the integers are, as QuantizeLinear or a product of integers ends them. Raises `UnknownSteps`."""
-        if end.op == "Clip":
-            return self._clipped(self._steps(self._step(end.inputs[0])), end, self.own.zero_point)
+    def _steps(self, end: OnnxNode, function: Function | None = None) -> str:
+        """The real values of which the integers are, as QuantizeLinear or a product of integers ends them, perhaps with a clamp that is
+        this function. Raises `UnknownSteps`."""
+        clip = end if end.op == "Clip" else None
+        end = self._step(end.inputs[0]) if clip else end
         if self._zero_type(end) != self.format.numpy:
             raise UnknownSteps
-        if end.op == "QuantizeLinear":
-            last = self._step(end.inputs[0])
-            return self._clipped(self._real(self._step(last.inputs[0])), last) if last.op == "Clip" else self._real(last)
-        return self._scaled(end)
+        if end.op != "QuantizeLinear":
+            return self._clamped(self._scaled(end), clip, function)
+        last = self._step(end.inputs[0])
+        clip, last = (last, self._step(last.inputs[0])) if last.op == "Clip" else (clip, last)
+        return self._clamped(self._real(last), clip, function)
+
+    def _clamped(self, real: str, clip: OnnxNode | None, function: Function | None) -> str:
+        """Values between bounds, which a Clip has in units of the result, or as its integers."""
+        zero, low, high = self.own.zero_point, float(self.format.low), float(self.format.high)
+        if clip is not None:
+            bounds = [self.constants[name] for name in clip.inputs[1:]]
+            low, high = (float(bound) + zero * (bound.dtype != self.format.numpy) for bound in bounds)
+        if function is not None and function.has_bounds(int(low), int(high), self.own, self.format):
+            return self._applied(function.steps[0], real)
+        if clip is None:
+            return real
+        if low == zero and high == self.format.high:
+            return self._put("Relu", [real])
+        ends = [((bound - zero) * self.own.scale, role) for bound, role in ((low, "low"), (high, "high"))]
+        return self._put("Clip", [real, *(self._constant(np.float32(end), role) for end, role in ends)])
 
     def _scaled(self, node: OnnxNode) -> str:
         """A product of integers with the real scales, where the file may have the multiplier in their place."""
@@ -417,6 +366,14 @@ class _Layers(LayerWriter):
         if (scales := weight_scales([use])) is None:
             raise UnknownSteps
         return scales
+
+
+def _bounded(step: Step) -> tuple[str, Sequence[float], Mapping[str, object]]:
+    """A step as ONNX's operator, its numbers and attributes: a clamp whose other bound is the largest float32 number is Max or Min."""
+    if step.name == "Clip" and FLOAT32_MAX in map(abs, step.numbers):
+        low, high = step.numbers
+        return ("Max", (low,), {}) if high == FLOAT32_MAX else ("Min", (high,), {})
+    return step.name, step.numbers, {}
 
 
 def _unknown(node: OnnxNode) -> OnnxNode:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from tpucc.interop.onnx.functions import Function
 from tpucc.interop.onnx.reading.problems import named
 from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 from tpucc.ir.types import Range
@@ -33,6 +34,10 @@ class OnnxNode:
     """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
     held: tuple[float, int] | None = None
     """The scale and the zero point of the integers, where tpucc's export says so."""
+    function: Function | None = None
+    """What the table of a layer is of, where tpucc's export says so."""
+    before: tuple[float, int] | None = None
+    """The scale and the zero point of the layer's sums, to which the table is applied."""
 
     @property
     def title(self) -> str:

@@ -53,8 +53,8 @@ def instead_of(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
     if node.op == LAYER:
         table = (
-            "no known function has this table; earlier versions wrote one for functions in turn: export again, with -O0 where the file is "
-            "of this version, or "
+            "the file doesn't say which function this table has, or says another one; tpucc 0.13 and earlier didn't say it: export "
+            "again, or "
             if node.attributes.get("table")
             else ""
         )

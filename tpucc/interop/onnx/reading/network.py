@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -32,9 +32,10 @@ COPIES = 8
 
 
 class Network:
-    """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them."""
+    """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
+    those constants of one value that are weights."""
 
-    def __init__(self, name: str, constants: Mapping[str, AnyArray]) -> None:
+    def __init__(self, name: str, constants: Mapping[str, AnyArray], single: Collection[str] = ()) -> None:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
         self.notes: dict[str, None] = {}
@@ -52,6 +53,7 @@ class Network:
         self.path = ""
         self.origin = Origin(made_by="import")
         self._constants = constants
+        self._single = single
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
@@ -266,7 +268,7 @@ class Network:
     def _spread(self, value: Value, shape: Sequence[int], order: tuple[int, ...]) -> Node:
         if isinstance(value, Tensor):
             return self.arranged(_ranked(value, len(shape)), order)
-        if value.array.size == 1:
+        if self._is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
         return self._held(_short(array.transpose(order)), value.name)
@@ -289,15 +291,17 @@ class Network:
         return self.arranged(split, [places[part] for part in range(rank)])
 
     def _like_static(self, value: Static, main: Tensor) -> Node:
-        array = value.array
-        if array.size == 1:
-            return self.scalar(float(array.reshape(())))
-        array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
+        if self._is_number(value):
+            return self.scalar(float(value.array.reshape(())))
+        array = value.array.reshape((1,) * (main.rank - value.array.ndim) + value.shape)
         sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
         missing = [part for part in range(main.node.type.rank) if part not in main.order]
         split = array.reshape(*sizes, *(1 for _ in missing))
         places = {part: index for index, part in enumerate((*main.order, *missing))}
         return self._held(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name)
+
+    def _is_number(self, value: Static) -> bool:
+        return value.array.size == 1 and value.name not in self._single
 
     def _held(self, array: AnyArray, name: str) -> Node:
         """A known value as a node, on the grid of the integers that it has in the file."""

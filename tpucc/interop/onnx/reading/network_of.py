@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed
+from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
@@ -24,6 +25,7 @@ from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, 
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
 from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
@@ -71,7 +73,7 @@ class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
         self.model, self.sizes, self.layout = model, sizes, layout
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
-        self.network = Network(name, model.graph.constants)
+        self.network = Network(name, model.graph.constants, single_weights(self.graph, model.producer == PRODUCER))
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()

@@ -17,7 +17,7 @@ from tpucc.diagnostics import Diagnostic, LimitError, Source
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.types import Range, TensorType
+from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.numerics import AnyArray
 
 MOST_BYTES = 2**31 - 1
@@ -30,6 +30,8 @@ TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64
 """ONNX's numbers of the types of elements."""
 HELD = "scale_and_zero_point"
 """The entry of a node's metadata that says those of its integers: QuantizeLinear and QLinearConv may have others, see `layers`."""
+FUNCTION, BEFORE = "function", "scale_and_zero_point_before"
+"""Those that say which function a table is of, and the scale and the zero point of what it is applied to."""
 RANGE = "range"
 """That of an input's metadata that says between which values it lies."""
 OF_ARRAYS: Mapping[np.dtype[Any], int] = {
@@ -76,8 +78,14 @@ def _node(node: OnnxNode) -> bytes:
         _text(4, node.op),
         *(_bytes(5, _attribute(name, value)) for name, value in sorted(node.attributes.items())),
         _text(6, node.origin),
-        *([_entry(9, HELD, f"{node.held.scale!r} {node.held.zero_point}")] if node.held else []),
+        *(_entry(9, HELD, text) for text in _held(node.held)),
+        *(_entry(9, FUNCTION, text) for text in ([node.activation.function.text] if node.activation else [])),
+        *(_entry(9, BEFORE, text) for text in _held(node.activation.before if node.activation else None)),
     )
+
+
+def _held(held: Quantisation | None) -> list[str]:
+    return [] if held is None else [f"{held.scale!r} {held.zero_point}"]
 
 
 def _attribute(name: str, value: Any) -> bytes:

@@ -19,8 +19,10 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.by_hand import dequantised_by_hand
+from tpucc.interop.onnx.writing.keys import keys_of
 from tpucc.interop.onnx.writing.layers import layer_form
-from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
+from tpucc.interop.onnx.writing.model import Activation, OnnxModel, OnnxNode
+from tpucc.interop.onnx.writing.patches import without_patches
 from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import is_layer
@@ -34,18 +36,19 @@ IMAGE = 4
 """The axes of images."""
 
 
-def onnx_model(graph: Graph, keys: Mapping[str, str] | None = None) -> OnnxModel:
-    """The graph as ONNX nodes. `keys` are names of initializers, by the constants that they are for; others have their nodes' names.
+def onnx_model(graph: Graph, model: Iterable[Node] = (), activations: Mapping[str, Activation] | None = None) -> OnnxModel:
+    """The graph as ONNX nodes. Initializers have the keys of the weights of `model`, whose values they are, or their nodes' names.
+    `activations` are the functions that end layers, by their names.
 
     Outputs are in the graph's order, and have its names; one that has the name of an input has a number behind it, for ONNX tells no
     inputs from outputs by name.
 
     Raises `UsageError` E1022 for every operator that has no form.
     """
-    ordered = moving_integers(with_biases(graph))
+    ordered = moving_integers(with_biases(without_patches(graph)))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
-    return _Writer(ordered, keys or {}).written(needed)
+    return _Writer(ordered, keys_of(ordered, model), activations or {}).written(needed)
 
 
 def _needed(graph: Graph) -> frozenset[str]:
@@ -91,9 +94,10 @@ class _Writer:
     first asked for, in each layout anew.
     """
 
-    def __init__(self, graph: Graph, keys: Mapping[str, str]) -> None:
+    def __init__(self, graph: Graph, keys: Mapping[str, str], activations: Mapping[str, Activation]) -> None:
         self._graph = graph
-        self._keys = keys
+        self._keys, self._all_keys = keys, frozenset(keys.values())
+        self._activations = activations
         self._nodes: list[OnnxNode] = []
         self._constants: dict[str, tuple[str, AnyArray]] = {}
         self._own = {node.name: node.name for node in graph.inputs}
@@ -127,13 +131,17 @@ class _Writer:
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
         names: dict[str, str] = {}
-        keys = set(self._keys.values()).difference(self._results, (node.name for node in self._graph.inputs))
+        keys = set(self._all_keys).difference(self._results, (node.name for node in self._graph.inputs))
         for number in (name for node in self._nodes for name in node.inputs if name in self._constants):
             if number not in names:
                 wanted = self._constants[number][0]
                 names[number] = wanted if wanted in keys else self.fresh(wanted)
                 keys.discard(wanted)
         return names
+
+    def _key(self, name: str) -> str:
+        """The name of a constant: its weight's key, and never that of another weight."""
+        return self._keys.get(name) or (f"{name}.values" if name in self._all_keys else name)
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or that and a number where it is taken."""
@@ -150,7 +158,7 @@ class _Writer:
             node = self._graph[name]
             data = array_of(node)
             if data is not None:
-                self._own[name] = self.constant(data, self._keys.get(name, name))
+                self._own[name] = self.constant(data, self._key(name))
             elif is_dequantised(node):
                 self._write(node, _form(node, self._graph), first=False)
             else:
@@ -164,7 +172,7 @@ class _Writer:
             data = array_of(node)
             if data is not None and data.ndim:
                 turned = data.reshape((1,) * (IMAGE - data.ndim) + data.shape).transpose(CHANNELS_FIRST)
-                self._images[name] = self.constant(turned, self._keys.get(name, name))
+                self._images[name] = self.constant(turned, self._key(name))
             elif node.type.rank != IMAGE:
                 return self.own(name)
             elif is_dequantised(node):
@@ -178,7 +186,7 @@ class _Writer:
         node = self._graph[name]
         data = array_of(node)
         if data is not None:
-            return self.constant(data.transpose(perm), self._keys.get(name, name))
+            return self.constant(data.transpose(perm), self._key(name))
         return self._transposed(self.own(name), perm, self.fresh(f"{name}.turned"), node)
 
     def shared(self, data: AnyArray, wanted: str) -> str:
@@ -218,7 +226,7 @@ class _Writer:
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
         held = node.type.quantisation if is_layer(node) else None
-        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name, held=held)
+        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name, held=held, activation=self._activations.get(node.name))
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tpucc.interop.onnx.functions import Function
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -13,11 +14,23 @@ OPSET, IR_VERSION = 21, 10
 
 
 @dataclass(frozen=True, slots=True)
+class Activation:
+    """The function that ends a layer: of its table, or its clamp.
+
+    `before` are the scale and the zero point of what a table is applied to, where these are sums of the layer, and not integers of
+    another one.
+    """
+
+    function: Function
+    before: Quantisation | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OnnxNode:
     """A node with one result. `name` is that of the node of our graph that it ends, or else the result's.
 
     An input that is left out has no name. `origin` are the places in the source. `held` are the scale and the
-    zero point of integers which are a layer's result.
+    zero point of integers which are a layer's result, `activation` the function that ends it.
     """
 
     name: str
@@ -27,6 +40,7 @@ class OnnxNode:
     attributes: Mapping[str, Any]
     origin: str = ""
     held: Quantisation | None = None
+    activation: Activation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ def _bound(c: Call, index: int, given: float | None) -> float | Tensor | None:
     value = c.inputs[index] if c.has(index) else None
     if isinstance(value, Tensor):
         return value
-    number = float(value.array.reshape(())) if value is not None else given
+    number = float(str(value.array.reshape(()).astype(np.float32))) if value is not None else given  # with the digits that it has
     return None if number is None or abs(number) >= float(np.finfo(np.float32).max) else float(number)
 
 

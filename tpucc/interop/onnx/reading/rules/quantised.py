@@ -118,6 +118,8 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     values = centred.astype(np.float32) * _along(scale, integers, axis)
     if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
         largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
+        if (scale == scale.flat[0]).all() and (offset == offset.flat[0]).all() and not (largest == WEIGHT_MAX).all():
+            scale, offset = scale.flat[0], offset.flat[0]  # one for all columns, which a source can say
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
             net.notes[f"{named(name)}, whose scale is {float(scale.reshape(())):g}, is quantised anew"] = None
         elif scale.size == 1:

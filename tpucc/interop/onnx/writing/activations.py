@@ -1,0 +1,97 @@
+"""Which function ends each layer, as a table or a clamp: that of the operator which the layer was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpucc.interop.onnx.functions import Function, Step
+from tpucc.interop.onnx.writing.model import Activation
+from tpucc.interop.onnx.writing.rewriting import array_of
+from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import Quantisation
+from tpucc.layers.kinds import Layer, Move, Vector, looks_up
+from tpucc.layers.parameters import UnfitError
+from tpucc.numerics import DeviceInts, affine_parameters
+from tpucc.ops import legalisation_of
+from tpucc.ops.fused import Fused, activation_of
+from tpucc.ops.opdef import Arithmetic
+from tpucc.passes.rewriter import base_name
+
+ARITHMETIC = {"add": "Add", "multiply": "Mul", "subtract": "Sub"}
+"""The steps of a value and a number, by the functions of the vector unit."""
+
+
+def activations(layers: Graph, operators: Graph) -> dict[str, Activation]:
+    """The functions of tables and clamps, by the names of their layers; what a pass has changed may have none.
+
+    `operators` is the graph before its values became integers; what depends on constants only is a constant there.
+    """
+    found = ((node.name, _activation(node, node.attributes, layers, operators)) for node in layers if isinstance(node.attributes, Layer))
+    return {name: made for name, made in found if made is not None}
+
+
+def _activation(node: Node, layer: Layer, layers: Graph, operators: Graph) -> Activation | None:
+    y, of = node.type.quantisation, DEVICE_FORMATS[node.type.dtype]
+    if y is None:
+        return None
+    if looks_up(layer):
+        return _of_table(node, layer, y, layers, operators)
+    end = None if isinstance(layer, Move) else layer.epilogue
+    if end is None:
+        return None
+    tried = (made for operator in _operators(node, operators) for made in _tried(operator, operators, of, alone=False))
+    return next((made for made in tried if made.function.has_bounds(*end.bounds(of), y, of)), None)
+
+
+def _of_table(node: Node, layer: Layer, y: Quantisation, layers: Graph, operators: Graph) -> Activation | None:
+    """What has the layer's table."""
+    held, of = layers[node.operands[-1]], DEVICE_FORMATS[node.type.dtype]
+    table = array_of(held)
+    if table is None:
+        return None
+    x = layers[node.operands[0]].type.quantisation if isinstance(layer, Vector) and layer.function == "table" else None
+    tried = (made for each in _operators(node, operators, held.name) for made in _tried(each, operators, of, alone=x is not None))
+    return next((made for made in tried if _has_table(made.function, table, x or made.before, y, of)), None)
+
+
+def _operators(node: Node, operators: Graph, *names: str) -> Iterator[Node]:
+    """What a layer may have been made of: by the names of its constants, by its own, and by the values that it holds."""
+    tried = (*(base_name(name).removesuffix(".table") for name in (*names, node.name)), *node.holds)
+    return (operators[name] for name in dict.fromkeys(tried) if name in operators.by_name)
+
+
+def _has_table(function: Function, table: DeviceInts, x: Quantisation | None, y: Quantisation, of: IntegerFormat) -> bool:
+    try:
+        return x is not None and function.has_table(table, x, y, of)
+    except UnfitError:
+        return False
+
+
+def _tried(node: Node, graph: Graph, of: IntegerFormat, *, alone: bool) -> Iterator[Activation]:
+    """The function of an operator that is `alone` in its layer, or follows the layer's sums; and none, of which a new scale is made."""
+    fused = activation_of(node.attributes) if isinstance(node.attributes, Fused) else None
+    last = Step.of_operator(*((fused[0].name, fused[1]) if fused else (node.op, node.attributes)))
+    steps = (_with_number(node, graph), last) if alone else (last,)
+    pre = node.attributes.pre if isinstance(node.attributes, Fused) else None
+    before = None if alone or pre is None else Quantisation(*affine_parameters(*pre, of))
+    yield Activation(Function(tuple(step for step in steps if step is not None)), before)
+    if alone:
+        yield Activation(Function())
+
+
+def _with_number(node: Node, graph: Graph) -> Step | None:
+    """The sum, difference or product with a constant number that an operator begins with."""
+    legalisation = legalisation_of(node.op)
+    if not isinstance(legalisation, Arithmetic):
+        return None
+    name = ARITHMETIC[legalisation.function(node.attributes)]
+    left, right = (_number(graph[operand]) for operand in node.operands)
+    if right is not None:
+        return Step("Add", (-right,)) if name == "Sub" else Step(name, (right,))
+    return None if left is None else Step(name, (left,))
+
+
+def _number(node: Node) -> float | None:
+    array = array_of(node)
+    return None if array is None or array.size != 1 else float(array.reshape(()))
