@@ -313,11 +313,11 @@ def test_weights_that_a_pass_has_reshaped_have_their_own_keys() -> None:
 LIKE_ONE_ANOTHER = {
     "a function that is called twice": """
 def layer(x, name):
-    weight k: f32[3, 3, 3, 3] = "{name}.w"
+    weight k: f32[3, 3, 3, 3] = name
     return relu(conv2d(x, k, padding=1))
 
 model m(x: f32[2, 9, 8, 3] in [-1.0, 2.0]):
-    return layer(x, "first"), layer(x, "second")
+    return layer(x, "k.0"), layer(x, "k.1")
 """,
     "a loop with numbers": """
 model m(x: f32[2, 9, 8, 3] in [-1.0, 2.0]):

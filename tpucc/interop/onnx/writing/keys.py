@@ -18,7 +18,7 @@ def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
     """The keys of the weights in the weight file, by the names of the constants that have all of their values, be it in another shape.
 
     A graph of operators has the weights' names. Passes give other names to those of layers: of several weights of one statement and one
-    size, as in a loop, the one with the name before it got a number counts, and none where names of weights have numbers themselves.
+    size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves.
     """
     weights = {node.name: node.attributes.key for node in model if isinstance(node.attributes, WeightAttributes)}
     if not any(map(is_layer, graph)):
@@ -38,7 +38,7 @@ def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
 def _key(name: str, same: Mapping[str, str]) -> str | None:
     if len(set(same.values())) == 1:
         return next(iter(same.values()))
-    return same.get(base_name(name)) if all(base_name(other) == other for other in same) else None
+    return same.get(base_name(name))
 
 
 def _place(node: Node) -> Place:
