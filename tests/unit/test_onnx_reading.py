@@ -395,6 +395,21 @@ def gelu(x: str, y: str) -> list[Any]:
     return [node(op, inputs, [output]) for op, inputs, output in steps]
 
 
+def gelu_by_tanh(x: str, y: str) -> list[Any]:
+    steps = (
+        ("Mul", [x, x], "q"),
+        ("Mul", ["q", x], "c"),
+        ("Mul", ["c", "share"], "m"),
+        ("Add", [x, "m"], "a"),
+        ("Mul", ["a", "factor"], "f"),
+        ("Tanh", ["f"], "t"),
+        ("Add", ["t", "one"], "s"),
+        ("Mul", [x, "s"], "p"),
+        ("Mul", ["p", "half"], y),
+    )
+    return [node(op, inputs, [output]) for op, inputs, output in steps]
+
+
 def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     numbers = {"root": 2**0.5, "one": 1.0, "half": 0.5, "two": 2.0, "eps": 1e-5}
     constants = [array(np.float32(value), name) for name, value in numbers.items()]
@@ -412,6 +427,24 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     nodes = [node("ReduceMean", ["x", "last"], ["mean"]), *(node(op, inputs, [output]) for op, inputs, output in steps)]
     constants += [whole("last", -1), drawn("g", 6), drawn("b", 6)]
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
+
+
+@each(
+    {
+        "silu": ([node("Sigmoid", ["z"], ["a"]), node("Mul", ["z", "a"], ["y"])], "silu"),
+        "hard_swish": ([node("HardSigmoid", ["z"], ["a"], alpha=1 / 6), node("Mul", ["a", "z"], ["y"])], "hard_swish"),
+        "gelu": (gelu("z", "y"), "gelu"),
+        "gelu by tanh": (gelu_by_tanh("z", "y"), "gelu"),
+        "twice": ([node("Sigmoid", ["z"], ["a"]), node("Mul", ["z", "a"], ["b"]), node("Mul", ["b", "half"], ["y"])], "silu mul"),
+        "of another product": ([node("Sigmoid", ["z"], ["a"]), node("Mul", ["x", "a"], ["y"])], "sigmoid mul"),
+        "of a part": ([node("Sigmoid", ["x"], ["a"]), node("Mul", ["z", "a"], ["y"])], "sigmoid mul"),
+    }
+)
+def test_a_function_of_a_product_that_was_taken_apart(nodes: list[Any], wanted: str) -> None:
+    """Its operand is one value there, though it is a product, too."""
+    numbers = {"root": 2**0.5, "one": 1.0, "half": 0.5, "share": 0.044715, "factor": (2 / np.pi) ** 0.5}
+    constants = [drawn("w", 6), *(array(np.float32(value), name) for name, value in numbers.items())]
+    assert ops(compared(model_of([node("Mul", ["x", "w"], ["z"]), *nodes], constants, SEQUENCE))) == ["mul", *wanted.split()]
 
 
 def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div", squared: str = "x", is_made: bool = True) -> Any:

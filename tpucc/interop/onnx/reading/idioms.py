@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -54,22 +54,27 @@ class _Idioms:
         factor, factors = self._factors(node)
         if len(factors) == 1 and _is(factor, 1 / 6) and self._shifted(factors[0]):
             return _made(node, "hard_sigmoid", self._shifted(factors[0]))
-        if len(factors) != 2:
-            return node
-        for x, other in (factors, factors[::-1]):
-            of = self.nodes[other]
-            if _is(factor, 1) and of.op == "sigmoid" and of.operands == (x,):
-                return _made(node, "silu", x)
-            if _is(factor, 1) and of.op == "hard_sigmoid" and of.operands == (x,):
-                return _made(node, "hard_swish", x)
-            if _is(factor, 1 / 6) and self._shifted(other) == x:
-                return _made(node, "hard_swish", x)
-            if _is(factor, 0.5) and (rest := self._plus(other, 1.0)):
-                if self._halved(self.erf.get(rest, "")) == x:
-                    return _made(node, "gelu", x)
-                if self.nodes[rest].op == "tanh" and self._cubed(self.nodes[rest].operands[0]) == x:
-                    return _made(node, "gelu", x, approximate=True)
+        for other in factors:
+            for op, x, share, attributes in self._gated(other):
+                found, values = self._factors(node, x)
+                if _is(found, share) and sorted(values) == sorted((x, other)):
+                    return _made(node, op, x, **attributes)
         return node
+
+    def _gated(self, name: str) -> Iterator[tuple[str, str, float, dict[str, bool]]]:
+        """What a product of x and this value is, if it has this factor, too: the operator, x, the factor, and attributes."""
+        of = self.nodes[name]
+        if of.op == "sigmoid":
+            yield "silu", of.operands[0], 1, {}
+        elif of.op == "hard_sigmoid":
+            yield "hard_swish", of.operands[0], 1, {}
+        elif x := self._shifted(name):
+            yield "hard_swish", x, 1 / 6, {}
+        elif rest := self._plus(name, 1.0):
+            if x := self._halved(self.erf.get(rest, "")):
+                yield "gelu", x, 0.5, {}
+            elif self.nodes[rest].op == "tanh" and (x := self._cubed(self.nodes[rest].operands[0])):
+                yield "gelu", x, 0.5, {"approximate": True}
 
     def _shifted(self, name: str) -> str:
         """x, of relu6(x + 3)."""
@@ -78,10 +83,11 @@ class _Idioms:
 
     def _halved(self, name: str) -> str:
         """x, of x / √2."""
-        if not name:
-            return ""
-        factor, factors = self._factors(self.nodes[name])
-        return factors[0] if len(factors) == 1 and _is(factor, math.sqrt(0.5)) else ""
+        for x in self.nodes[name].operands if name else ():
+            factor, factors = self._factors(self.nodes[name], x)
+            if factors == [x] and _is(factor, math.sqrt(0.5)):
+                return x
+        return ""
 
     def _cubed(self, name: str) -> str:
         """x, of √(2/π) · (x + 0.044715 · x³)."""
@@ -89,13 +95,14 @@ class _Idioms:
         if len(factors) != 1 or not _is(factor, math.sqrt(2 / math.pi)) or self.nodes[factors[0]].op != "add":
             return ""
         for x, cube in (self.nodes[factors[0]].operands, self.nodes[factors[0]].operands[::-1]):
-            share, parts = self._factors(self.nodes[cube])
+            share, parts = self._factors(self.nodes[cube], x)
             if _is(share, 0.044715) and parts == [x, x, x]:
                 return x
         return ""
 
-    def _factors(self, node: Node) -> tuple[float, list[str]]:
-        """A product as a number and the values that it multiplies, not more than a few deep."""
+    def _factors(self, node: Node, whole: str = "") -> tuple[float, list[str]]:
+        """A product as a number and the values that it multiplies, not more than a few deep; `whole` is one of these, if it is a product,
+        too."""
         found: list[str] = []
         number, waiting = 1.0, [node.name]
         while waiting:
@@ -103,7 +110,7 @@ class _Idioms:
             inner = node if name == node.name else self.nodes[name]
             if (scalar := _scalar(inner)) is not None:
                 number *= scalar
-            elif inner.op == "mul" and len(waiting) + len(found) < 4:
+            elif inner.op == "mul" and name != whole and len(waiting) + len(found) < 4:
                 waiting = [*inner.operands, *waiting]
             else:
                 found.append(name)
