@@ -34,7 +34,9 @@ def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]]
     for function in functions:
         words = () if function.rounds else tuple(_computed(function.body, found))
         words = words if 0 < len(words) <= WORDS and all(words) else ()
-        name = fresh("quantized" if function.rounds else re.sub(r"\W", "_", "_".join(words)) or _called(function), taken | RESERVED)
+        name = fresh(
+            "quantized" if function.rounds else re.sub(r"\W", "_", "_".join(words)) or _called(function), (taken | RESERVED).__contains__
+        )
         taken.add(name)
         found[function] = _written(function, name, words, found)
     return found
@@ -45,7 +47,7 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
     scope = Scope({}, taken={name, *(function.name for function in known.values())}, open=True)
     entries: list[str] = []
     for entry in body.entries:
-        entries.append(fresh(common_stem(body.hints[entry]) or "y" if entries else "x", {*entries}))
+        entries.append(fresh(common_stem(body.hints[entry]) or "y" if entries else "x", entries.__contains__))
         scope.sizes += _sizes(entries[-1], body.shapes[entry])
     scope.taken.update(entries)
     writer = Writer(body, scope, entries, known)
@@ -57,7 +59,7 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
     if len(packed) < MANY:
         packed = []
     pack = (
-        fresh("grids", {*entries, *(each.name for each in parameters), *scope.taken, *re.findall(r"\w+", " ".join(lines))})
+        fresh("grids", {*entries, *(each.name for each in parameters), *scope.taken, *re.findall(r"\w+", " ".join(lines))}.__contains__)
         if packed
         else ""
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Columns of a line."""
+SIZED = re.compile(r"\b([^\W0-9]\w*)\.shape")
+"""The names whose sizes an expression reads."""
 SHORT = 12
 """Characters of an operand in a line that is too long, for which no variable is taken."""
 
@@ -46,6 +48,12 @@ class Lines:
         self.names: dict[Value | Weight, str] = dict(zip(writer.body.entries, writer.entries, strict=True))
         self.ends: dict[Value | Weight, int] = {}
         self.place = 0
+        self.entries = dict(zip(writer.entries, writer.body.entries, strict=True))
+        self.outputs: dict[Value | Weight, str] = {}
+        """The name that a result must have: the first, if it is several."""
+        for name, result in zip(writer.outputs or (), writer.body.results, strict=False):
+            if isinstance(result, Value | Weight):
+                self.outputs.setdefault(result, name)
         self._collect()
         self.sized: dict[str, tuple[Value, int]] = {}
         """For each name the entry whose sizes its text stands for, and the last place where it does."""
@@ -145,9 +153,8 @@ class Lines:
         """Notes the entries whose sizes the static expressions of a step read."""
         texts = [*self.writer.statics[self.writer.numbers[id(step)]]]
         texts += [self.writer.types[operand] for operand in step.operands if isinstance(operand, Weight)]
-        for name, entry in zip(self.writer.entries, self.writer.body.entries, strict=True):
-            if any(re.search(rf"\b{name}\.shape", text) for text in texts):
-                self.sized[name] = (entry, place)
+        for name in (name for text in texts for name in SIZED.findall(text) if name in self.entries):
+            self.sized[name] = (self.entries[name], place)
 
     def _largest(self, statement: Statement) -> Value | None:
         """The operand with the longest text, of those that stand inside the statement; None where a variable would be hardly shorter."""
@@ -213,17 +220,18 @@ class Lines:
 
     def _output(self, value: Value) -> str:
         """The name that an output must have, if this variable can have it from the beginning."""
-        for name, result in zip(self.writer.outputs or (), self.writer.body.results, strict=False):
-            if result == value:
-                return name
-        return ""
+        return self.outputs.get(value, "")
 
     def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
         """A name that nothing has that is read after this place; of a weight or a list, which begin in a line before, nor in it."""
         early = isinstance(value, Weight) or value.index < 0
-        alive = {name for name, other in self.holders.items() if self.ends.get(other, -1) > place - early}
-        alive |= {name for name, (entry, last) in self.sized.items() if last > place and not self._are_alike(value, entry)}
-        name = fresh(wanted, alive | self.writer.scope.taken)
+
+        def is_taken(name: str) -> bool:
+            held = name in self.holders and self.ends.get(self.holders[name], -1) > place - early
+            entry, last = self.sized.get(name, (None, -1))
+            return held or name in self.writer.scope.taken or (last > place and entry is not None and not self._are_alike(value, entry))
+
+        name = fresh(wanted, is_taken)
         self.holders[name], self.names[value] = value, name
         return name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import combinations
 from typing import Any
@@ -78,7 +78,7 @@ class Scope:
         """A new parameter with these values. Raises `Unwritable` in a closed scope."""
         if not self.open:
             raise Unwritable(f"{word} is {values[0]} and {values[1]} in two samples, which doesn't follow from their params")
-        name = fresh(word, self.taken)
+        name = fresh(word, self.taken.__contains__)
         self.taken.add(name)
         self.parameters.append(Parameter(name, values))
         return name
@@ -134,10 +134,10 @@ def constant(values: Sequence[object]) -> bool:
     return all(value is values[0] or identity(value) == first for value in values)
 
 
-def fresh(wanted: str, taken: set[str]) -> str:
+def fresh(wanted: str, is_taken: Callable[[str], bool]) -> str:
     """`wanted`, or with the first number from 2 up that makes it free."""
     number, name = 1, wanted
-    while name in taken:
+    while is_taken(name):
         number += 1
         name = f"{wanted}{number}"
     return name

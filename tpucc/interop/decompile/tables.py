@@ -108,7 +108,7 @@ def _loop(rounds: Sequence[Sequence[Cut]], names: set[str]) -> Loop | None:
         for place, column in enumerate(own):
             if (text := _written(column, name, start)) is None:
                 scaled |= column[0][0] != '"' and any("." in token or "e" in token for token in column)
-                text = lists.setdefault(tuple(column), fresh(_wanted(column, "".join(line.texts[: place + 1]), names), taken))
+                text = lists.setdefault(tuple(column), fresh(_wanted(column, "".join(line.texts[: place + 1]), names), taken.__contains__))
                 taken.add(text)
                 text += f"[{_shifted(name, -start)}]"
             texts.append(text)
