@@ -364,6 +364,13 @@ def test_weights_of_one_value_come_back_from_a_float_export(tmp_path: Path) -> N
     assert again.source.count("0.5") == 1
 
 
+def test_so_does_the_bias_of_one_output_of_a_quantised_one(tmp_path: Path) -> None:
+    """Its integers are read as real values, whose name no constant of the file has."""
+    tpucc.export_onnx(tpucc.compile_source(ALONE.format(text="sigmoid(x @ w + b)")), tmp_path / "m.onnx", quantized=True)
+    shapes = [array.shape for array in tpucc.import_onnx(tmp_path / "m.onnx").weights.values()]
+    assert sorted(shapes) == [(1,), (5, 1)]
+
+
 def test_steps_that_are_not_read_back_are_no_fault_of_the_file(tmp_path: Path) -> None:
     """In 16 bits several nodes are read as one that ONNX hasn't."""
     path = tmp_path / "model.onnx"

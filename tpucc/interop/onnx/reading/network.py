@@ -100,7 +100,7 @@ class Network:
             raise Unsupported(f"the constant {named(name)} has the shape {list(array.shape)}", NO_VALUES)
         repeated = _repeated(array)
         small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
-        if name in self._constants and not repeated:
+        if (name in self._constants or name in self._single) and not repeated:
             return self._weight(small, name)
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
