@@ -23,6 +23,7 @@ from tpucc.layers.kinds import Conv, Layer, looks_up
 from tpucc.numerics import dequantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
+from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.compose_tables import ComposeTables
 from tpucc.passes.model_inputs import drawn
@@ -353,6 +354,18 @@ def test_weights_of_one_statement_have_the_keys_that_are_theirs(text: str) -> No
             continue  # it has another name
         held = initializers[key] * (np.abs(array).max(axis=(1, 2, 3), keepdims=True) / 127)
         np.testing.assert_allclose(held, array, atol=np.abs(array).max() / 100)
+
+
+def test_kernels_have_their_keys_though_a_batch_norm_is_folded_into_them() -> None:
+    """And nothing else has: multipliers and integers of biases come from the places of all that is in them."""
+    made = tpucc.compile(folder() / "gallery" / "mlperf_resnet8.tpu").compilation
+    assert made is not None
+    model = exported(made, quantised=True)[0]
+    kernels = {name for name, array in model.initializers.items() if array.dtype == np.int8 and array.ndim > 1}
+    assert made.model is not None
+    keys = {node.attributes.key for node in made.model.graph if isinstance(node.attributes, WeightAttributes) and node.type.rank > 1}
+    assert kernels == keys
+    assert "fc.b" not in model.initializers
 
 
 def test_weights_of_one_value_come_back_from_a_float_export(tmp_path: Path) -> None:

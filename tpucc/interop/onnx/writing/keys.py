@@ -11,11 +11,10 @@ from tpucc.layers.kinds import is_layer
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
 
-Place = tuple[tuple[Span, ...], tuple[Span, ...], int]
-
 
 def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
-    """The keys of the weights in the weight file, by the names of the constants that have all of their values, be it in another shape.
+    """The keys of the weights in the weight file, by the names of the constants that are these, or that passes have made of one of them: in
+    another shape, or with a scale folded in.
 
     A graph of operators has the weights' names. Passes give other names to those of layers: of several weights of one statement and one
     size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves.
@@ -23,23 +22,31 @@ def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
     weights = {node.name: node.attributes.key for node in model if isinstance(node.attributes, WeightAttributes)}
     if not any(map(is_layer, graph)):
         return weights
-    by_place: dict[Place, dict[str, str]] = {}
+    by_span: dict[Span, list[Node]] = {}
     for node in model:
         if node.name in weights:
-            by_place.setdefault(_place(node), {})[node.name] = weights[node.name]
+            for span in node.origin.spans:
+                by_span.setdefault(span, []).append(node)
     found: dict[str, str] = {}
     for node in graph:
-        same = by_place.get(_place(node), {}) if array_of(node) is not None else {}
-        if (key := _key(node.name, same)) is not None:
-            found[node.name] = key
+        if array_of(node) is not None:
+            near = (other for span in node.origin.spans for other in by_span.get(span, ()))
+            if (key := _key(node.name, {other.name: weights[other.name] for other in near if _is_of(node, other)})) is not None:
+                found[node.name] = key
     return found
+
+
+def _is_of(node: Node, weight: Node) -> bool:
+    """Whether a constant has as many values as a weight, and comes from its place alone, or is a matrix or a kernel and comes from there,
+    too: multipliers and integers of biases come from the places of all that is in them."""
+    if node.type.size != weight.type.size:
+        return False
+    if node.type.rank > 1:
+        return {*node.origin.calls} >= {*weight.origin.calls}
+    return (node.origin.spans, node.origin.calls) == (weight.origin.spans, weight.origin.calls)
 
 
 def _key(name: str, same: Mapping[str, str]) -> str | None:
     if len(set(same.values())) == 1:
         return next(iter(same.values()))
     return same.get(base_name(name))
-
-
-def _place(node: Node) -> Place:
-    return node.origin.spans, node.origin.calls, node.type.size
