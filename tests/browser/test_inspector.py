@@ -208,17 +208,20 @@ def test_a_transfer_of_several_buffers_belongs_to_each_of_them(tmp_path: Path, o
 
 
 def test_the_panel_of_a_box_has_the_cost_of_its_layer_first(measured: Measured, open_page: OpenPage) -> None:
-    """The cycles and the share are those of `stats.json`, and of the layer's row; so is the sum of where they go."""
+    """The cycles and the share are those of `stats.json`, and of the layer's row; so is the sum of where they go.
+
+    A picture of what is inside a box has boxes for layers outside, which have no cost there."""
     page, stats = open_page(measured.report), tpucc.Executable(Runtime(measured.program)).stats
     for index in sorted(range(len(stats["layers"])), key=lambda index: -stats["layers"][index]["cycles"])[:4]:
         box = page.evaluate(
             """(index) => {
               const model = JSON.parse(document.getElementById("data").textContent);
               const { origin } = model.layers[index];
-              const alone = (found) => found.length && found.every((number) => number === origin);
               const places = Object.keys(model.diagrams).filter((name) => name.startsWith("program"));
-              const [name] = places.filter((place) => model.diagrams[place].some(alone));
-              return name ? `${name}.${model.diagrams[name].findIndex(alone)}` : "";
+              const alone = (place) => (found, box) =>
+                found.length && found.every((number) => number === origin) && model.box_layers[place][box].length;
+              const [name] = places.filter((place) => model.diagrams[place].some(alone(place)));
+              return name ? `${name}.${model.diagrams[name].findIndex(alone(name))}` : "";
             }""",
             index,
         )
