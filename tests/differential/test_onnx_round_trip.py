@@ -282,6 +282,39 @@ def test_a_convolution_of_patches_is_written_as_one_of_the_image(text: str, bits
     assert kernel in [array.shape for array in tpucc.import_onnx(tmp_path / "model.onnx").weights.values()]
 
 
+WIDE = """weights random(seed=0)
+activations i16
+model m(x: f32[2, 6, 6, 3] in [-1.0, 1.0]):
+    v = dequantize(quantize(x, 0.0001, {zero}, bits=16))
+    weight w: f32[3, 3, {channels}, 6]
+    return {text}
+"""
+
+
+@each(
+    {
+        f"{title}, zero point {zero}": (zero, text, channels)
+        for title, (text, channels) in {
+            "padded": ("conv2d(v, w, padding=(0, 2, 1, 0), stride=2)", 3),
+            "in groups": ("conv2d(v, w, padding=1, groups=3)", 1),
+            "dense": ("sigmoid(v @ w[0, 0])", 3),
+            "pools": ("max_pool(v, 3, 1, padding=1), avg_pool(v, 3, 1, padding=1)", 3),
+            "rows around": ("pad(v, ((0, 0), (1, 1), (0, 2), (0, 0))) * 0.5 + v[:1, :1, :1]", 3),
+        }.items()
+        for zero in (-5, 30000)
+    }
+)
+def test_zero_points_of_sixteen_bits(zero: int, text: str, channels: int, tmp_path: Path) -> None:
+    """A source may say them. Padding has them, which ConvInteger's bytes haven't."""
+    exe = tpucc.compile_source(WIDE.format(zero=zero, text=text, channels=channels))
+    assert exe.compilation is not None
+    inputs = random_inputs(exe.runtime, 4)
+    found = Session(*exported(exe.compilation, quantised=True)).run(inputs)
+    for one, other in zip(found.values(), exe.run(inputs).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert same_integers(tmp_path / "model.onnx", exe)
+
+
 def test_other_convolutions_of_patches_are_written_as_they_are() -> None:
     """As a pass of a user's may make them."""
     text = "weights random(seed=1)\nmodel m(x: f32[2, 9, 8, 3] in [-1.0, 2.0]):\n    weight k: f32[3, 3, 3, 8]\n    return conv2d(x, k)\n"

@@ -1566,6 +1566,14 @@ def test_a_zero_point_that_is_left_out_is_0_of_the_operands_type(tmp_path: Path)
     same_integers(model_of([*nodes, node("DequantizeLinear", ["p", "s", "z"], ["y"])], constants, {"x": (2, 6)}), tmp_path)
 
 
+@each([("int16", -300), ("uint16", 40_000)])
+def test_zero_points_of_sixteen_bits_are_read(kind: str, zero: int, tmp_path: Path) -> None:
+    constants = [array(np.float32(0.0002), "s"), array(np.dtype(kind).type(zero), "z")]
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]), node("Relu", ["d"], ["r"])]
+    nodes += [node("QuantizeLinear", ["r", "s", "z"], ["p"]), node("DequantizeLinear", ["p", "s", "z"], ["y"])]
+    same_integers(model_of(nodes, constants, {"x": (2, 6)}), tmp_path)
+
+
 @pytest.mark.parametrize("integers", ["x", "c"])
 def test_an_infinite_scale_is_refused_with_what_to_do(integers: str) -> None:
     """As quantisers write it where a mask has -inf."""

@@ -301,7 +301,13 @@ class _Layers(LayerWriter):
         products = self._terms(self._step(total.inputs[0]))
         if products[0].op == "ConvInteger":
             x, weights = products[0].inputs
-            return self._convolved(products[0], x, weights, factors.reshape(-1), bias.reshape(-1))
+            attributes = dict(products[0].attributes)
+            outside = attributes.pop("outside", 0)
+            zero = self.held[x].zero_point
+            if any(attributes["pads"]) and outside != zero:
+                raise UnknownSteps
+            own = bias.reshape(-1) + zero * self.constants[weights].sum(axis=(1, 2, 3), dtype=np.int64)
+            return self._convolved(replace(products[0], attributes=attributes), x, weights, factors.reshape(-1), own)
         if products[0].inputs[1] in self.held:
             return self._of_computed(products, factors, bias)
         if len(products) > 1 and self._joins_parts(products, factors):

@@ -74,14 +74,18 @@ class _Steps:
         above, factor = self._operands(node.inputs[0], "Mul")
         high, kernel, *shifts = self._operands(above, "ConvInteger")
         low, same, *others = self._operands(node.inputs[1], "ConvInteger")
-        values = self._byte(self._shifted(self._cast(high, UINT8), HALF))
+        values = self._high_byte(self._shifted(self._cast(high, UINT8), HALF))
         self._require(self._low_byte(self._cast(low, UINT8)) == values and same == kernel and self._is(factor, BYTE))
         self._require([int(self.constants[name]) for name in (*shifts, *others)] == [HALF, HALF, 0, HALF])
         weights = f"{kernel}.signed"
         self.constants[weights] = (self.constants[kernel].astype(np.int16) - HALF).astype(I8.numpy)
-        attributes = self.made[above].attributes
+        attributes = dict(self.made[above].attributes)
         self._require(self.made[node.inputs[1]].attributes == attributes)
-        return replace(node, op="ConvInteger", inputs=(values, weights), attributes=attributes)
+        if self.made[values].op == "Pad":
+            values, pads, outside = self._operands(values, "Pad")
+            before, after = np.split(self.constants[pads], 2)
+            attributes |= {"pads": [*before[2:].tolist(), *after[2:].tolist()], "outside": float(self.constants[outside])}
+        return replace(node, op="ConvInteger", inputs=(self._cast(values, FLOAT32), weights), attributes=attributes)
 
     # tables
 
@@ -101,13 +105,13 @@ class _Steps:
         points, places = self._operands(first, "Gather")
         step, low = self._operands(products, "Mul")
         steps, same = self._operands(step, "Gather")
-        values = self._byte(self._shifted(self._operands(places, "Cast")[0], -I16.low / BYTE))
+        values = self._high_byte(self._shifted(self._operands(places, "Cast")[0], -I16.low / BYTE))
         self._require(same == places and self._low_byte(low) == values)
         table = self.constants[points]
         self._require(table.shape == (I16.table_entries,) and np.array_equal(self.constants[steps], np.diff(table)))
         entries = f"{points}.integers"
         self.constants[entries] = table.astype(I16.numpy)
-        return replace(node, op=TABLE, inputs=(entries, values), attributes={})
+        return replace(node, op=TABLE, inputs=(entries, self._cast(values, FLOAT32)), attributes={})
 
     # real values
 
@@ -160,16 +164,15 @@ class _Steps:
         self._require(self.made[name].attributes["to"] == to)
         return of
 
-    def _byte(self, name: str) -> str:
-        """The integers whose high byte this is, Floor(values / 256)."""
-        return self._operands(self._scaled(self._operands(name, "Floor")[0], 1 / BYTE), "Cast")[0]
+    def _high_byte(self, name: str) -> str:
+        """The values, integers as float32, whose high byte this is, Floor(values / 256)."""
+        return self._scaled(self._operands(name, "Floor")[0], 1 / BYTE)
 
     def _low_byte(self, name: str) -> str:
-        """The integers whose low byte this is: values less 256 times the high byte."""
+        """The values whose low byte this is: they less 256 times the high byte."""
         values, high = self._operands(name, "Sub")
-        (integers,) = self._operands(values, "Cast")
-        self._require(self._byte(self._scaled(high, BYTE)) == integers)
-        return integers
+        self._require(self._high_byte(self._scaled(high, BYTE)) == values)
+        return values
 
     def _scaled(self, name: str, factor: float) -> str:
         """What is multiplied by a number."""

@@ -14,6 +14,7 @@ Every step is one that is exact, or rounded as the device rounds:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
@@ -154,11 +155,17 @@ def _windows(size: tuple[int, ...], stride: tuple[int, int], sides: Sides) -> di
 
 
 def _wide_conv(g: Call, layer: Conv, bias: AnyArray, multiplier: AnyArray) -> str:
-    """256 times the convolution of the high bytes plus that of the low ones, int32. Bytes and weights are unsigned: see above."""
+    """256 times the convolution of the high bytes plus that of the low ones, int32. Bytes and weights are unsigned: see above. A zero point
+    around the image is written out: ConvInteger's padding would be other bytes."""
     kernel = g.constant((_known(g, 1).transpose(3, 2, 0, 1).astype(np.int16) + 128).astype(np.uint8), "weights")
     shift, none = g.constant(np.asarray(128, np.uint8), "shift"), g.constant(np.asarray(0, np.uint8), "no_shift")
+    values = g.node("Cast", g.operands[0], to="f32")
+    if layer.outside and any(layer.sides):
+        top, bottom, left, right = layer.sides
+        values = g.node("Pad", values, g.integers((0, 0, top, left, 0, 0, bottom, right), "pads"), g.number(layer.outside, "outside"))
+        layer = replace(layer, sides=(0, 0, 0, 0))
     attributes = _conv_attributes(layer, _known(g, 1).shape)
-    high, low = _bytes(g, g.operands[0])
+    high, low = _bytes(g, values)
     shifted = g.node("Cast", g.node("Add", high, g.number(128.0, "shift")), to="u8")
     above = g.node("ConvInteger", shifted, kernel, shift, shift, **attributes)
     below = g.node("ConvInteger", g.node("Cast", low, to="u8"), kernel, none, shift, **attributes)
@@ -167,9 +174,8 @@ def _wide_conv(g: Call, layer: Conv, bias: AnyArray, multiplier: AnyArray) -> st
     return _requantised(g, layer.epilogue, g.node("Mul", sums, _by_channel(g, multiplier, "multiplier")))
 
 
-def _bytes(g: Call, x: str) -> tuple[str, str]:
-    """The high byte of int16 values, -128…127, and the low one, 0…255; float32."""
-    values = g.node("Cast", x, to="f32")
+def _bytes(g: Call, values: str) -> tuple[str, str]:
+    """The high byte of int16 values that were cast to float32, -128…127, and the low one, 0…255; float32."""
     high = g.node("Floor", g.node("Mul", values, g.number(1 / BYTE, "byte")))
     return high, g.node("Sub", values, g.node("Mul", high, g.number(BYTE, "byte")))
 
@@ -278,7 +284,7 @@ def _looked_up(g: Call, values: str) -> str:
         places = g.node("Sub", g.node("Cast", values, to="i32"), g.constant(np.asarray(of.low, np.int32), "first"))
         return g.node("Gather", g.constant(table, "table"), places, axis=0)
     points = table.astype(np.float32)
-    high, fraction = _bytes(g, values)
+    high, fraction = _bytes(g, g.node("Cast", values, to="f32"))
     places = g.node("Cast", g.node("Add", high, g.number(-of.low / of.table_step, "first")), to="i32")
     first, step = (g.node("Gather", g.constant(array, role), places) for array, role in ((points, "points"), (np.diff(points), "steps")))
     shares = g.node("Add", g.node("Mul", step, fraction), g.number(of.table_step / 2, "half"))

@@ -66,12 +66,7 @@ def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
 
 
 def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
-    """The tensor's values on a grid. Raises `Unsupported` for one that tpucc hasn't."""
-    if grid.bits == 16 and grid.zero_point:
-        raise Unsupported(
-            "16-bit values with a zero point",
-            "tpucc's are symmetric; ONNX Runtime's quantisers make such: extra_options={'ActivationSymmetric': True}",
-        )
+    """The tensor's values on a grid."""
     return Tensor(net.on(t.node, grid), t.axes, grid)
 
 
