@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,8 @@ from tpucc.layers.parameters import function_table
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Table
 from tpucc.runtime.check import random_inputs
+
+onnx = pytest.importorskip("onnx")
 
 
 def test_every_function_of_the_device_has_a_name_that_is_read() -> None:
@@ -126,3 +130,62 @@ def test_a_table_of_no_steps_is_that_of_a_new_scale() -> None:
     x, y = Quantisation(0.02, -3), Quantisation(0.05, 4)
     assert Function().has_table(function_table(lambda value: value, x, y, I8), x, y, I8)
     assert not Function((Step("Relu"),)).has_table(function_table(lambda value: value, x, y, I8), x, y, I8)
+
+
+SAID = re.compile(rb"\n\x14scale_and_zero_point\x12(.)([-0-9. e]+)")
+
+
+def with_said(data: bytes, change: Callable[[str], str], number: int) -> bytes:
+    """The file in which one entry says another scale and zero point, of the same number of letters."""
+    found = list(SAID.finditer(data))[number]
+    start, length = found.start(2), found[1][0]
+    before = data[start : start + length].decode()
+    return data[:start] + change(before)[:length].ljust(length, "0").encode() + data[start + length :]
+
+
+@each(
+    {
+        f"{title} of layer {number}": (change, number)
+        for title, change in {
+            "another zero point": lambda text: f"{text.split()[0]} {'1' * len(text.split()[1])}",
+            "another scale": lambda text: f"9{text[1:]}",
+        }.items()
+        for number in range(6)
+    }
+)
+def test_another_scale_than_the_files_is_damage_or_changes_nothing(change: Callable[[str], str], number: int, tmp_path: Path) -> None:
+    """The scale between two layers is nowhere else in the file, and the weights follow it: then the integers are the same."""
+    text = (
+        "weights random(seed=2)\nmodel m(x: f32[2, 6, 6, 3] in [-1.0, 1.0]) -> f32[2, 3, 3, 8], f32[2, 8]:\n    weight k: f32[3, 3, 3, 4]\n"
+        "    weight w: f32[8, 8]\n    h = conv2d(x, k, padding=1)\n    h = concat([max_pool(h, 2), avg_pool(sigmoid(h), 2)], axis=3)\n"
+        "    return h, softmax(global_avg_pool(h @ w))\n"
+    )
+    exe = tpucc.compile_source(text)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    (tmp_path / "m.onnx").write_bytes(with_said((tmp_path / "m.onnx").read_bytes(), change, number))
+    inputs = random_inputs(exe.runtime, 3)
+    try:
+        again = tpucc.import_onnx(tmp_path / "m.onnx").compile().run(inputs)
+    except (tpucc.CompileError, tpucc.ProgramError):
+        return
+    for one, other in zip(again.values(), exe.run(inputs).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@each(["-0.1 0", "nan 0", "0.1", "0.1 0.5", "x", "0.1 99999", "0 0"])
+def test_metadata_that_are_no_scale_are_damage(text: str, tmp_path: Path) -> None:
+    path, _ = written(tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(with_said(data, lambda before: text.ljust(len(before)), 0))
+    with pytest.raises(tpucc.ProgramError, match=r"E1001.*scale_and_zero_point is .*, which is no scale and zero point"):
+        tpucc.import_onnx(path)
+
+
+def test_two_scales_of_one_layer_are_damage(tmp_path: Path) -> None:
+    path, _ = written(tmp_path)
+    model = onnx.load(path)
+    layer = next(node for node in model.graph.node if node.metadata_props)
+    layer.metadata_props.add(key="scale_and_zero_point", value="0.5 3")
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(tpucc.ProgramError, match="it has scale_and_zero_point twice"):
+        tpucc.import_onnx(path)

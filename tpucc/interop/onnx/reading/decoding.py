@@ -17,7 +17,7 @@ from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
 from tpucc.interop.onnx.reading.order import in_order, require_names
-from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, refused
+from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.signatures import require_signatures
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
@@ -133,22 +133,25 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
             case 9:
                 key, content = _entry(view(value), files.reader)
                 scope = _scope(content) if key == SCOPES else scope
+                twice = key.decode() if key in said and key in (HELD, BEFORE) else twice
                 said[key] = content
     held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
     function = function_of(said.get(FUNCTION, ""))
     domain = DOMAINS.get(words[7], words[7])
     node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before)
     if twice is not None:
-        raise malformed(f"{node.title} ({named(node.op)}): it has the attribute {named(twice)} twice", CHECKER)
+        raise malformed(f"{node.title} ({named(node.op)}): it has {named(twice)} twice", CHECKER)
+    for key, found in ((HELD, held), (BEFORE, before)):
+        if key in said and found is None:
+            raise malformed(f"{node.title}: {key.decode()} is {shortened(said[key])}, which is no scale and zero point")
     return node
 
 
 def _entry(data: memoryview, reader: Reader) -> tuple[bytes, str]:
-    """An entry of metadata; empty if it is too long."""
+    """An entry of metadata, without its text if that is too long."""
     words = {number: view(value) for number, kind, value in reader.fields(data) if kind == BYTES}
-    if len(words.get(2, b"")) > LONGEST_ENTRY:
-        return b"", ""
-    return bytes(words.get(1, b"")[:LONGEST_ENTRY]), text(words.get(2, memoryview(b"")))
+    content = words.get(2, memoryview(b""))
+    return bytes(words.get(1, b"")[:LONGEST_ENTRY]), text(content) if len(content) <= LONGEST_ENTRY else ""
 
 
 def _scope(content: str) -> str:

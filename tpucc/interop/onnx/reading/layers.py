@@ -19,6 +19,7 @@ import numpy as np
 from tpucc.interop.onnx.functions import Function, Step
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, weight_scales
 from tpucc.ir.types import Quantisation
@@ -75,6 +76,7 @@ class _Layers(LayerWriter):
     def read(self) -> OnnxGraph:
         for node, written in zip(self.graph.nodes, self.written, strict=True):
             start, self.last = len(self.nodes), node
+            self._require_one_scale(node)
             try:
                 self._layer(node)
             except (UnknownSteps, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
@@ -83,6 +85,20 @@ class _Layers(LayerWriter):
                 self.nodes.append(kept if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
         return replace(self.graph, nodes=self._needed(), constants=self.constants)
+
+    def _require_one_scale(self, node: OnnxNode) -> None:
+        """What makes real values of integers, or moves them with a scale of its own, has the scale and the zero point that the layer before
+        says. Raises `ProgramError` E1001 where it hasn't."""
+        if node.op == "MaxPool" and node.held is not None and self.held.get(node.inputs[0], said := Quantisation(*node.held)) != said:
+            raise malformed(f"{node.title}: the scale {said.scale:g} and the zero point {said.zero_point}, of integers that have others")
+        held = self.held.get(node.inputs[0]) if node.op == "DequantizeLinear" and node.inputs else None
+        if held is None or not self.constants.keys() >= set(node.inputs[1:]):
+            return
+        scale, *zero = (self.constants[name] for name in node.inputs[1:])
+        found = Quantisation(float(scale.flat[0]), int(zero[0].flat[0]) if zero else 0) if scale.size == 1 else None
+        if found != held:
+            by = f"the scale {scale.flat[0]:g} and the zero point {found.zero_point}" if found else "several scales"
+            raise malformed(f"{node.title}: {by}, of integers that have the scale {held.scale:g} and the zero point {held.zero_point}")
 
     def _note(self, node: OnnxNode) -> None:
         """Notes how a node's integers are held."""
@@ -115,8 +131,12 @@ class _Layers(LayerWriter):
         if node.held is None:
             raise UnknownSteps
         self.own = Quantisation(*node.held)
-        reading = {TABLE: self._looked_up, "Concat": self._put_together, "Pad": self._surrounded}.get(node.op)
+        reading = {TABLE: self._looked_up, "Concat": self._joined, "Pad": self._surrounded}.get(node.op)
         self._quantised(reading(node) if reading else self._steps(node, node.function))
+
+    def _joined(self, node: OnnxNode) -> str:
+        self._require_moved(node.inputs)
+        return self._put_together(node)
 
     def _put_together(self, node: OnnxNode) -> str:
         """Integers of one scale behind one another: said again, as the compiler would find another scale for the whole."""
@@ -125,7 +145,13 @@ class _Layers(LayerWriter):
     def _surrounded(self, node: OnnxNode) -> str:
         """Likewise of integers with zeros around."""
         x, pads, value = node.inputs
+        self._require_moved([x])
         return self._put("Pad", [self._dequantised(x), pads, self._constant(self._own(value), "value")])
+
+    def _require_moved(self, names: Sequence[str]) -> None:
+        """Integers that are only moved are held as before. Raises `UnknownSteps`."""
+        if any(self.held.get(name, self.own) != self.own for name in names):
+            raise UnknownSteps
 
     def _looked_up(self, node: OnnxNode) -> str:
         """The function that the file says, of integers or of the sums of a layer, which have a scale of their own. Raises `UnknownSteps`
@@ -136,8 +162,6 @@ class _Layers(LayerWriter):
             raise UnknownSteps
         if node.before is not None:
             end = self._step(source)
-            if int(self.constants[end.inputs[ENDS[end.op]]]) != x.zero_point:
-                raise UnknownSteps
             self.own = self.held[source] = x
             real = self._steps(end)
             self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(x.zero_point)), attributes={}))
@@ -162,7 +186,7 @@ class _Layers(LayerWriter):
         this function. Raises `UnknownSteps`."""
         clip = end if end.op == "Clip" else None
         end = self._step(end.inputs[0]) if clip else end
-        if self._zero_type(end) != self.format.numpy:
+        if self._zero_type(end) != self.format.numpy or int(self.constants[end.inputs[ENDS[end.op]]]) != self.own.zero_point:
             raise UnknownSteps
         if end.op != "QuantizeLinear":
             return self._clamped(self._scaled(end), clip, function)
