@@ -398,7 +398,25 @@ def test_kernels_have_their_keys_though_a_batch_norm_is_folded_into_them() -> No
     assert made.model is not None
     keys = {node.attributes.key for node in made.model.graph if isinstance(node.attributes, WeightAttributes) and node.type.rank > 1}
     assert kernels == keys
-    assert "fc.b" not in model.initializers
+    assert model.initializers["fc.b"].dtype == np.int32
+    assert not any(name.startswith("fc.b.") for name in model.initializers)
+
+
+def test_biases_have_their_keys(tmp_path: Path) -> None:
+    """Not names that are made of their kernels', which here are those of one another."""
+    text = (
+        "weights random(seed=1)\nmodel m(x: f32[2, 3] in [-1.0, 1.0]):\n"
+        '    weight a: f32[3, 3] = "a.w"\n    weight c: f32[3, 3] = "c.w"\n    weight b: f32[3] = "c.b"\n    weight d: f32[3] = "a.b"\n'
+        "    return tanh(tanh(x @ a + b) @ c + d)\n"
+    )
+    for level in (0, 2):
+        exe = tpucc.compile_source(text, level=level)
+        for quantized in (False, True):
+            tpucc.export_onnx(exe, tmp_path / f"{quantized}.onnx", quantized=quantized)
+        expected, found = (tpucc.import_onnx(tmp_path / f"{quantized}.onnx").weights for quantized in (False, True))
+        assert found.keys() == expected.keys()
+        for key, array in expected.items():
+            np.testing.assert_allclose(found[key], array, atol=np.abs(array).max() / 100)
 
 
 def test_weights_of_one_value_come_back_from_a_float_export(tmp_path: Path) -> None:
@@ -593,6 +611,6 @@ def test_the_steps_of_a_quantised_lstm_have_the_same_weights_and_are_a_loop(tmp_
     """Each step has scales of its own, and in the file multipliers and integers of biases of its own."""
     tpucc.export_onnx(tpucc.compile_source(SEQUENCE), tmp_path / "lstm.onnx", quantized=True)
     again = tpucc.import_onnx(tmp_path / "lstm.onnx")
-    first, others = {"sigmoid.values", "sigmoid.1.values", "tanh.values", "sigmoid.2.values"}, [f"matmul.{gate}.b" for gate in range(6, 10)]
-    assert again.weights.keys() == {*first, *others, *(f"{matrix}.{gate}" for matrix in "kr" for gate in range(1, 5))}
+    steps = [f"matmul.{gate}.bias" for gate in range(6, 10)]
+    assert again.weights.keys() == {"c", *steps, *(f"{weight}.{gate}" for weight in "krb" for gate in range(1, 5))}
     assert re.search(r"    for t in range\(1, 7\):\n        h6, h2 = step\(h6, .*, grids\[t - 1\]\)\n", again.source)

@@ -48,6 +48,10 @@ class Nodes(Protocol):
         """An operand of the operator with its axes in another order; of a constant, another constant."""
         ...
 
+    def made_of(self, operand: int, value: AnyArray) -> str:
+        """A constant with the values of an operand that is one, in another form and under its name."""
+        ...
+
     def real(self, mask: str) -> str:
         """A boolean value as 0.0 and 1.0."""
         ...

@@ -128,7 +128,7 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
                 words[number] = text(value)
             case 5:
                 name, found = _attribute(view(value), files, depth)
-                twice = twice if name not in attributes else name
+                twice = twice if name not in attributes else f"the attribute {named(name)}"
                 attributes[name] = found
             case 9:
                 key, content = _entry(view(value), files.reader)
@@ -140,7 +140,7 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     domain = DOMAINS.get(words[7], words[7])
     node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before)
     if twice is not None:
-        raise malformed(f"{node.title} ({named(node.op)}): it has {named(twice)} twice", CHECKER)
+        raise malformed(f"{node.title} ({named(node.op)}): it has {twice} twice", CHECKER)
     for key, found in ((HELD, held), (BEFORE, before)):
         if key in said and found is None:
             raise malformed(f"{node.title}: {key.decode()} is {shortened(said[key])}, which is no scale and zero point")

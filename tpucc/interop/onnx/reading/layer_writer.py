@@ -35,6 +35,8 @@ class LayerWriter:
         """How integers stand for real values."""
         self.nodes: list[OnnxNode] = []
         self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
+        self.own_names: dict[str, str] = {}
+        """Constants of the file in the place of which real values stand, by the names of these."""
         self.numbers = Counter[str]()
         """How often names have been taken already, by what they are for."""
         self.last = OnnxNode("", (), ())
@@ -63,7 +65,7 @@ class LayerWriter:
         use = Use(np.asarray([factor], np.float32), np.float32(source), np.float32(self.own.scale))
         found = weight_scales([use], self._again(integers, zero))
         scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
-        return self._constant((self.constants[integers].astype(np.float32) - self.constants[zero]) * scale, "values")
+        return self._in_place_of(integers, (self.constants[integers].astype(np.float32) - self.constants[zero]) * scale)
 
     def _again(self, integers: str, zero: str) -> Again:
         """The scales that constant integers with this zero point have again. Raises `UnknownSteps`."""
@@ -106,6 +108,12 @@ class LayerWriter:
     def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         name = f"{self.last.outputs[0]}.{op}.{len(self.nodes)}.{len(self.constants)}"
         self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name))
+        return name
+
+    def _in_place_of(self, integers: str, values: AnyArray) -> str:
+        """Real values of a constant of the file, whose name they get if nothing reads it any more."""
+        name = self._constant(values, "values")
+        self.own_names[name] = integers
         return name
 
     def _constant(self, value: AnyArray | np.float32, role: str) -> str:

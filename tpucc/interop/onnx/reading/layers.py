@@ -19,6 +19,7 @@ import numpy as np
 from tpucc.interop.onnx.functions import Function, Step
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.own_names import with_own_names
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, weight_scales
@@ -84,7 +85,7 @@ class _Layers(LayerWriter):
                 kept = node if node.op in MOVES or node.op == "DequantizeLinear" else written  # what is joined may be no operator of ONNX
                 self.nodes.append(kept if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
-        return replace(self.graph, nodes=self._needed(), constants=self.constants)
+        return with_own_names(replace(self.graph, nodes=self._needed(), constants=self.constants), self.own_names)
 
     def _require_one_scale(self, node: OnnxNode) -> None:
         """What makes real values of integers, or moves them with a scale of its own, has the scale and the zero point that the layer before
@@ -218,10 +219,10 @@ class _Layers(LayerWriter):
             return self._put_together(self.made[x])
         zero, own = int(self.constants[node.inputs[2]]), self.held[x].zero_point
         if node.op == "QLinearConv":
-            bias = self.constants[node.inputs[8]] if len(node.inputs) > 8 else np.zeros(1)
+            name, bias = (node.inputs[8], self.constants[node.inputs[8]]) if len(node.inputs) > 8 else ("", np.zeros(1))
             if zero != own:
                 bias = bias + self._folded(node, own - zero)
-            return self._convolved(node, x, weights, factors, bias)
+            return self._convolved(node, x, weights, factors, (name, bias))
         if zero != own:
             raise UnknownSteps
         real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x, weights), "scales")], axis=1)
@@ -331,7 +332,7 @@ class _Layers(LayerWriter):
             if any(attributes["pads"]) and outside != zero:
                 raise UnknownSteps
             own = bias.reshape(-1) + zero * self.constants[weights].sum(axis=(1, 2, 3), dtype=np.int64)
-            return self._convolved(replace(products[0], attributes=attributes), x, weights, factors.reshape(-1), own)
+            return self._convolved(replace(products[0], attributes=attributes), x, weights, factors.reshape(-1), (total.inputs[1], own))
         if products[0].inputs[1] in self.held:
             return self._of_computed(products, factors, bias)
         if len(products) > 1 and self._joins_parts(products, factors):
@@ -350,7 +351,7 @@ class _Layers(LayerWriter):
         made = terms[0]
         for term in terms[1:]:
             made = self._put("Add", [made, term])
-        return self._put("Add", [made, self._bias(bias, *first)]) if bias.any() and first else made
+        return self._put("Add", [made, self._bias((total.inputs[1], bias), *first)]) if bias.any() and first else made
 
     def _of_computed(self, products: Sequence[OnnxNode], factors: AnyArray, bias: AnyArray) -> str:
         """A product whose weights the network computes. Both sides have the zero point 0, so that there is no bias."""
@@ -360,23 +361,23 @@ class _Layers(LayerWriter):
             raise UnknownSteps
         return self._put("MatMul", [self._dequantised(name) for name in product.inputs])
 
-    def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: AnyArray) -> str:
-        """A convolution with weights that have these multipliers, and a bias."""
+    def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: tuple[str, AnyArray]) -> str:
+        """A convolution with weights that have these multipliers, and a bias: its name and its integers."""
         scales = self._weight_scales(factors, x, weights)
         real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0)
-        inputs = [self._dequantised(x), real, *([self._bias(bias, weights, x, scales)] if bias.any() else [])]
+        inputs = [self._dequantised(x), real, *([self._bias(bias, weights, x, scales)] if bias[1].any() else [])]
         return self._put("Conv", inputs, **node.attributes)
 
-    def _bias(self, integers: AnyArray, weights: str, x: str, scales: Float32) -> str:
+    def _bias(self, bias: tuple[str, AnyArray], weights: str, x: str, scales: Float32) -> str:
         """Real values of a bias in units of a product with weights: those of all products with them, where they have these integers, else
         the float32 numbers nearest to the integers."""
-        scale = self.held[x].scale
+        (name, integers), scale = bias, self.held[x].scale
         self.biases.setdefault(weights, []).append((integers, scale))
         common = self.common_biases.get(weights)
         if common is None or not np.array_equal(bias_integers(common, scale, scales), integers):
-            return self._constant((integers * (scale * scales.astype(np.float64))).astype(np.float32), "b")
+            return self._in_place_of(name, (integers * (scale * scales.astype(np.float64))).astype(np.float32))
         if weights not in self.bias_names:
-            self.bias_names[weights] = self._constant(common, "b")
+            self.bias_names[weights] = self._in_place_of(name, common)
         return self.bias_names[weights]
 
     def _terms(self, node: OnnxNode) -> list[OnnxNode]:

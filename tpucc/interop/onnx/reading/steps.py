@@ -20,6 +20,8 @@ from tpucc.ir.dtypes import I8, I16
 from tpucc.numerics import AnyArray
 
 TABLE = "Table"
+SIGNED = ".signed"
+"""What follows the name of a kernel in that of its signed integers."""
 BYTE = I16.table_step
 HALF = BYTE // 2
 FLOAT32, FLOAT64, UINT8, INT16 = (
@@ -77,7 +79,7 @@ class _Steps:
         values = self._high_byte(self._shifted(self._cast(high, UINT8), HALF))
         self._require(self._low_byte(self._cast(low, UINT8)) == values and same == kernel and self._is(factor, BYTE))
         self._require([int(self.constants[name]) for name in (*shifts, *others)] == [HALF, HALF, 0, HALF])
-        weights = f"{kernel}.signed"
+        weights = f"{kernel}{SIGNED}"
         self.constants[weights] = (self.constants[kernel].astype(np.int16) - HALF).astype(I8.numpy)
         attributes = dict(self.made[above].attributes)
         self._require(self.made[node.inputs[1]].attributes == attributes)

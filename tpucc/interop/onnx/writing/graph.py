@@ -139,7 +139,7 @@ class _Writer:
                 keys.discard(wanted)
         return names
 
-    def _key(self, name: str) -> str:
+    def key(self, name: str) -> str:
         """The name of a constant: its weight's key, and never that of another weight."""
         return self._keys.get(name) or (f"{name}.values" if name in self._all_keys else name)
 
@@ -158,7 +158,7 @@ class _Writer:
             node = self._graph[name]
             data = array_of(node)
             if data is not None:
-                self._own[name] = self.constant(data, self._key(name))
+                self._own[name] = self.constant(data, self.key(name))
             elif is_dequantised(node):
                 self._write(node, _form(node, self._graph), first=False)
             else:
@@ -172,7 +172,7 @@ class _Writer:
             data = array_of(node)
             if data is not None and data.ndim:
                 turned = data.reshape((1,) * (IMAGE - data.ndim) + data.shape).transpose(CHANNELS_FIRST)
-                self._images[name] = self.constant(turned, self._key(name))
+                self._images[name] = self.constant(turned, self.key(name))
             elif node.type.rank != IMAGE:
                 return self.own(name)
             elif is_dequantised(node):
@@ -186,7 +186,7 @@ class _Writer:
         node = self._graph[name]
         data = array_of(node)
         if data is not None:
-            return self.constant(data.transpose(perm), self._key(name))
+            return self.constant(data.transpose(perm), self.key(name))
         return self._transposed(self.own(name), perm, self.fresh(f"{name}.turned"), node)
 
     def shared(self, data: AnyArray, wanted: str) -> str:
@@ -276,6 +276,9 @@ class _Nodes:
 
     def permuted(self, operand: int, perm: Sequence[int]) -> str:
         return self._writer.permuted(self._of.operands[operand], perm)
+
+    def made_of(self, operand: int, value: AnyArray) -> str:
+        return self._writer.shared(value, self._writer.key(self._of.operands[operand]))
 
     def real(self, mask: str) -> str:
         made = self.node("Cast", (mask,), {"to": "f32"})

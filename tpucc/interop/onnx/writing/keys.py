@@ -37,11 +37,11 @@ def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
 
 
 def _is_of(node: Node, weight: Node) -> bool:
-    """Whether a constant has as many values as a weight, and comes from its place alone, or is a matrix or a kernel and comes from there,
-    too: multipliers and integers of biases come from the places of all that is in them."""
+    """Whether a constant has as many values as a weight, and comes from its place alone, or is a matrix, a kernel or the integers of a
+    bias, and comes from there, too: so do multipliers, which are of several weights and have no key."""
     if node.type.size != weight.type.size:
         return False
-    if node.type.rank > 1:
+    if node.type.rank > 1 or (node.type.dtype == "i32" and weight.type.rank == 1):
         return {*node.origin.calls} >= {*weight.origin.calls}
     return (node.origin.spans, node.origin.calls) == (weight.origin.spans, weight.origin.calls)
 

@@ -97,10 +97,11 @@ def _fc_of_images(g: Call) -> str:
     x = g.node("Concat", *g.operands[:count], axis=1) if count > 1 else g.operands[0]
     stacked = np.concatenate([_known(g, count + index) for index in range(count)])
     bias, multiplier = (_known(g, 2 * count + index) for index in range(2))
-    kernel = g.constant(stacked.T.reshape(*stacked.T.shape, 1, 1), "weights")
+    turned = stacked.T.reshape(*stacked.T.shape, 1, 1)
+    kernel = g.nodes.made_of(count, turned) if count == 1 else g.constant(turned, "weights")
     weights = (kernel, g.constant(multiplier, "w_scale"), g.constant(np.zeros(len(multiplier), np.int8), "w_zero"))
     ends = _parameters(g, "x", (1.0, 0)), _parameters(g, "y", (1.0, layer.epilogue.zero))
-    made = g.node("QLinearConv", x, *ends[0], *weights, *ends[1], g.constant(bias, "bias"), kernel_shape=[1, 1])
+    made = g.node("QLinearConv", x, *ends[0], *weights, *ends[1], g.nodes.made_of(2 * count, bias), kernel_shape=[1, 1])
     return _ended(g, layer.epilogue, made)
 
 
@@ -139,7 +140,7 @@ def _conv(g: Call) -> str:
         return _wide_conv(g, layer, bias, multiplier)
     x, w, y = _qlinear_scales(g, layer.epilogue, multiplier)
     kernel = (g.nodes.permuted(1, (3, 2, 0, 1)), g.constant(w, "w_scale"), g.constant(np.zeros(len(w), np.int8), "w_zero"))
-    unfolded = g.constant(_unfolded(g, bias, weights).astype(np.int32), "bias")
+    unfolded = g.nodes.made_of(2, _unfolded(g, bias, weights).astype(np.int32))
     inputs = (g.operands[0], *_parameters(g, "x", x), *kernel, *_parameters(g, "y", y), unfolded)
     return _ended(g, layer.epilogue, g.node("QLinearConv", *inputs, **_conv_attributes(layer, weights.shape)))
 
@@ -157,7 +158,7 @@ def _windows(size: tuple[int, ...], stride: tuple[int, int], sides: Sides) -> di
 def _wide_conv(g: Call, layer: Conv, bias: AnyArray, multiplier: AnyArray) -> str:
     """256 times the convolution of the high bytes plus that of the low ones, int32. Bytes and weights are unsigned: see above. A zero point
     around the image is written out: ConvInteger's padding would be other bytes."""
-    kernel = g.constant((_known(g, 1).transpose(3, 2, 0, 1).astype(np.int16) + 128).astype(np.uint8), "weights")
+    kernel = g.nodes.made_of(1, (_known(g, 1).transpose(3, 2, 0, 1).astype(np.int16) + 128).astype(np.uint8))
     shift, none = g.constant(np.asarray(128, np.uint8), "shift"), g.constant(np.asarray(0, np.uint8), "no_shift")
     values = g.node("Cast", g.operands[0], to="f32")
     if layer.outside and any(layer.sides):
@@ -170,7 +171,7 @@ def _wide_conv(g: Call, layer: Conv, bias: AnyArray, multiplier: AnyArray) -> st
     above = g.node("ConvInteger", shifted, kernel, shift, shift, **attributes)
     below = g.node("ConvInteger", g.node("Cast", low, to="u8"), kernel, none, shift, **attributes)
     sums = g.node("Add", g.node("Mul", above, g.constant(np.asarray(BYTE, np.int32), "byte")), below)
-    sums = g.node("Cast", g.node("Add", sums, _by_channel(g, bias, "bias")), to="f32")
+    sums = g.node("Cast", g.node("Add", sums, g.nodes.made_of(2, bias.reshape(-1, 1, 1))), to="f32")
     return _requantised(g, layer.epilogue, g.node("Mul", sums, _by_channel(g, multiplier, "multiplier")))
 
 
