@@ -419,6 +419,19 @@ def test_biases_have_their_keys(tmp_path: Path) -> None:
             np.testing.assert_allclose(found[key], array, atol=np.abs(array).max() / 100)
 
 
+@each([(text, level) for text in ("x @ dequantize(quantize(w, {}))", "conv2d(x[:1], dequantize(quantize(k, {})))") for level in (0, 2)])
+def test_weights_that_the_source_rounds_come_back_from_a_float_export(text: str, level: int, tmp_path: Path) -> None:
+    """They are rounded in the file's place, and ranges are measured with what the device has: also where most of them saturate."""
+    for scale in (0.1, 0.004):
+        shape = text.format(scale).replace("x[:1]", "reshape(x[:1], (1, 1, 4, 5))")
+        exe = tpucc.compile_source(ALONE.format(text=shape), level=level)
+        tpucc.export_onnx(exe, tmp_path / "m.onnx")
+        inputs = random_inputs(exe.runtime, 3)
+        again = tpucc.import_onnx(tmp_path / "m.onnx").compile(level=level).run(inputs)
+        for one, other in zip(again.values(), exe.run(inputs).values(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_weights_of_one_value_come_back_from_a_float_export(tmp_path: Path) -> None:
     """Numbers of a source have no axes."""
     exe = tpucc.compile_source(ALONE.format(text="(x @ w + b) * c[:1] + b * h + 0.5"))

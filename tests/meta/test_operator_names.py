@@ -156,7 +156,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/quantise.py": ("constant*2, dequantize, import constant, weight", NODES),
     "passes/quotients.py": ("div", "a quotient of a constant is a reciprocal"),
     "passes/rewriter.py": ("as_weights, constant, import constant, import reshape, reshape*2", NODES),
-    "passes/saturating.py": ("clip, import clip", REWRITE),
+    "passes/saturating.py": ("clip, import clip, import constant", REWRITE),
     "passes/shuffle_lanes.py": ("import shuffle_lanes, import transpose, shuffle_lanes", REWRITE),
     "passes/sink_transposes.py": (
         "import constant, import slice, import transpose, matmul*3, transpose*2",

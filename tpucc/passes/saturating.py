@@ -1,25 +1,34 @@
-"""Floats for measuring: values whose scale and zero point the source fixes, as far as integers hold them."""
+"""Floats for measuring: values whose scale and zero point the source fixes, as integers hold them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tpucc.ir.constants import Constant
+from tpucc.ir.dtypes import I8
 from tpucc.ir.graph import Graph, Node
+from tpucc.numerics import dequantise, quantise
 from tpucc.ops.clip import ClipAttributes
-from tpucc.passes.rewriter import Names, constant_of
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.passes.rewriter import Names
 
 
 def saturating(graph: Graph) -> Graph:
     """The graph with a `clip` behind each such value of float32, which has its name. Quantisers rely on it: they leave out a `relu` before
-    a `quantize` whose zero point is the lowest integer."""
+    a `quantize` whose zero point is the lowest integer. Constants are rounded, too: they may be far from what the source has."""
     names = Names(graph)
     return graph.with_nodes(made for node in graph for made in _saturated(node, names))
 
 
 def _saturated(node: Node, names: Names) -> Iterator[Node]:
-    held = node.type.dtype == "f32" and node.type.quantisation is not None
-    if not held or node.type.range is None or node.is_input or constant_of(node) is not None:
+    held = node.type.quantisation if node.type.dtype == "f32" else None
+    if held is not None and isinstance(node.attributes, ConstantAttributes):
+        integers = quantise(node.attributes.value.data, held.scale, held.zero_point, I8)
+        rounded = Constant(dequantise(integers, held.scale, held.zero_point))
+        yield replace(node, attributes=ConstantAttributes(rounded), type=node.type.plain())
+        return
+    if held is None or node.type.range is None or node.is_input:
         yield node
         return
     whole = replace(node, name=names.fresh(node.name), type=node.type.plain())
