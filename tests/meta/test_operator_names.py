@@ -145,7 +145,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/layering/transposed.py": ("concat, import reshape, import slice, reshape*2, slice*2", LAYERS),
     "passes/move_integers.py": ("dequantize, quantize", BOUNDARY),
     "passes/pack_patches.py": (
-        "conv2d*3, import conv2d, import patches, patches",
+        "conv2d*3, import constant, import conv2d, import dequantize, import patches, import quantize, patches",
         REWRITE,
     ),
     "passes/place.py": ("matmul", "a product is written with an operator of the language"),
@@ -156,7 +156,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/quantise.py": ("constant*2, dequantize, import constant, weight", NODES),
     "passes/quotients.py": ("div", "a quotient of a constant is a reciprocal"),
     "passes/rewriter.py": ("as_weights, constant, import constant, import reshape, reshape*2", NODES),
-    "passes/saturating.py": ("clip, import clip, import constant", REWRITE),
+    "passes/saturating.py": ("clip, dequantize, import clip, import constant, import dequantize, import quantize, quantize", REWRITE),
     "passes/shuffle_lanes.py": ("import shuffle_lanes, import transpose, shuffle_lanes", REWRITE),
     "passes/sink_transposes.py": (
         "import constant, import slice, import transpose, matmul*3, transpose*2",

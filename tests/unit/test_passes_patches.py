@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import body, check
@@ -21,6 +22,7 @@ from tpucc.ops.windows import Pair
 from tpucc.passes.base import Context
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place, placement
+from tpucc.runtime.check import random_inputs
 from tpucc.target import Target, load_target
 
 TINY, V1 = load_target("tiny"), load_target("tpu_v1")
@@ -248,13 +250,22 @@ def test_two_convolutions_of_an_image_are_packed_each() -> None:
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
-def test_pinned_and_computed_operands_are_left_alone() -> None:
+def with_pinned(name: str) -> Graph:
     graph = Geometry((1, 4, 4, 1), (2, 2), 4).graph()
     pinned = Quantisation(0.5, 0)
-    for name in ("x", "stem.k"):
-        nodes = [replace(node, type=node.type.with_quantisation(pinned)) if node.name == name else node for node in graph]
-        other = Place().run(graph.with_nodes(nodes), Context(TINY))
-        assert PackPatches().run(other, Context(TINY)) == other
+    nodes = [replace(node, type=node.type.with_quantisation(pinned)) if node.name == name else node for node in graph]
+    return Place().run(graph.with_nodes(nodes), Context(TINY))
+
+
+def test_pinned_images_are_left_alone() -> None:
+    other = with_pinned("x")
+    assert PackPatches().run(other, Context(TINY)) == other
+
+
+def test_pinned_kernels_stay_so() -> None:
+    result = PackPatches().run(with_pinned("stem.k"), Context(TINY))
+    assert result["stem.k.1"].type.quantisation == Quantisation(0.5, 0)
+    assert result["y"].operands == ("x.patches.1", "stem.k.1")
 
 
 def test_patches_have_the_range_and_the_place() -> None:
@@ -266,3 +277,33 @@ def test_patches_have_the_range_and_the_place() -> None:
     assert patches.origin == graph["y"].origin.by("pack-patches")
     assert result["y"].origin == graph["y"].origin
     assert result["y"].type == graph["y"].type
+
+
+HELD = """
+weights random(seed=2)
+model m(x: f32[2, 9, 8, 3] in [-1.0, 2.0]):
+    weight k: f32[3, 3, 3, 8]
+    q = dequantize(quantize(x, 0.012, zero_point=-41))
+    return {text}
+"""
+
+
+@each(
+    {
+        "image": ("conv2d(q, k, padding=1)", True),
+        "image and kernel": ("conv2d(q, dequantize(quantize(k, 0.01)), stride=2)", True),
+        "two readers": ("conv2d(q, k, stride=(2, 1)), max_pool(q, 2)", True),
+        "of the device": ("conv2d(dequantize(quantize(relu(q), 0.01, zero_point=-128)), k)", False),
+    }
+)
+def test_an_image_that_the_source_quantises_is_packed(text: str, packed: bool) -> None:
+    """The host quantises the pixels of patches as those of the image: not an integer changes."""
+    exe = tpucc.compile_source(HELD.format(text=text))
+    whole = tpucc.compile_source(HELD.format(text=text), omit=("pack-patches",))
+    assert exe.compilation is not None
+    assert exe.compilation.layers is not None
+    assert any(node.op == "patches" for node in exe.compilation.layers) == packed
+    inputs = random_inputs(exe.runtime, 3)
+    for one, other in zip(exe.run(inputs).values(), whole.run(inputs).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (exe.stats["cycles"] < whole.stats["cycles"]) == packed

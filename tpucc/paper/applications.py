@@ -45,7 +45,7 @@ class UnitRanges(Calibrate):
     """Stands in for calibration and runs nothing: it gives -1…1 to every value that needs a range, since time depends on none."""
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        probed = Probed.of(graph)
+        probed = Probed.of(graph, context.format)
         return probed.ranged(dict.fromkeys(probed.measured, Range(-1.0, 1.0)))
 
 

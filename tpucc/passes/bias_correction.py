@@ -70,7 +70,7 @@ def _probe(graph: Graph, products: Iterable[Node], context: Context, per_channel
         assert isinstance(node.attributes, Fused)
         attributes, operands = without_activation(node.attributes), (node.operands[0], held.name)
         builder.add(replace(node, name=f"{CORRECTION}{node.name}", operands=operands, attributes=attributes, type=node.type.plain()))
-    return saturating(replace(graph, nodes=tuple(builder.nodes.values())))
+    return saturating(replace(graph, nodes=tuple(builder.nodes.values())), context.format)
 
 
 def _rounding_errors(graph: Graph, node: Node, context: Context, per_channel: bool) -> Float32:

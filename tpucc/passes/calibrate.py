@@ -69,7 +69,7 @@ class Calibrate(Pass):
         self._require_options()
         given = given_examples(graph, context)
         require_placed(graph, "calibrating")
-        probed = Probed.of(graph)
+        probed = Probed.of(graph, context.format)
         if not probed.measured:
             return graph
         if given is None:
@@ -136,12 +136,12 @@ class Probed:
     before: Mapping[str, str]
 
     @classmethod
-    def of(cls, graph: Graph) -> Probed:
+    def of(cls, graph: Graph, format: IntegerFormat) -> Probed:
         builder = GraphBuilder(graph.name, graph.source)
         for node in graph:
             builder.add(node)
         before = {node.name: builder.add(_stopped(node)).name for node in graph if _lacks_pre(node)}
-        probe = saturating(replace(graph, nodes=tuple(builder.nodes.values())))
+        probe = saturating(replace(graph, nodes=tuple(builder.nodes.values())), format)
         return cls(graph, probe, (*_without_range(graph), *before.values()), before)
 
     def ranged(self, found: Mapping[str, Range]) -> Graph:

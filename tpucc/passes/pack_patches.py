@@ -8,20 +8,25 @@ uses more of the unit; but every pixel goes over the link once for each window t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops.axis import Axis, sides
+from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
+from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.patches import PatchesAttributes
+from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.rules import require_pair
 from tpucc.ops.windows import MAX_STEP, Pair
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
-from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, is_pinned
 from tpucc.target import Target
 from tpucc.values import dataclass
 
@@ -45,8 +50,8 @@ class PackPatches(Pass):
         rewriter = Rewriter(graph, self.name)
         notes: list[str] = []
         for node in rewriter:
-            of_host = node.op == "conv2d" and node.on_device and not rewriter.operands(node)[0].on_device
-            if not of_host or not _pack(rewriter, node, context, notes):
+            packed = node.op == "conv2d" and node.on_device and _pack(rewriter, node, context, notes)
+            if not packed:
                 rewriter.put(node)
         return rewriter.build().noting(*notes)
 
@@ -78,9 +83,10 @@ class _Packing:
 
 def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
     """Puts a convolution of patches in the place of one of a value of the host, if that is better, and notes what it gains."""
-    image, kernel = rewriter.operands(node)
-    weights = constant_of(kernel)
-    if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):
+    read, kernel = rewriter.operands(node)
+    image, held = _of_host(rewriter, read)
+    weights = kernel.attributes
+    if image is None or not isinstance(weights, ConstantAttributes) or not isinstance(node.attributes, Conv2dAttributes):
         return False
     height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
@@ -93,16 +99,33 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     if not any(sides(height, width)) and cost(best) >= cost(as_it_is):
         return False
     prepared = f32(*best.image)
-    if image.type.range is not None:
+    if held is not None:
+        prepared = holding(prepared, held, context.format)
+    elif image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
     patches = rewriter.make(Node(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host"))
-    packed = Constant(weights.data.reshape(*best.taps, best.image[3] // groups, node.type.columns))
-    constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
+    packed = Constant(weights.value.data.reshape(*best.taps, best.image[3] // groups, node.type.columns))
+    whole = Node(kernel.name, kernel.op, (), ConstantAttributes(packed), replace(kernel.type, shape=packed.shape), kernel.origin)
+    constant = kernel if packed.shape == kernel.type.shape else rewriter.make(whole)
     if best.attributes.size != 1:
         notes.append(_gain(layer_name(node), best, image.type.columns, context.target))
     attributes = Conv2dAttributes(best.stride, dilation=_apart(best.dilation), groups=groups)
     rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
     return True
+
+
+def _of_host(rewriter: Rewriter, image: Node) -> tuple[Node | None, Quantisation | None]:
+    """The value of the host that a convolution reads, and how the source says that it is held: the host quantises the patches so. None for
+    values of the device."""
+    if not image.on_device:
+        return (None, None) if is_pinned(image) else (image, None)
+    if not isinstance(image.attributes, DequantizeAttributes):
+        return None, None
+    (quantised,) = rewriter.operands(image)
+    if not isinstance(quantised.attributes, QuantizeAttributes):
+        return None, None
+    (read,) = rewriter.operands(quantised)
+    return (None, None) if read.on_device or is_pinned(read) else (read, quantised.type.quantisation)
 
 
 def _gain(layer: str, packing: _Packing, channels: int, target: Target) -> str:

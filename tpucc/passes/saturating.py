@@ -6,26 +6,31 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import I8
+from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType
 from tpucc.numerics import dequantise, quantise
 from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.rewriter import Names
 
 
-def saturating(graph: Graph) -> Graph:
-    """The graph with a `clip` behind each such value of float32, which has its name. Quantisers rely on it: they leave out a `relu` before
-    a `quantize` whose zero point is the lowest integer. Constants are rounded, too: they may be far from what the source has."""
+def saturating(graph: Graph, of: IntegerFormat) -> Graph:
+    """The graph with a `clip` behind each such value of float32, which has its name; `of` is how the device holds values.
+
+    Quantisers rely on it: they leave out a `relu` before a `quantize` whose zero point is the lowest integer. Constants and values of the
+    host are rounded, too, as they are before the device gets them.
+    """
     names = Names(graph)
-    return graph.with_nodes(made for node in graph for made in _saturated(node, names))
+    return graph.with_nodes(made for node in graph for made in _saturated(node, names, of))
 
 
-def _saturated(node: Node, names: Names) -> Iterator[Node]:
+def _saturated(node: Node, names: Names, of: IntegerFormat) -> Iterator[Node]:
     held = node.type.quantisation if node.type.dtype == "f32" else None
     if held is not None and isinstance(node.attributes, ConstantAttributes):
-        integers = quantise(node.attributes.value.data, held.scale, held.zero_point, I8)
-        rounded = Constant(dequantise(integers, held.scale, held.zero_point))
+        rounded = Constant(dequantise(quantise(node.attributes.value.data, held.scale, held.zero_point, I8), held.scale, held.zero_point))
         yield replace(node, attributes=ConstantAttributes(rounded), type=node.type.plain())
         return
     if held is None or node.type.range is None or node.is_input:
@@ -33,5 +38,12 @@ def _saturated(node: Node, names: Names) -> Iterator[Node]:
         return
     whole = replace(node, name=names.fresh(node.name), type=node.type.plain())
     yield whole
+    if not node.on_device:
+        integers = TensorType(of.name, node.type.shape, quantisation=held)
+        parameters = QuantizeAttributes(held.scale, held.zero_point, of.bits)
+        quantised = replace(whole, name=names.fresh(node.name), op="quantize", operands=(whole.name,), attributes=parameters, type=integers)
+        yield quantised
+        yield replace(node, op="dequantize", operands=(quantised.name,), attributes=DequantizeAttributes())
+        return
     bounds = ClipAttributes(node.type.range.low, node.type.range.high)
     yield replace(node, op="clip", operands=(whole.name,), attributes=bounds)
