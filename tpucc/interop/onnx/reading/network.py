@@ -33,9 +33,9 @@ COPIES = 8
 
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
-    those constants of one value that are weights."""
+    those constants of one value that are weights. In a file of `ours` weights keep their shapes."""
 
-    def __init__(self, name: str, constants: Mapping[str, AnyArray], single: Collection[str] = ()) -> None:
+    def __init__(self, name: str, constants: Mapping[str, AnyArray], single: Collection[str] = (), ours: bool = False) -> None:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
         self.notes: dict[str, None] = {}
@@ -53,7 +53,7 @@ class Network:
         self.path = ""
         self.origin = Origin(made_by="import")
         self._constants = constants
-        self._single = single
+        self._single, self._ours = single, ours
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
@@ -244,13 +244,22 @@ class Network:
     def elementwise(self, op: str, *values: Value, kind: Kind = "float", **attributes: Any) -> Tensor:
         """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
         where the product is that it folds into."""
-        nodes, axes = self.together(values)
+        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self._ours else values)
         view = next((node for node in nodes if node.op == "reshape"), None)
         if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
             return Tensor(self.add(op, *nodes, **attributes), axes, kind)
         x = self.builder.nodes[view.operands[0]]
         scaled = self.add(op, *(x if node is view else node for node in nodes))
         return Tensor(self._once("reshape", scaled, view.type.shape), axes, kind)
+
+    def _unsplit(self, value: Value, beside: Sequence[Value]) -> Value:
+        """A tensor that a reshape has made, in its shape of the file, where a weight beside it has an axis that the node has in parts."""
+        if not isinstance(value, Tensor) or list(value.order) != sorted(value.order):
+            return value
+        parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
+        weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
+        split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
+        return self.plain(value) if split else value
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result."""

@@ -73,7 +73,8 @@ class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
         self.model, self.sizes, self.layout = model, sizes, layout
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
-        self.network = Network(name, model.graph.constants, single_weights(self.graph, model.producer == PRODUCER))
+        ours = model.producer == PRODUCER
+        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours), ours)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()

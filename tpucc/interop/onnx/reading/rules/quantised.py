@@ -102,22 +102,23 @@ def _along(array: AnyArray, of: AnyArray, axis: int) -> AnyArray:
     return array.reshape(()) if array.size == 1 else array.reshape(*(size if index == axis else 1 for index, size in enumerate(of.shape)))
 
 
-def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None, axis: int) -> Static:
+def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None, given: int) -> Static:
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name.removesuffix("_quantized")
     scale = scale.astype(np.float32)
     _require_finite(scale, f"of {x.name}")
-    axis = normal(axis, integers.ndim) if scale.size > 1 else 0
+    axis = normal(given, integers.ndim) if scale.size > 1 else 0
     offset = np.zeros((), integers.dtype) if zero is None else zero
     centred = integers.astype(np.int64) - _along(offset.astype(np.int64), integers, axis)
     values = centred.astype(np.float32) * _along(scale, integers, axis)
     if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
+        by_column = scale.ndim == 1 and scale.size == integers.shape[normal(given, integers.ndim)]
         largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
         if (scale == scale.flat[0]).all() and (offset == offset.flat[0]).all() and not (largest == WEIGHT_MAX).all():
             scale, offset = scale.flat[0], offset.flat[0]  # one for all columns, which a source can say
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
             net.notes[f"{named(name)}, whose scale is {float(scale.reshape(())):g}, is quantised anew"] = None
-        elif scale.size == 1:
+        elif scale.size == 1 and not (by_column and (largest == WEIGHT_MAX).all()):
             bits, less = BITS[integers.dtype.name]
             net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
         elif (largest == WEIGHT_MAX).all():
