@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes import calibrate
-from tpucc.passes.calibrate import Calibrate, examples
+from tpucc.passes.calibrate import NO_CALIBRATION, Calibrate, examples, made_up_note
 from tpucc.passes.model_inputs import checked, made_up, made_up_rounds, round_count, rounds
 from tpucc.passes.range_meters import least_squares
 
@@ -258,9 +260,39 @@ def test_values_that_the_source_quantises_saturate(level: int) -> None:
     assert found[0] == found[1]
 
 
-def test_without_calibration_inputs_are_drawn_and_a_warning_says_how() -> None:
+HELD = "dequantize(quantize({}, 0.01, zero_point=3))"
+
+
+@each(
+    [
+        ("h", True, {}),
+        (HELD.format("h"), False, {}),
+        (HELD.format("relu(h)"), True, {"level": 0}),
+        (HELD.format("relu(h)"), False, {}),
+        (HELD.format("tanh(h)"), True, {}),
+        (HELD.format("max_pool(h)"), True, {}),
+        (f"max_pool({HELD.format('relu(h)')})", False, {}),
+        (f"avg_pool({HELD.format('relu(h)')})", True, {}),
+        (HELD.format("h"), True, {"settings": {"quantise": {"bias_correction": True}}}),
+    ]
+)
+def test_a_note_of_made_up_inputs_stands_where_they_matter(returned: str, said: bool, options: dict[str, Any], tmp_path: Path) -> None:
+    """Where the source quantises all that layers hold, calibration with any inputs gives the same integers."""
+    text = (
+        "weights random(seed=1)\nmodel m(x: f32[4, 6, 6, 2] in [-1.0, 1.0]):\n    weight w: f32[1, 1, 2, 5]\n"
+        f"    h = conv2d({HELD.format('x')}, w)\n    return {returned}\n"
+    )
+    np.savez(tmp_path / "x.npz", x=np.full((4, 6, 6, 2), 0.125, np.float32))
+    drawn_ones, given = (tpucc.compile_source(text, calibration=file, **options).compilation for file in (None, tmp_path / "x.npz"))
+    assert drawn_ones is not None
+    assert given is not None
+    assert any(warning.startswith(NO_CALIBRATION) for warning in drawn_ones.warnings) == said
+    assert (drawn_ones.layers != given.layers) == said
+
+
+def test_without_calibration_inputs_are_drawn_and_a_note_says_how() -> None:
     results = [Calibrate().run(placed(graph), context()) for graph in (identity_model(64), identity_model(64, (0.0, 2.0)))]
-    assert [note.split("(")[1].split(")")[0] for result in results for note in result.notes] == [
+    assert [made_up_note(result, "ranges are measured").split("(")[1].split(")")[0] for result in results] == [
         "standard normal, seed 0",
         "uniform in their range, seed 0",
     ]

@@ -17,6 +17,7 @@ from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.cli.main import COMMANDS
 from tpucc.interop.archive import npz_bytes
+from tpucc.runtime.check import ROUNDED
 from tpucc.sim.fast.execute import Simulator
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
@@ -174,6 +175,22 @@ def test_accuracy_is_spoken_of_where_values_are_shown(small: Path, capsys: pytes
     for command, said in ((("run", "--quiet"), False), (("run",), True), (("profile",), False), (("judge",), False)):
         assert run(command[0], small, *command[1:]) == 0
         assert ("no calibration inputs" in capsys.readouterr().err) == said, command
+
+
+def test_float32_of_a_source_that_quantises_values_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, wherever it is compared with; not where the source quantises weights alone, or no float32 is shown."""
+    np.savez(tmp_path / "x.npz", x=np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6))
+    held = "dequantize(quantize({}, 0.01))"
+    for name, result, said in (("values", held.format("x @ w"), 1), ("weights", f"x @ {held.format('w')}", 0)):
+        (tmp_path / f"{name}.tpu").write_text(
+            f'weights random(seed=1)\ncalibration "x.npz"\nmodel {name}(x: f32[4, 6]):\n    weight w: f32[6, 5]\n    return {result}\n'
+        )
+        commands = (("run", "--check"), said), (("profile", "--error"), said), (("run",), 0), (("profile",), 0)
+        for (command, *options), times in commands:
+            assert run(command, tmp_path / f"{name}.tpu", *options, "--target", "tiny") == 0
+            assert " ".join(capsys.readouterr().err.split()).count(f"note: {ROUNDED}") == times, (name, command, options)
+    run("compile", tmp_path / "values.tpu", "--target", "tiny", "--emit", "report", "--quiet", "-o", tmp_path)
+    assert "The source quantises values." in (tmp_path / "report.html").read_text()
 
 
 def test_what_only_graphs_have_stands_apart_from_what_a_source_calls(capsys: pytest.CaptureFixture[str]) -> None:

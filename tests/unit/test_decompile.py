@@ -328,22 +328,35 @@ def test_unused_weights_stay() -> None:
 
 def test_lines_become_loops_where_only_integers_rise() -> None:
     lines = [f'h = f(h, {2 * index + 1}, "layer{index}.w", 0.{index % 2})' for index in range(3)]
-    assert rolled(lines) == lines
+    assert rolled(lines, {}) == lines
     lines = [f'h = f(h, {2 * index + 1}, "layer{index}.{{name2}}")' for index in range(3)]
-    assert rolled(lines) == ["for i in range(3):", '    h = f(h, 2 * i + 1, "layer{i}.{name2}")']
-    assert rolled([f"x[:, {index}]" for index in (5, 4, 3)]) == ["for t in range(5, 2, -1):", "    x[:, t]"]
-    assert rolled(["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"]) == ["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"]
+    assert rolled(lines, {}) == ["for i in range(3):", '    h = f(h, 2 * i + 1, "layer{i}.{name2}")']
+    assert rolled([f"x[:, {index}]" for index in (5, 4, 3)], {}) == ["for t in range(5, 2, -1):", "    x[:, t]"]
+    assert rolled(["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"], {}) == [
+        "h = f(h, 1e-01)",
+        "h = f(h, 1e-02)",
+        "h = f(h, 1e-03)",
+    ]
 
 
-def test_lists_of_a_quantised_model_are_scales_and_zero_points() -> None:
-    grids = ((0.3125, 7), (0.25, -2), (0.4375, 11), (0.125, 5))
-    lines = ["x = quantized(x, 0.5, 0)", *(f'h = dense(h, x, "kernel", {scale}, {zero})' for scale, zero in grids)]
-    assert rolled(lines) == [
-        lines[0],
-        "scales = [0.3125, 0.25, 0.4375, 0.125]",
-        "zero_points = [7, -2, 11, 5]",
-        "for t in range(4):",
-        '    h = dense(h, x, "kernel", scales[t], zero_points[t])',
+def test_lists_of_a_loop_have_the_name_of_what_they_are_given_to() -> None:
+    """A parameter of a `def`, by its place or its name, or an operand or an attribute of an operator; else they are numbers."""
+    signatures = {"dense": ("x", "y", "name", "filters", "scale2", "zero_point")}
+    numbers = ((0.3125, 7, 16), (0.25, -2, 64), (0.4375, 11, 32), (0.125, 5, 8), (0.5, 3, 4))
+    lines = [
+        f'h = dense(relu(h + {scale}), x[:, {{0}}], "fc{{0}}", {size}, {scale + 1}, {zero}, groups={size + 1}, s=reshape(x, ({size}, 1)))'
+        for scale, zero, size in numbers
+    ]
+    assert rolled([line.format(place) for place, line in enumerate(lines)], signatures) == [
+        "numbers = [0.3125, 0.25, 0.4375, 0.125, 0.5]",
+        "filters = [16, 64, 32, 8, 4]",
+        "scales = [1.3125, 1.25, 1.4375, 1.125, 1.5]",
+        "zero_points = [7, -2, 11, 5, 3]",
+        "groups = [17, 65, 33, 9, 5]",
+        "shapes = [(16, 1), (64, 1), (32, 1), (8, 1), (4, 1)]",
+        "for t in range(5):",
+        '    h = dense(relu(h + numbers[t]), x[:, t], "fc{t}", filters[t], scales[t], zero_points[t], groups=groups[t], '
+        "s=reshape(x, shapes[t]))",
     ]
 
 
@@ -374,7 +387,7 @@ def test_words_of_the_language_are_no_names_of_variables() -> None:
 
 def test_a_text_that_means_another_graph_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = program(ROOT / "programs" / "09_cifar_resnet.tpu")
-    monkeypatch.setattr("tpucc.interop.decompile.text.rolled", lambda lines: lines[:-1])
+    monkeypatch.setattr("tpucc.interop.decompile.text.rolled", lambda lines, _: lines[:-1])
     assert source_of(graph) == text_of(graph, Style.FUNCTIONS)
 
 

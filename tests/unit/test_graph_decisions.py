@@ -264,7 +264,6 @@ def test_what_a_pass_notes_is_its_own() -> None:
     assert graph.noting("a") == graph
     assert graph.noting() is graph
     assert graph.without_notes() is graph
-    noted = Calibrate().run(placed(graph), context())
-    assert len(noted.notes) == 1
-    assert Place().run(noted.without_notes(), context()).notes == ()
-    assert all(step.run(noted.without_notes(), context()).notes == () for step in FUSIONS)
+    calibrated = Calibrate().run(placed(graph), context())
+    assert len(Quantise().run(calibrated, context()).notes) == 1
+    assert all(step.run(calibrated, context()).notes == () for step in (Place(), *FUSIONS))

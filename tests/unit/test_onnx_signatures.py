@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading.model import OPSETS
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.signatures import SIGNATURES
 from tpucc.interop.onnx.reading.tensors import TYPES
+from tpucc.interop.onnx.reading.text import grouped
 
 onnx = pytest.importorskip("onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto
@@ -233,6 +234,17 @@ def test_weights_of_a_scale_that_integers_have_not_are_read_all_the_same(tmp_pat
         assert np.array_equal(found.weights["w"], integers.astype(np.float32) * np.float32(scale))
         assert f"w, whose scale is {scale:g}, is quantised anew" in found.source
         found.compile()
+
+
+def test_notes_that_differ_in_a_name_are_one() -> None:
+    columns = [f"Columns of w{index} whose largest integer isn't 127 are quantised anew" for index in range(6)]
+    scales = [f"{name}, whose scale is {scale}, is quantised anew" for name, scale in (("a", 0), ("b", 1), ("c", 1))]
+    assert list(grouped([columns[0], "Something else", *columns[1:], *scales])) == [
+        f"{columns[0]}. The same is true of w1, w2, w3 and 2 others.",
+        "Something else.",
+        f"{scales[0]}.",
+        f"{scales[1]}. The same is true of c.",
+    ]
 
 
 def test_attributes_that_are_there_twice_or_nowhere(tmp_path: Path) -> None:

@@ -518,11 +518,29 @@ def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_littl
     h = model.op("tanh", model.op("add", x, model.op("tanh", x, name="t"), name="s"), name="h")
     graph = model.build(product(model, h, "two"))
     notes = {name: Place().run(graph, replace(context(), on_host=(name,))).notes for name in ("one", "s", "two", "h")}
-    assert notes["one"] == ("kept in float32: x @ one.w is computed on the host",)
-    assert notes["two"] == ("kept in float32: h @ two.w is computed on the host",)
+    assert notes["one"] == ("kept in float32: one is computed on the host",)
+    assert notes["two"] == ("kept in float32: two is computed on the host",)
     gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
     gains += " as well"
     assert notes["s"] == notes["h"] == ("kept in float32: h (line 6) is computed on the host", gains)
+
+
+def test_each_kept_layer_is_named_though_several_are_of_one_line() -> None:
+    """By the name of its weights' keys; a layer that is several products has its name once, a product by shared weights its own."""
+    lines = (
+        'weights random(seed=0)\ndef dense(x, name):\n    weight w: f32[4, 4] = "{name}.w"\n    return relu(x @ w)\n',
+        'model m(x: f32[4, 4]):\n    weight v: f32[4, 4] = "v.w"\n    h = x\n    for i in range(14):',
+        '        h = dense(h, "fc{i}")\n    one = h @ v\n    return one @ v\n',
+    )
+    graph = built("\n".join(lines))
+    for names, said in (
+        (("fc1", "fc0"), "fc0 and fc1 are"),
+        (("v",), "v is"),
+        (("one", "fc3"), "fc3 and one are"),
+        (tuple(f"fc{i}" for i in range(14)), f"{', '.join(f'fc{i}' for i in range(12))} and 2 others are"),
+    ):
+        notes = Place().run(graph, replace(context(), on_host=names)).notes
+        assert notes[0] == f"kept in float32: {said} computed on the host", names
 
 
 def test_a_layer_is_not_kept_in_another_width_and_the_message_says_what_is_possible() -> None:

@@ -17,8 +17,9 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option, s
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
-from tpucc.cli.work import executable_from
+from tpucc.cli.work import executable_from, told
 from tpucc.files import write_file
+from tpucc.runtime.check import rounded_notes
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
 from tpucc.viz.scaling import scaling, scaling_table
@@ -105,6 +106,7 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
         exe = executable_from(model, given, quiet, progress)
         progress.stage("measure each layer")
         found, inputs = measured_losses(exe, source_of(model, given))
+        told(rounded_notes(exe.compilation.meant if exe.compilation else None), progress, quiet)
     name, integers = exe.runtime.program.name, exe.runtime.integers
     if as_json:
         print_json(losses_json(name, found, inputs))

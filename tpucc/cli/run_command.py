@@ -33,6 +33,7 @@ from tpucc.runtime.check import (
     parts_with_plain,
     parts_with_reference,
     random_inputs,
+    rounded_notes,
 )
 from tpucc.runtime.quality import Accuracy, Regression, not_finite, notices
 from tpucc.runtime.runtime import DevicePart, Runtime
@@ -89,6 +90,8 @@ def command(
         if check:
             progress.stage("compare with the reference")
             summary["check"] = _check(exe, inputs, outputs, parts) | {"padded": _is_padded(runtime, inputs)}
+        if exe.compilation is not None and (summary.keys() & {"accuracy", "regression"} or "float" in summary.get("check", {})):
+            told(rounded_notes(exe.compilation.meant), progress, quiet)
     if as_json:
         print_json(summary)
     elif not quiet:

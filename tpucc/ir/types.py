@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,21 @@ from tpucc.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The interval that real values lie in; from calibration or from the source. Finite, low below or equal to high."""
+    """The interval that real values lie in; from calibration or from the source. Finite, low below or equal to high.
+
+    `made_up` says that it was measured on made-up inputs, for want of others, or that the values before the activation of its node were.
+    It is no part of the text form.
+    """
 
     low: float
     high: float
+    made_up: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"[{self.low!r}, {self.high!r}]"
 
     def union(self, other: Range) -> Range:
-        return Range(min(self.low, other.low), max(self.high, other.high))
+        return Range(min(self.low, other.low), max(self.high, other.high), self.made_up or other.made_up)
 
 
 def as_float32(number: float) -> float:
@@ -101,6 +106,12 @@ class TensorType:
 
     def with_range(self, known: Range | None) -> TensorType:
         return replace(self, range=known)
+
+    def with_made_up(self, before: Range) -> TensorType:
+        """Of a value whose layer depends on another range too: that is `before`. Its own range is made up where that one is."""
+        if self.range is None or not before.made_up:
+            return self
+        return self.with_range(replace(self.range, made_up=True))
 
     def with_quantisation(self, quantisation: Quantisation | None) -> TensorType:
         return replace(self, quantisation=quantisation)

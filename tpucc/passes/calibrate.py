@@ -53,7 +53,8 @@ class Calibrate(Pass):
     | "mse" | the one with the least squared error of quantising: a finer step for many values against saturation of a few |
     | "entropy" | the one after which the distribution of the values has changed least |
 
-    At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all.
+    At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all. Without any, inputs are made up; quantising
+    says so where a layer reads such a range.
     """
 
     name = "calibrate"
@@ -74,7 +75,8 @@ class Calibrate(Pass):
             return graph
         if given is None:
             parts = list(examples(graph, given, self.rows))
-            return probed.ranged(self._ranges(probed, parts, len(parts), context.format)).noting(_made_up(graph))
+            found = self._ranges(probed, parts, len(parts), context.format)
+            return probed.ranged({name: replace(range_, made_up=True) for name, range_ in found.items()})
         count = round_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
 
@@ -115,10 +117,12 @@ def examples(graph: Graph, given: Checked | None, rows: int = ROWS) -> Iterator[
     return _made_up_rounds(graph) if given is None else rounds(graph.inputs, given, rows)
 
 
-def _made_up(graph: Graph) -> str:
-    drawn = " or ".join(dict.fromkeys(distribution(node.type) for node in graph.inputs))
+def made_up_note(graph: Graph, what: str) -> str:
+    """What to say where the integers depend on something (`what`: "ranges are measured") that was done on made-up inputs."""
+    given = (node.type.with_range(None) if node.type.range and node.type.range.made_up else node.type for node in graph.inputs)
+    drawn = " or ".join(dict.fromkeys(map(distribution, given)))
     return (
-        f"{NO_CALIBRATION}: ranges are measured on random inputs ({drawn}, seed 0), and the accuracy means little; "
+        f"{NO_CALIBRATION}: {what} on random inputs ({drawn}, seed 0), and the accuracy means little; "
         'name examples in the source (calibration "FILE.npz") or with --calibrate'
     )
 
@@ -153,7 +157,7 @@ class Probed:
             node = replace(node, type=node.type.with_range(found[node.name]))
         if node.name in self.before and isinstance(node.attributes, Fused):
             pre = found[self.before[node.name]]
-            node = replace(node, attributes=replace(node.attributes, pre=(pre.low, pre.high)))
+            node = replace(node, attributes=replace(node.attributes, pre=(pre.low, pre.high)), type=node.type.with_made_up(pre))
         return node
 
 

@@ -41,7 +41,8 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     op, attributes = form
     pre = before.type.range if isinstance(legalisation_of(node.op), Table) else None
     fused = with_activation(attributes, node.op, node.attributes, pre)
-    rewriter.put(Node(node.name, op, before.operands, fused, node.type, node.origin), before)
+    type_ = node.type if pre is None else node.type.with_made_up(pre)
+    rewriter.put(Node(node.name, op, before.operands, fused, type_, node.origin), before)
     return True
     # lab 2 end
 

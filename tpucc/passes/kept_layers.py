@@ -78,7 +78,7 @@ def _instead(name: str, relations: Relations, computed: Sequence[Node]) -> Itera
         return
     whole = name.rpartition(".")[0] if name.rpartition(".")[2].isdecimal() else ""
     near = f"did you mean {whole}?" if whole in lines else did_you_mean(name, list(lines))
-    yield near or f"there {'is' if len(lines) == 1 else 'are'} {_some(list(lines))}"
+    yield near or f"there {'is' if len(lines) == 1 else 'are'} {some(list(lines))}"
     line = next((line for known, line in lines.items() if near.endswith(f" {known}?") and line), next(filter(None, lines.values()), 0))
     yield "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts"
     if line:
@@ -99,12 +99,12 @@ def _of_moved(name: str, relations: Relations) -> Iterator[str]:
         seen.update(more)
     yield f"{name} computes nothing: it has values in other places"
     if sources:
-        yield f"the layers that make them can be kept: {_some(sources)}"
+        yield f"the layers that make them can be kept: {some(sources)}"
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = SHOWN) -> str:
     """The first few of many names: `fc1, fc2 and 3 others`."""
-    return listed([*names[:SHOWN], *([counted(len(names) - SHOWN, "other")] if len(names) > SHOWN else [])])
+    return listed([*names[:most], *([counted(len(names) - most, "other")] if len(names) > most else [])])
 
 
 def _names(node: Node) -> Iterator[str]:

@@ -15,16 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 
-from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, listed
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.host_copies import with_clamps, with_copies
-from tpucc.passes.kept_layers import MOVING, computes, kept_layers
+from tpucc.passes.kept_layers import MOVING, SHOWN, computes, kept_layers, some
+from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
 from tpucc.values import dataclass
@@ -32,7 +33,7 @@ from tpucc.values import dataclass
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
 NAMED = 3
-"""Nodes that a note names; the others are counted."""
+"""Products that a note names; the others are counted. Of layers that were asked for there are as many as messages name (`SHOWN`)."""
 
 
 @dataclass(frozen=True)
@@ -273,26 +274,37 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
+def _kept_name(node: Node, relations: _Placing) -> str:
+    """The name of a product's layer; its own where others, which the device computes, go by that name, too."""
+    name = layer_name(node)
+    alike = (other for other in relations.computed if is_product(other) and layer_name(other) == name)
+    return name if all(other.name in relations.kept for other in alike) else node.name
+
+
 def _with_line(node: Node) -> str:
     """The name with the line of the source, where the name needn't stand."""
     return f"{node.name} (line {node.origin.line})" if node.origin.line else node.name
 
 
 def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[str]]) -> Iterator[str]:
-    """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once."""
+    """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once. Layers that were
+    asked for have each their name, in the order of the graph."""
     relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
     functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
     for node in relations.computed:
         why = decided.exact.get(node.name, "") if computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
-        if why:
+        if why == KEPT:
+            name = _kept_name(node, relations) if is_product(node) else _with_line(node)
+            named.setdefault(why, {})[name] = name
+        elif why:
             written = _written(node) if is_product(node) else _with_line(node)
             written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
             named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)
     for why, nodes in named.items():
-        shown = [*islice(nodes.values(), NAMED), *([counted(len(nodes) - NAMED, "other")] if len(nodes) > NAMED else [])]
-        yield f"{why}: {listed(shown)} {'is' if len(nodes) == 1 else 'are'} computed on the host"
+        shown = some([*nodes.values()], SHOWN if why == KEPT else NAMED)
+        yield f"{why}: {shown} {'is' if len(nodes) == 1 else 'are'} computed on the host"
     if alone := [layer[-1] for layer in layers if layer[-1] in functions and _is_between_integers(decided, layer)]:
         yield (
             f"{listed(alone)} {'reads' if len(alone) == 1 else 'read'} integers of the device, which makes integers of what comes out:"

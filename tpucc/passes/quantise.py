@@ -21,6 +21,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.bias_correction import with_corrected_biases
+from tpucc.passes.calibrate import made_up_note
 from tpucc.passes.choices import require_choice
 from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
@@ -36,7 +37,7 @@ GRANULARITIES = ("per_channel", "per_tensor")
 
 @dataclass(frozen=True)
 class Quantise(Pass):
-    """Makes the layer graph.
+    """Makes the layer graph, and a note where it depends on made-up inputs, for want of calibration inputs.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor"). With
     `bias_correction`, biases make up for what rounding the weights does to the means of their columns on the calibration inputs.
@@ -63,7 +64,14 @@ class Quantise(Pass):
             folded = with_corrected_biases(folded, context, per_channel=per_channel)
         unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
         layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
-        return _quantised(folded, layers).noting(*zeros_of_integers(folded, layers.quantisation_of))
+        made = _quantised(folded, layers)
+        measured = {
+            "ranges are measured": layers.reads_made_up,
+            "biases are corrected": self.bias_correction and context.calibration is None,
+        }
+        if any(measured.values()):
+            made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
+        return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:

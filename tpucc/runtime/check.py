@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tpucc.compilation import Compilation
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
@@ -42,6 +43,21 @@ class ErrorStatistics:
     largest: float
     mean: float
     snr: float
+
+
+ROUNDED = "float32 rounds the values that the source quantises, too; compare with the network before it was quantised"
+"""What to say beside `float_reference` of a source that `quantises_values`."""
+
+
+def quantises_values(graph: Graph) -> bool:
+    """Whether a graph of operators quantises values that depend on inputs, and not weights alone."""
+    constants = constant_values(graph)
+    return any(node.op == "quantize" and node.operands[0] not in constants for node in graph)
+
+
+def rounded_notes(graph: Graph | None) -> tuple[str, ...]:
+    """The note on float32 of a source that quantises values; none for others."""
+    return (ROUNDED,) if graph is not None and quantises_values(graph) else ()
 
 
 def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:

@@ -15,6 +15,7 @@ from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
+from tpucc.runtime.check import quantises_values, rounded_notes
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.windows import recording
@@ -90,8 +91,10 @@ def _with_pictures(
         files |= {f"{kind}.svg": draw(runtime.program.title, errors).encode() for kind, draw in pictures.LOSSES.items() if errors}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        notes, shown = [*_notes(compilation), *warnings], recording(compilation, runtime, window)
-        page = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors, shown)
+        quantised = compilation.meant is not None and quantises_values(compilation.meant)
+        rounded = rounded_notes(compilation.meant) if accuracy is not None else ()
+        notes, shown = [*_notes(compilation), *rounded, *warnings], recording(compilation, runtime, window)
+        page = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors, shown, quantised=quantised)
         files["report.html"] = page.encode()
     return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started, warnings)
 

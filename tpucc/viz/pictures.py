@@ -130,9 +130,11 @@ def page(
     notes: Sequence[str] = (),
     errors: Sequence[LayerError] = (),
     recording: Recording | None = None,
+    *,
+    quantised: bool = False,
 ) -> str:
     """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known,
-    `recording` the values of a run."""
+    `recording` the values of a run; `quantised` says that the source quantises values itself."""
     openings, rewritings = _opened(diagrams, stages)
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
     pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH, PAGE_HEIGHT), narrow=_roofline(runtime, NARROW, PAGE_HEIGHT)))
@@ -152,6 +154,7 @@ def page(
             openings=openings,
             rewritings=rewritings,
             recording=recording,
+            quantised=quantised,
         )
     )
 

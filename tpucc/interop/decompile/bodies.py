@@ -13,10 +13,10 @@ from dataclasses import field
 from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import is_slice, reads, statics
 from tpucc.interop.decompile.families import FEWEST
-from tpucc.interop.decompile.keys import head, last_word, templates
+from tpucc.interop.decompile.keys import templates
 from tpucc.interop.decompile.lines import Lines, Statement
 from tpucc.interop.decompile.literals import listed
-from tpucc.interop.decompile.names import RESERVED, common_stem, unnamed, word_of
+from tpucc.interop.decompile.names import common_stem, unnamed
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
 from tpucc.interop.decompile.statics import Parameter, Scope, Vector, constant
 from tpucc.values import dataclass
@@ -31,10 +31,11 @@ KERNEL = 4
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A function that has its text: its name, its first line, the lines of its body, and its static parameters in order."""
+    """A function that has its text: its name, all parameters as its first line has them, the lines of its body, and its static
+    parameters in order."""
 
     name: str
-    head: str
+    formals: tuple[str, ...]
     lines: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     words: tuple[str, ...] = ()
@@ -42,11 +43,15 @@ class Written:
     packed: tuple[str, ...] = ()
     """The parameters that are one tuple, behind the others without a default."""
 
+    @property
+    def head(self) -> str:
+        """The first line."""
+        return f"def {self.name}({', '.join(self.formals)}):"
 
-def _word_of_weight(weight: Weight, step: Step) -> str:
-    """A word for the key of a weight that a step reads: the operator's own, or what weights of this rank are."""
-    word = word_of(step.op).rpartition("_")[2]
-    return word if word and word not in RESERVED else "kernel" if len(weight.shapes[0]) > 1 else "bias"
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        return tuple(formal.partition("=")[0] for formal in self.formals)
 
 
 @dataclass
@@ -71,7 +76,7 @@ class Writer:
     def __post_init__(self) -> None:
         self.types = {}
         if self.scope.open:
-            self.scope.keys = templates(dict(self._keys()), self.scope)
+            self.scope.keys = templates(dict.fromkeys(self._keys()), self.scope)
         self.statics = [self._statics(step) for step in self.body.steps]
         for weight in (*self.body.unused, *(result for result in self.body.results if isinstance(result, Weight))):
             self._declare(weight, None)
@@ -119,15 +124,13 @@ class Writer:
 
     # static expressions
 
-    def _keys(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """The keys of all weights that steps read, and those that calls are given, each with a word for them."""
+    def _keys(self) -> Iterator[tuple[str, ...]]:
+        """The keys of all weights that steps read, and those that calls are given."""
         for step in self.body.steps:
-            for operand in step.operands:
-                if isinstance(operand, Weight):
-                    yield operand.keys, last_word(head(operand.keys)[0]) or _word_of_weight(operand, step)
-            for parameter, values in self._given(step):
+            yield from (operand.keys for operand in step.operands if isinstance(operand, Weight))
+            for _, values in self._given(step):
                 if keys := tuple(value for value in values if isinstance(value, str)):
-                    yield keys, last_word(keys) or parameter.word
+                    yield keys
 
     def _given(self, step: Step) -> Iterator[tuple[Parameter, Vector]]:
         """The static arguments of a call."""

@@ -9,11 +9,12 @@ from dataclasses import MISSING, fields, replace
 
 from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.costs import weights_of
-from tpucc.interop.decompile.keys import common_word, head
+from tpucc.interop.decompile.keys import PARTS, common_word, head
 from tpucc.interop.decompile.literals import literal
 from tpucc.interop.decompile.names import RESERVED, common_stem, word_of
 from tpucc.interop.decompile.program import Body, Function, Step, Value, Weight
 from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, fresh
+from tpucc.interop.decompile.tables import TEXTS
 from tpucc.ir.attributes import identity
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Arithmetic, Matrix
@@ -21,8 +22,6 @@ from tpucc.ops.quantize import QuantizeAttributes
 
 WORDS = 3
 """Words of a name that says what a function computes."""
-PARTS = ("bias", "kernel", "weight")
-"""Words that name a layer's weights, and no block of layers."""
 GRID = ("scale", "zero_point")
 MANY = 4
 """Scales and zero points of a function that are one tuple."""
@@ -68,7 +67,7 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
         plain = [formal for formal in formals if "=" not in formal]
         formals = [*plain, pack, *formals[len(plain) :]]
         lines = [_unpacked(line, packed, pack) for line in lines]
-    return Written(name, f"def {name}({', '.join(formals)}):", tuple(lines), tuple(parameters), words, tuple(packed))
+    return Written(name, tuple(formals), tuple(lines), tuple(parameters), words, tuple(packed))
 
 
 def _unpacked(line: str, packed: Sequence[str], pack: str) -> str:
@@ -99,7 +98,7 @@ def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tupl
 def _with_default(parameter: Parameter) -> Parameter:
     """The parameter with the value that most calls give it as the default, if it is an attribute, and no scale or zero point, which only
     happen to be the same."""
-    is_name = isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode")
+    is_name = isinstance(parameter.values[0], str) and parameter.word not in TEXTS
     if parameter.word in SIZES[:3] or parameter.word in GRID or is_name:
         return parameter
     counts = Counter(map(identity, parameter.values))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from tpucc.interop.decompile.literals import escaped
-from tpucc.interop.decompile.names import RESERVED
 from tpucc.interop.decompile.statics import Scope, constant
 
 Keys = tuple[str, ...]
 """One weight's key in each environment."""
 
 SEPARATORS = "./:_-"
+PARTS = ("bias", "kernel", "weight")
+"""Words that name a layer's weights, and no block of layers."""
 
 
 def head(keys: Keys) -> tuple[Keys, str]:
@@ -44,13 +45,16 @@ def core(keys: Keys) -> tuple[str, tuple[int, ...], str] | None:
     return "".join(first[: varying[0]]), tuple(map(int, columns[varying[0]])), "".join(first[varying[0] + 1 :])
 
 
-def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
-    """An expression for each of some vectors of keys, of which each has a word for a parameter of its own.
+def templates(found: Collection[Keys], scope: Scope) -> dict[Keys, str]:
+    """An expression for each of some vectors of keys.
 
     Keys with the same head share a parameter, and so do keys of which only the same number differs.
     """
     heads = {keys: head(keys) for keys in found if not constant(keys)}
-    distinct = {heads[vector][0]: word for vector, word in found.items() if vector in heads}
+    ends: dict[Keys, list[str]] = {}
+    for keys, end in heads.values():
+        ends.setdefault(keys, []).append(end)
+    distinct = {keys: _word(keys, own) for keys, own in ends.items()}
     numbered = {keys: cut for keys in distinct if (cut := core(keys)) is not None}
     shared = Counter(numbers for _, numbers, _ in numbered.values())
     texts: dict[Keys, str] = {}
@@ -68,16 +72,16 @@ def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
     return made
 
 
+def _word(keys: Keys, ends: Collection[str]) -> str:
+    """What a parameter is called that is the beginning of keys, which go on with `ends`: `name`, or of whole keys the part of a layer that
+    all of them name, as `bias`."""
+    words = {re.split(r"[./:]", key.rstrip("0123456789_."))[-1] for key in keys}
+    return words.pop() if not any(ends) and len(words) == 1 and words.issubset(PARTS) else "name"
+
+
 def is_integer(text: str) -> bool:
     """Whether a text is how an integer is written."""
     return text.isascii() and text.isdigit() and str(int(text)) == text
-
-
-def last_word(names: Sequence[str]) -> str:
-    """The word with which most names end, without numbers: `conv` of `layer1.conv2`; empty if there is none."""
-    words = Counter(re.split(r"[./:]", re.sub(r"[.]\d+$", "", name))[-1].rstrip("0123456789_") for name in names)
-    word, times = words.most_common(1)[0]
-    return word if re.fullmatch(r"[a-z]\w+", word) and word not in RESERVED and 2 * times > len(names) else ""
 
 
 def common_word(names: Sequence[str]) -> str:

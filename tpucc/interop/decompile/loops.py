@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tpucc.interop.decompile.tables import walked
+from tpucc.interop.decompile.tables import Signatures, walked
 from tpucc.values import dataclass
 
 LONGEST = 12
@@ -28,9 +28,9 @@ class Line:
     quoted: tuple[bool, ...]
 
 
-def rolled(lines: Sequence[str]) -> list[str]:
-    """The lines with loops; the lines of a loop's body are indented."""
-    names = set(re.findall(r"\w+", " ".join(lines)))
+def rolled(lines: Sequence[str], signatures: Signatures) -> list[str]:
+    """The lines with loops; the lines of a loop's body are indented. `signatures` are of the functions that the lines call."""
+    names = set(re.findall(r"\w+\b(?!=)", " ".join(lines)))
     cut = list(map(_cut, lines))
     found: list[str] = []
     place = 0
@@ -42,7 +42,7 @@ def rolled(lines: Sequence[str]) -> list[str]:
         else:
             found.append(lines[place])
             place += 1
-    return list(walked(found, names))
+    return list(walked(found, names, signatures))
 
 
 def _cut(line: str) -> Line:

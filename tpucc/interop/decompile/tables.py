@@ -6,10 +6,13 @@ A quantised recurrence has scales of its own in each step. Lines that differ in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import pairwise
 
+from tpucc.interop.decompile.names import RESERVED
 from tpucc.interop.decompile.statics import fresh
+from tpucc.ops import OPS
 from tpucc.values import dataclass
 
 LONGEST = 12
@@ -24,8 +27,15 @@ STRING = r'"(?:\\.|[^"\\])*"'
 NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])"
 TOKEN = re.compile(rf"{STRING}|(?<!\w)\({NUMBER}(?:, {NUMBER})+\)|(?<![\w.]){NUMBER}")
 """A string, a tuple of numbers, or a number."""
+PIECE = re.compile(r"\w+=?|[()\[\],]")
+"""A word, maybe an argument's name, a bracket or a comma."""
 INDEX = re.compile(r"\w\[[^\]()]*$")
 """What stands before a number in an index."""
+Signatures = Mapping[str, Sequence[str]]
+"""The names of the parameters of functions, in order."""
+PLURALS = {"axis": "axes"}
+TEXTS = ("padding", "mode")
+"""Parameters whose strings aren't names."""
 VARIABLES = ("t", "i", "j", "k")
 
 
@@ -54,14 +64,14 @@ def cut(line: str) -> Cut:
     return Cut(texts, tuple(token[0] for token in found), tuple(INDEX.search(line, 0, token.start()) is not None for token in found))
 
 
-def tabled(lines: Sequence[str], cuts: Sequence[Cut], place: int, names: set[str]) -> Loop | None:
+def tabled(lines: Sequence[str], cuts: Sequence[Cut], place: int, names: set[str], signatures: Signatures) -> Loop | None:
     """The loop for the next lines that saves the most text; None if none saves any."""
     best, most = None, 0
     for period in range(1, LONGEST + 1):
         rounds = _rounds(cuts, place, period)
         if rounds < ROUNDS:
             continue
-        loop = _loop([cuts[start : start + period] for start in range(place, place + period * rounds, period)], names)
+        loop = _loop([cuts[start : start + period] for start in range(place, place + period * rounds, period)], names, signatures)
         if loop is None:
             continue
         saved = sum(map(_cost, lines[place : place + period * rounds])) - sum(map(_cost, loop.lines))
@@ -93,7 +103,7 @@ def _kind(token: str) -> tuple[str, int]:
     return (token[0] if token[0] in '"(' else "", token.count(",") if token[0] == "(" else 0)
 
 
-def _loop(rounds: Sequence[Sequence[Cut]], names: set[str]) -> Loop | None:
+def _loop(rounds: Sequence[Sequence[Cut]], names: set[str], signatures: Signatures) -> Loop | None:
     """The lists and the loop; None for a loop without scales."""
     name = next((name for name in VARIABLES if name not in names), "round")
     taken = {*names, name}
@@ -108,7 +118,8 @@ def _loop(rounds: Sequence[Sequence[Cut]], names: set[str]) -> Loop | None:
         for place, column in enumerate(own):
             if (text := _written(column, name, start)) is None:
                 scaled |= column[0][0] != '"' and any("." in token or "e" in token for token in column)
-                text = lists.setdefault(tuple(column), fresh(_wanted(column, "".join(line.texts[: place + 1]), names), taken.__contains__))
+                wanted = _wanted(column, _argument(line, place, signatures))
+                text = lists.setdefault(tuple(column), fresh(wanted, (taken | RESERVED).__contains__))
                 taken.add(text)
                 text += f"[{_shifted(name, -start)}]"
             texts.append(text)
@@ -157,23 +168,51 @@ def _shifted(text: str, number: int) -> str:
     return f"{text} {'+' if number > 0 else '-'} {abs(number)}" if number else text
 
 
-def _wanted(column: Sequence[str], before: str, names: set[str]) -> str:
-    """What a list is called. Beside roundings, what functions take that do more is scales and zero points, too."""
-    if column[0][0] == '"':
+def _wanted(column: Sequence[str], argument: str) -> str:
+    """What a list is called whose items are arguments of that name, or parts of others; strings are names, but for two attributes."""
+    if column[0][0] == '"' and argument not in TEXTS:
         return "names"
-    if column[0][0] == "(":
-        return "grids"
-    quantised = re.search(r"\bquantized?\(", before) is not None or ("quantized" in names and "(" in before)
-    plain = all(re.fullmatch(r"-?\d+", token) for token in column)
-    return ("zero_points" if plain else "scales") if quantised else "numbers"
+    word = argument.rstrip("0123456789_") or "number"
+    return PLURALS.get(word, word if word.endswith("s") else f"{word}s")
 
 
-def walked(lines: Sequence[str], names: set[str]) -> Iterator[str]:
-    """The lines, with such loops."""
+def _argument(line: Cut, place: int, signatures: Signatures) -> str:
+    """The name of the parameter to which a token is given; empty where it is no whole argument, or one of a list."""
+    before = "0".join(line.texts[: place + 1])
+    if not re.match(r"\s*[,)]", line.texts[place + 1]) or not re.search(r"(?:[(,]\s*|\w=)$", before):
+        return ""
+    calls: list[list[str]] = []
+    word = ""
+    for found in PIECE.finditer(before):
+        piece = found[0]
+        if piece in "([":
+            calls.append([word if piece == "(" else "", ""])
+        elif piece in ")]":
+            calls.pop()
+        elif piece == "," and calls:
+            calls[-1][1:] = [*calls[-1][1:], ""]
+        elif piece.endswith("=") and calls:
+            calls[-1][-1] = piece[:-1]
+        word = piece
+    if not calls or not calls[-1][0]:
+        return ""
+    name, *arguments = calls[-1]
+    formals = signatures.get(name) or _formals(name)
+    return arguments[-1] or (formals[len(arguments) - 1] if len(arguments) <= len(formals) else "")
+
+
+def _formals(name: str) -> Sequence[str]:
+    """The parameters of an operator as calls have them: operands, then attributes. None for a word that is no operator."""
+    operator = OPS.get(name)
+    return [*(operand.name for operand in operator.operands), *(field.name for field in fields(operator.attributes))] if operator else ()
+
+
+def walked(lines: Sequence[str], names: set[str], signatures: Signatures) -> Iterator[str]:
+    """The lines, with such loops; `names` are taken."""
     cuts = list(map(cut, lines))
     place = 0
     while place < len(lines):
-        loop = None if lines[place].startswith(" ") else tabled(lines, cuts, place, names)
+        loop = None if lines[place].startswith(" ") else tabled(lines, cuts, place, names, signatures)
         if loop is None:
             yield lines[place]
             place += 1

@@ -24,6 +24,7 @@ from tpucc.interop.decompile.program import Function, Program, Unwritable, progr
 from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
 from tpucc.interop.decompile.statics import Scope
+from tpucc.interop.decompile.tables import Signatures
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 
@@ -136,16 +137,17 @@ def _text(program: Program, style: Style) -> Iterator[str]:
     functions: dict[Function, Written] = {}
     if style in (Style.LOOPS, Style.FUNCTIONS):
         functions = written(with_functions(program.body), program.params, {program.name, *program.params})
+    signatures = {function.name: function.signature for function in functions.values()}
     for function in functions.values():
-        yield from _block(function.head, function.lines, style)
+        yield from _block(function.head, function.lines, style, signatures)
         yield ""
-    yield from _model(program, functions, style)
+    yield from _model(program, functions, style, signatures)
 
 
-def _block(head: str, lines: Sequence[str], style: Style) -> Iterator[str]:
+def _block(head: str, lines: Sequence[str], style: Style, signatures: Signatures) -> Iterator[str]:
     """A head and, indented, the lines under it."""
     yield from wrapped(head, 0)
-    for line in rolled(lines) if style is Style.LOOPS else lines:
+    for line in rolled(lines, signatures) if style is Style.LOOPS else lines:
         text = line.lstrip()
         yield from wrapped(text, 4 + len(line) - len(text))
 
@@ -171,7 +173,7 @@ def _head(comments: Sequence[str], weights: str | None, activations: str | None,
         yield ""
 
 
-def _model(program: Program, functions: Mapping[Function, Written], style: Style) -> Iterator[str]:
+def _model(program: Program, functions: Mapping[Function, Written], style: Style, signatures: Signatures) -> Iterator[str]:
     """The lines of the model."""
     names = [required(name, "an input") for name, _ in program.inputs]
     outputs = [required(name, "an output") for name in program.outputs]
@@ -180,7 +182,9 @@ def _model(program: Program, functions: Mapping[Function, Written], style: Style
     head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
     if results:
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    yield from _block(f"{head}:", Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT).lines(), style)
+    yield from _block(
+        f"{head}:", Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT).lines(), style, signatures
+    )
 
 
 def _input(types: Sequence[TensorType], scope: Scope) -> str:

@@ -44,6 +44,8 @@ class LayerGraph:
         self._balanced = _balanced(graph)
         self._symmetric: dict[tuple[str, float], Node] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
+        self.reads_made_up = False
+        """Whether parameters were found from a range that was measured on made-up inputs."""
 
     def nodes(self) -> Iterator[Node]:
         """The nodes, each with the values of the operator graph that it has."""
@@ -88,9 +90,14 @@ class LayerGraph:
             return value.type.quantisation
         if value.type.range is None:
             raise ProgramError(Diagnostic("E0806", f"{value.name} has no range: graphs are calibrated before quantising"))
+        self.reading(value)
         if value.name in self._balanced:
             return Quantisation(self.symmetric_scale(value), 0)
         return self.covering(value.type.range.low, value.type.range.high)
+
+    def reading(self, value: Node) -> None:
+        """Notes that parameters are found from the value's range, or from that before its activation."""
+        self.reads_made_up = self.reads_made_up or (value.type.range is not None and value.type.range.made_up)
 
     def symmetric_scale(self, value: Node) -> float:
         """The scale with which 127 is the value's largest magnitude, by its range or by what the source fixes; one that the source fixes
@@ -98,6 +105,7 @@ class LayerGraph:
         if (fixed := value.type.quantisation) is not None and fixed.zero_point == 0:
             return fixed.scale
         if value.type.range is not None:
+            self.reading(value)
             largest = max(abs(value.type.range.low), abs(value.type.range.high))
         else:
             held = self.quantisation_of(value)

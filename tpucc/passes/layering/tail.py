@@ -39,6 +39,7 @@ def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
         case Clamp(bounds):
             return Tail(y, *clamp_bounds(*bounds(parameters), y, held))
         case Table(function) if node.attributes.pre is not None:
+            layers.reading(node)
             before = layers.covering(*node.attributes.pre)
             return Tail(before, table=function_table(lambda x: function(parameters, x), before, y, held))
     raise ProgramError(Diagnostic("E0806", f"nothing says the range of {node.name} before {operator.name}: graphs are calibrated first"))

@@ -85,7 +85,10 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found += [("roofline", TITLES["roofline"], _picture(drawn["roofline"]))] if "roofline" in drawn else []
     if given.errors:
         name = given.program.title
-        found += [("error", "Error", error_view(name, given.errors)), ("ranges", "Ranges", ranges_view(name, given.errors))]
+        found += [
+            ("error", "Error", error_view(name, given.errors, quantised=given.quantised)),
+            ("ranges", "Ranges", ranges_view(name, given.errors)),
+        ]
     return found
 
 

@@ -92,3 +92,5 @@ class PageInput:
     openings: Sequence[Opening] = field(default=())
     rewritings: Sequence[Rewriting] = field(default=())
     recording: Recording | None = None
+    quantised: bool = False
+    """Whether the source quantises values itself."""

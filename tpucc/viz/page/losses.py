@@ -16,12 +16,20 @@ HEADS = ("value", "line", "", "own SNR, as it runs", "own SNR, alone", "scale", 
 """The ratios are of calibration rows. `tpucc profile --error` has those of labelled rows where there are some, under other names."""
 
 
-def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
-    """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
+QUANTISED = (
+    "The source quantises values. Weights that are rounded in it already, as those of a quantised file are, have no error here: compare "
+    "with the network before it was quantised."
+)
+
+
+def error_view(name: str, errors: Sequence[LayerError], *, quantised: bool = False) -> Markup:
+    """A row for each layer, in the order of the program; of many layers those with the lowest ratios. Of a source that quantises values,
+    `quantised`, it says which errors aren't there."""
     drawn = worst(errors, MOST)
     finite = [ratio for error in drawn for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
     body = table(HEADS, [_row(error, max([10.0, *finite])) for error in drawn], class_="losses")
-    return joined([_lead(headline(name, errors)), _soft(reading(errors)), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
+    about = f"{reading(errors)} {QUANTISED}" if quantised else reading(errors)
+    return joined([_lead(headline(name, errors)), _soft(about), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
 
 
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:

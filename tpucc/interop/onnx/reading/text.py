@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from tpucc.diagnostics import Error, Source, listed, printable
+from tpucc.diagnostics import Error, Source, counted, listed, printable
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.archive import npz_bytes
@@ -34,6 +35,8 @@ COLUMNS = 98
 """Of a comment without its sign."""
 MOST_STATES = 8
 """First states of a graph of which a text with one for equal ones is tried."""
+NAMED = 3
+"""Names of which a comment says the same as of another; the others are counted."""
 SEVERAL = 5
 """A size in the place of 1."""
 OTHERS = (2, 3)
@@ -246,5 +249,26 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     if fixed:
         values = listed([f"{name} = {sizes[name]}" for name in fixed])
         yield f"{found.file[:1].upper()}{found.file[1:]} leaves {listed(fixed)} open; this is the model for {values}."
-    for note in made.notes:
-        yield f"{note}."
+    yield from grouped(made.notes)
+
+
+def grouped(notes: Sequence[str]) -> Iterator[str]:
+    """Notes as sentences. Of those that differ in one word, a name, there is the first, with a sentence that names the next few."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        for around in _without_a_word(note):
+            alike.setdefault(around, []).append(note)
+    told: set[str] = set()
+    for note in notes:
+        if note in told:
+            continue
+        before, behind = max(_without_a_word(note), key=lambda around: len(alike[around]))
+        others = [other[len(before) : len(other) - len(behind)].strip(",") for other in alike[before, behind] if other not in told | {note}]
+        told.update(alike[before, behind])
+        rest = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
+        yield f"{note}. The same is true of {listed([*others[:NAMED], *rest])}." if others else f"{note}."
+
+
+def _without_a_word(note: str) -> list[tuple[str, str]]:
+    """What stands before and behind each word of a note."""
+    return [(note[: word.start()], note[word.end() :]) for word in re.finditer(r"\S+", note)]
