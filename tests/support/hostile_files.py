@@ -74,7 +74,7 @@ def _sections() -> tuple[tuple[bytes, ...], ...]:
     """The sections of some programs."""
     options: tuple[dict[str, Any], ...] = ({}, {"cores": 2}, {}, {})
     programs = [tpucc.compile_source(text, target="tiny", **asked).program.value for text, asked in zip(SOURCES, options, strict=True)]
-    return tuple(tuple(container._section_bytes(program)) for program in programs)
+    return tuple(tuple(map(bytes, container._section_bytes(program))) for program in programs)
 
 
 def assembled(sections: list[bytes]) -> bytes:
