@@ -22,7 +22,7 @@ class Range:
 
     low: float
     high: float
-    made_up: bool = field(default=False, compare=False)
+    made_up: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"[{self.low!r}, {self.high!r}]"

@@ -41,8 +41,7 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     op, attributes = form
     pre = before.type.range if isinstance(legalisation_of(node.op), Table) else None
     fused = with_activation(attributes, node.op, node.attributes, pre)
-    type_ = node.type if pre is None else node.type.with_made_up(pre)
-    rewriter.put(Node(node.name, op, before.operands, fused, type_, node.origin), before)
+    rewriter.put(Node(node.name, op, before.operands, fused, node.type, node.origin), before)
     return True
     # lab 2 end
 

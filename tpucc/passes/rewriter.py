@@ -16,6 +16,7 @@ from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values
+from tpucc.ops.fused import Fused
 from tpucc.ops.opdef import Clamp, Matrix, Table
 from tpucc.ops.reshape import ReshapeAttributes
 
@@ -75,6 +76,8 @@ class Rewriter:
         for other in fused:
             if not self._reads[other.name]:
                 self._reads.subtract(other.operands)
+            if isinstance(node.attributes, Fused) and node.attributes.pre is not None and other.type.range is not None:
+                node = replace(node, type=node.type.with_made_up(other.type.range))  # its table is of that range
         if not node.is_input and self._constants.issuperset(node.operands):
             self._constants.add(node.name)
         if node.place is None and self.graph.is_placed:
