@@ -297,16 +297,16 @@ model m(x: f32[2, 6, 6, 3] in [-1.0, 1.0]):
         for title, (text, channels) in {
             "padded": ("conv2d(v, w, padding=(0, 2, 1, 0), stride=2)", 3),
             "in groups": ("conv2d(v, w, padding=1, groups=3)", 1),
-            "dense": ("sigmoid(v @ w[0, 0])", 3),
+            "dense": ("sigmoid(v @ w[0, 0]), dequantize(quantize(relu(v @ w[0, 1]), 0.0002, {zero}, bits=16))", 3),
             "pools": ("max_pool(v, 3, 1, padding=1), avg_pool(v, 3, 1, padding=1)", 3),
             "rows around": ("pad(v, ((0, 0), (1, 1), (0, 2), (0, 0))) * 0.5 + v[:1, :1, :1]", 3),
         }.items()
-        for zero in (-5, 30000)
+        for zero in (-5, 30000, -32768, 32767)
     }
 )
 def test_zero_points_of_sixteen_bits(zero: int, text: str, channels: int, tmp_path: Path) -> None:
     """A source may say them. Padding has them, which ConvInteger's bytes haven't."""
-    exe = tpucc.compile_source(WIDE.format(zero=zero, text=text, channels=channels))
+    exe = tpucc.compile_source(WIDE.format(zero=zero, text=text.format(zero=zero), channels=channels))
     assert exe.compilation is not None
     inputs = random_inputs(exe.runtime, 4)
     found = Session(*exported(exe.compilation, quantised=True)).run(inputs)

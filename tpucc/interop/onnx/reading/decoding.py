@@ -167,7 +167,7 @@ def _held(content: str) -> tuple[float, int] | None:
         return None
     scale, zero = content.split()
     held = as_float32(float(scale)), float(zero)
-    return (held[0], int(held[1])) if 0 < held[0] < math.inf and abs(held[1]) < 2**15 else None
+    return (held[0], int(held[1])) if 0 < held[0] < math.inf and -(2**15) <= held[1] < 2**15 else None
 
 
 def _range(content: str) -> Range | None:
