@@ -402,19 +402,28 @@ def test_kernels_have_their_keys_though_a_batch_norm_is_folded_into_them() -> No
     assert not any(name.startswith("fc.b.") for name in model.initializers)
 
 
-def test_biases_have_their_keys(tmp_path: Path) -> None:
-    """Not names that are made of their kernels', which here are those of one another."""
-    text = (
-        "weights random(seed=1)\nmodel m(x: f32[2, 3] in [-1.0, 1.0]):\n"
-        '    weight a: f32[3, 3] = "a.w"\n    weight c: f32[3, 3] = "c.w"\n    weight b: f32[3] = "c.b"\n    weight d: f32[3] = "a.b"\n'
-        "    return tanh(tanh(x @ a + b) @ c + d)\n"
-    )
+@each(
+    {
+        "of one another's names": (
+            '    weight a: f32[3, 3] = "a.w"\n    weight c: f32[3, 3] = "c.w"\n    weight b: f32[3] = "c.b"\n    weight d: f32[3] = "a.b"\n'
+            "    return tanh(tanh(x @ a + b) @ c + d)\n",
+        ),
+        "of a loop": (
+            '    for i in range(3):\n        weight w: f32[3, 3] = "w{i}"\n        weight b: f32[3] = "b{2 - i}"\n'
+            "        x = relu(x @ w + b)\n    return x\n",
+        ),
+    }
+)
+def test_biases_have_their_keys(body: str, tmp_path: Path) -> None:
+    """Not names that are made of their kernels'."""
+    text = f"weights random(seed=1)\nmodel m(x: f32[2, 3] in [-1.0, 1.0]):\n{body}"
     for level in (0, 2):
         exe = tpucc.compile_source(text, level=level)
         for quantized in (False, True):
             tpucc.export_onnx(exe, tmp_path / f"{quantized}.onnx", quantized=quantized)
         expected, found = (tpucc.import_onnx(tmp_path / f"{quantized}.onnx").weights for quantized in (False, True))
         assert found.keys() == expected.keys()
+        assert ("relu(" in body) == ("relu(" in tpucc.import_onnx(tmp_path / "True.onnx").source)
         for key, array in expected.items():
             np.testing.assert_allclose(found[key], array, atol=np.abs(array).max() / 100)
 

@@ -7,10 +7,10 @@ from itertools import takewhile
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.interop.onnx.writing.activations import activations
+from tpucc.interop.onnx.writing.activations import activations, biases
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
-from tpucc.interop.onnx.writing.model import Activation, OnnxModel
+from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
 from tpucc.layers.kinds import is_layer
@@ -30,7 +30,12 @@ def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
     if graph is None:
         kind = "layer graph" if quantised else "operator graph"
         raise UsageError(Diagnostic("E0515", f"there is no {kind} to export; compile the source"))
-    model = onnx_model(graph, made.model.graph if made.model is not None else (), _activations(made, graph) if quantised else None)
+    weights = made.model.graph if made.model is not None else ()
+    operators = _operators(made) if quantised else None
+    if operators is None:
+        model = onnx_model(graph, weights)
+    else:
+        model = onnx_model(graph, weights, activations(graph, operators), biases(graph, operators))
     model = replace(model, inputs={name: type_.with_range(_range(made, name)) for name, type_ in model.inputs.items()})
     return model, onnx_bytes(model, made.source)
 
@@ -57,8 +62,8 @@ def _layers(made: Compilation) -> Graph | None:
     return made.layers
 
 
-def _activations(made: Compilation, layers: Graph) -> dict[str, Activation]:
-    """The functions that end layers. Of layers that were given as a text nothing says them."""
+def _operators(made: Compilation) -> Graph | None:
+    """The last graph before its values became integers, its constants computed; None where layers were given as a text."""
     graphs = (snapshot.value for snapshot in made.snapshots if isinstance(snapshot.value, Graph))
     *_, last = None, *takewhile(lambda graph: not any(map(is_layer, graph)), graphs)
-    return {} if last is None else activations(layers, folded_constants(live(last)))
+    return None if last is None else folded_constants(live(last))

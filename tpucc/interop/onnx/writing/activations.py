@@ -10,7 +10,7 @@ from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Layer, Move, Vector, looks_up
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Vector, looks_up
 from tpucc.layers.parameters import UnfitError
 from tpucc.numerics import DeviceInts, affine_parameters
 from tpucc.ops import legalisation_of
@@ -29,6 +29,18 @@ def activations(layers: Graph, operators: Graph) -> dict[str, Activation]:
     """
     found = ((node.name, _activation(node, node.attributes, layers, operators)) for node in layers if isinstance(node.attributes, Layer))
     return {name: made for name, made in found if made is not None}
+
+
+def biases(layers: Graph, operators: Graph) -> dict[str, str]:
+    """The constants that are biases of the operators, by those of their layers, in which the zero points are folded, too."""
+    found: dict[str, str] = {}
+    for node in layers:
+        layer = node.attributes
+        place = 2 * layer.sources if isinstance(layer, Fc) else 2 if isinstance(layer, Conv) else None
+        of = next((each for each in _operators(node, operators) if isinstance(each.attributes, Fused) and len(each.operands) > 2), None)
+        if place is not None and of is not None:
+            found[node.operands[place]] = of.operands[2]
+    return found
 
 
 def _activation(node: Node, layer: Layer, layers: Graph, operators: Graph) -> Activation | None:
@@ -57,7 +69,8 @@ def _of_table(node: Node, layer: Layer, y: Quantisation, layers: Graph, operator
 
 def _operators(node: Node, operators: Graph, *names: str) -> Iterator[Node]:
     """What a layer may have been made of: by the names of its constants, by its own, and by the values that it holds."""
-    tried = (*(base_name(name).removesuffix(".table") for name in (*names, node.name)), *node.holds)
+    full = (*names, node.name)
+    tried = (*(name.removesuffix(".table") for name in (*full, *map(base_name, full))), *node.holds)
     return (operators[name] for name in dict.fromkeys(tried) if name in operators.by_name)
 
 

@@ -36,9 +36,11 @@ IMAGE = 4
 """The axes of images."""
 
 
-def onnx_model(graph: Graph, model: Iterable[Node] = (), activations: Mapping[str, Activation] | None = None) -> OnnxModel:
+def onnx_model(
+    graph: Graph, model: Iterable[Node] = (), activations: Mapping[str, Activation] | None = None, biases: Mapping[str, str] | None = None
+) -> OnnxModel:
     """The graph as ONNX nodes. Initializers have the keys of the weights of `model`, whose values they are, or their nodes' names.
-    `activations` are the functions that end layers, by their names.
+    `activations` are the functions that end layers, by their names, and `biases` the constants that those of layers are made of.
 
     Outputs are in the graph's order, and have its names; one that has the name of an input has a number behind it, for ONNX tells no
     inputs from outputs by name.
@@ -48,7 +50,7 @@ def onnx_model(graph: Graph, model: Iterable[Node] = (), activations: Mapping[st
     ordered = moving_integers(with_biases(without_patches(graph)))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
-    return _Writer(ordered, keys_of(ordered, model), activations or {}).written(needed)
+    return _Writer(ordered, keys_of(ordered, model, biases or {}), activations or {}).written(needed)
 
 
 def _needed(graph: Graph) -> frozenset[str]:

@@ -12,12 +12,13 @@ from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
 
 
-def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
+def keys_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, str]:
     """The keys of the weights in the weight file, by the names of the constants that are these, or that passes have made of one of them: in
     another shape, or with a scale folded in.
 
     A graph of operators has the weights' names. Passes give other names to those of layers: of several weights of one statement and one
-    size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves.
+    size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves. `biases`
+    are the constants that those of layers are made of.
     """
     weights = {node.name: node.attributes.key for node in model if isinstance(node.attributes, WeightAttributes)}
     if not any(map(is_layer, graph)):
@@ -31,7 +32,9 @@ def keys_of(graph: Graph, model: Iterable[Node]) -> dict[str, str]:
     for node in graph:
         if array_of(node) is not None:
             near = (other for span in node.origin.spans for other in by_span.get(span, ()))
-            if (key := _key(node.name, {other.name: weights[other.name] for other in near if _is_of(node, other)})) is not None:
+            if (
+                key := _key(biases.get(node.name, node.name), {other.name: weights[other.name] for other in near if _is_of(node, other)})
+            ) is not None:
                 found[node.name] = key
     return found
 
