@@ -32,9 +32,8 @@ def keys_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> d
     for node in graph:
         if array_of(node) is not None:
             near = (other for span in node.origin.spans for other in by_span.get(span, ()))
-            if (
-                key := _key(biases.get(node.name, node.name), {other.name: weights[other.name] for other in near if _is_of(node, other)})
-            ) is not None:
+            made_of = {other.name: weights[other.name] for other in near if _is_of(node, other)}
+            if (key := _key(biases.get(node.name, node.name), made_of)) is not None:
                 found[node.name] = key
     return found
 
