@@ -290,6 +290,17 @@ def test_the_judge_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert "note: ONNX Runtime has computed tpucc's own export of the layers" in capsys.readouterr().out
 
 
+def test_a_layer_that_is_kept_must_be_there_in_a_float_file_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It changes nothing: all layers are in float32."""
+    (tmp_path / "m.tpu").write_text("model m(x: f32[2, 3]):\n    return relu(x * 2.0)\n")
+    assert run("export", tmp_path / "m.tpu", "-o", tmp_path / "a.onnx") == 0
+    assert run("export", tmp_path / "m.tpu", "-o", tmp_path / "b.onnx", "--keep", "relu=host") == 0
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+    assert run("export", tmp_path / "m.tpu", "-o", tmp_path / "c.onnx", "--keep", "nosuch=host") == 2
+    assert "E0534" in capsys.readouterr().err
+    assert not (tmp_path / "c.onnx").exists()
+
+
 @pytest.mark.parametrize("bits", [8, 16])
 def test_onnxruntime_optimizes_the_file(bits: int) -> None:
     """Its optimizer makes an invalid node of DequantizeLinear where a maximum, say, follows: there it is written as what it computes."""

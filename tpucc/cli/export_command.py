@@ -14,6 +14,7 @@ from tpucc.cli.work import compiled, told
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.place import Place
 from tpucc.runtime.export import exported
 
 ROUNDING = (
@@ -37,7 +38,8 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
     place = output or beside(model, ".int8.onnx" if quantized else ".onnx")
     keep_inputs(place)
     with Progress(not quiet) as progress:
-        made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else "weights", progress=progress)
+        in_floats = Place.name if given.get("keep") else "weights"  # which layer is kept changes nothing there, but one must have the name
+        made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else in_floats, progress=progress)
         progress.stage("export")
         written, data = exported(made, quantized)
         if output is None:
