@@ -239,7 +239,7 @@ def test_a_pass_of_a_file_is_seen_also_where_it_does_nothing(small: Path, capsys
 def test_passes_and_operators_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     """What stands for the levels is said above the list and below one pass; an operator's ONNX form once."""
     for words, expected in (
-        (("passes",), "--with: where --with NAME asks for it constant-folding needed"),
+        (("passes",), "--with: where --with NAME asks for it dead-code -O1"),
         (("passes", "fuse-bias"), "asks for it Rewrites `x @ w + b`"),
         (("ops", "relu"), "and costs nothing. In ONNX: Relu."),
     ):

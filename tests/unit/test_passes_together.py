@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import one_of
+from tests.support.cases import each, one_of
 from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, drawn_graph
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
@@ -134,3 +134,16 @@ def test_large_graphs_take_time_in_proportion(name: str) -> None:
 def test_the_scale_of_queries_is_in_their_weights() -> None:
     """The three slices of one product become products of their own, and what scales two of them folds then: no table is left."""
     assert ".table" not in tpucc.compile_source(ATTENTION).layers.text()
+
+
+@each([1, 2])
+def test_what_no_output_needs_changes_no_layer(level: int) -> None:
+    """Every pass sees a value's readers among the outputs' values only."""
+    text = (
+        "weights random(seed=1)\nmodel m(x: f32[2, 4, 4, 3] in [-1.0, 1.0]):\n    weight k: f32[3, 3, 3, 5]\n    weight s: f32[5]\n"
+        "    weight w: f32[5, 6]\n    c = conv2d(pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), k)\n    p = max_pool(c * s, 2)\n"
+        "    q = reshape(p, [2, 4, 5])\n    h = q @ w\n    t = h[:, :, :3]\n{}    return relu(t), relu(p)\n"
+    )
+    unused = "".join(f"    u{name} = tanh({name})\n" for name in "xcpqht")
+    with_unused, without = (tpucc.compile_source(text.format(more), level=level).compilation.layers for more in (unused, ""))
+    assert [(n.name, n.op, n.operands, n.type) for n in with_unused] == [(n.name, n.op, n.operands, n.type) for n in without]

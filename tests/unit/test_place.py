@@ -518,11 +518,20 @@ def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_littl
     h = model.op("tanh", model.op("add", x, model.op("tanh", x, name="t"), name="s"), name="h")
     graph = model.build(product(model, h, "two"))
     notes = {name: Place().run(graph, replace(context(), on_host=(name,))).notes for name in ("one", "s", "two", "h")}
-    assert notes["one"] == ("kept in float32: one is computed on the host",)
-    assert notes["two"] == ("kept in float32: two is computed on the host",)
+    assert notes["one"] == ("kept in float32: one (line 3) is computed on the host",)
+    assert notes["two"] == ("kept in float32: two (line 8) is computed on the host",)
     gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
     gains += " as well"
     assert notes["s"] == notes["h"] == ("kept in float32: h (line 6) is computed on the host", gains)
+
+
+def test_a_note_names_a_kept_layer_by_its_last_node_whichever_was_asked_for() -> None:
+    """As the tables of `profile` do."""
+    model = Model()
+    h = model.op("add", product(model, model.input("x", 2, 4), "one"), model.constant("b", np.ones(4)), name="sum")
+    graph = model.build(product(model, model.op("tanh", h, name="h"), "two"))
+    for name in ("one", "sum", "h"):
+        assert Place().run(graph, replace(context(), on_host=(name,))).notes == ("kept in float32: h (line 6) is computed on the host",)
 
 
 def test_each_kept_layer_is_named_though_several_are_of_one_line() -> None:
@@ -536,7 +545,7 @@ def test_each_kept_layer_is_named_though_several_are_of_one_line() -> None:
     for names, said in (
         (("fc1", "fc0"), "fc0 and fc1 are"),
         (("v",), "v is"),
-        (("one", "fc3"), "fc3 and one are"),
+        (("one", "fc3"), "fc3 and one (line 11) are"),
         (tuple(f"fc{i}" for i in range(14)), f"{', '.join(f'fc{i}' for i in range(12))} and 2 others are"),
     ):
         notes = Place().run(graph, replace(context(), on_host=names)).notes

@@ -43,6 +43,7 @@ from tpucc.passes.split_maps import SplitMaps
 from tpucc.passes.write_weights import WriteWeights
 
 PASSES: tuple[Pass, ...] = (
+    DeadCode(),
     ConstantFolding(),
     CopyPixels(),
     ShuffleLanes(),

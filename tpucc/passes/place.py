@@ -274,11 +274,12 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _kept_name(node: Node, relations: _Placing) -> str:
-    """The name of a product's layer; its own where others, which the device computes, go by that name, too."""
-    name = layer_name(node)
-    alike = (other for other in relations.computed if is_product(other) and layer_name(other) == name)
-    return name if all(other.name in relations.kept for other in alike) else node.name
+def _kept_name(node: Node, last: Node, relations: _Placing) -> str:
+    """The name of the layer with this node, as tables of layers have it: that of a product's weights, else that of its last node, also
+    where layers that the device computes go by the name of the weights, too."""
+    name = layer_name(node) if is_product(node) else node.name
+    alike = [other for other in relations.computed if is_product(other) and layer_name(other) == name]
+    return name if name != node.name and all(other.name in relations.kept for other in alike) else _with_line(last)
 
 
 def _with_line(node: Node) -> str:
@@ -292,11 +293,12 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[
     relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
     functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
+    last = {name: decided.graph[layer[-1]] for layer in layers for name in layer}
     for node in relations.computed:
         why = decided.exact.get(node.name, "") if computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
         if why == KEPT:
-            name = _kept_name(node, relations) if is_product(node) else _with_line(node)
+            name = _kept_name(node, last.get(node.name, node), relations)
             named.setdefault(why, {})[name] = name
         elif why:
             written = _written(node) if is_product(node) else _with_line(node)

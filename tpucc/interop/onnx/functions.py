@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import Quantisation
-from tpucc.layers.parameters import clamp_bounds, function_table
+from tpucc.layers.parameters import UnfitError, clamp_bounds, function_table
 from tpucc.numerics import DeviceInts, Float64
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Table
@@ -110,8 +110,11 @@ class Function:
         return found is not None and (of.low if found[0] is None else found[0], of.high if found[1] is None else found[1]) == (low, high)
 
     def has_table(self, table: DeviceInts, x: Quantisation, y: Quantisation, of: IntegerFormat) -> bool:
-        """Whether this is its table, x and y being how its operand and its result are held. Raises `UnfitError`."""
-        return np.array_equal(function_table(self.of, x, y, of), table)
+        """Whether this is its table, x and y being how its operand and its result are held."""
+        try:
+            return np.array_equal(function_table(self.of, x, y, of), table)
+        except UnfitError:  # it has no value somewhere
+            return False
 
     @property
     def text(self) -> str:

@@ -19,7 +19,7 @@ from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.onnx.reading.model import OnnxModel
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
-from tpucc.interop.onnx.reading.problems import malformed, named
+from tpucc.interop.onnx.reading.problems import in_file, malformed, named
 from tpucc.ir.graph import Graph
 from tpucc.values import dataclass
 
@@ -105,11 +105,16 @@ class Imported:
     def built(self, given: Mapping[str, int]) -> Built:
         """The graph with its weights. Images of a file that tpucc wrote keep the order that a source gave them.
 
-        Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known.
+        Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known, `ProgramError` E1001 and E1003 for nodes
+        that can't be what they stand for.
         """
         layout = "nchw" if self.model.producer == PRODUCER else self.layout
         sizes = self.sizes(given)
-        return built(self.model, self.name, sizes | {name: sizes[other] + more for name, (other, more) in self.ties.items()}, layout)
+        tied = {name: sizes[other] + more for name, (other, more) in self.ties.items()}
+        try:
+            return built(self.model, self.name, sizes | tied, layout)
+        except ProgramError as error:
+            raise in_file(error, self.file) from None
 
     def graph(self, given: Mapping[str, int]) -> Graph:
         return self.built(given).graph
@@ -141,7 +146,7 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     except ProgramError as error:
         kind = SOURCE if path.suffix == ".tpu" else foreign(path, data)
         if kind is None or path.suffix.lower() == ".onnx":
-            raise ProgramError([replace(found, message=f"{path.name}: {found.message}") for found in error.diagnostics]) from None
+            raise in_file(error, path.name) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     model = replace(model, producer="") if title else model
     return Imported(names.identifier(path.stem, "model"), title or path.name, model, layout)

@@ -91,15 +91,14 @@ class _Layers(LayerWriter):
         """What makes real values of integers, or moves them with a scale of its own, has the scale and the zero point that the layer before
         says. Raises `ProgramError` E1001 where it hasn't."""
         if node.op == "MaxPool" and node.held is not None and self.held.get(node.inputs[0], said := Quantisation(*node.held)) != said:
-            raise malformed(f"{node.title}: the scale {said.scale:g} and the zero point {said.zero_point}, of integers that have others")
+            raise malformed(f"{node.title}: {_held(said)}, of integers that have others")
         held = self.held.get(node.inputs[0]) if node.op == "DequantizeLinear" and node.inputs else None
         if held is None or not self.constants.keys() >= set(node.inputs[1:]):
             return
         scale, *zero = (self.constants[name] for name in node.inputs[1:])
         found = Quantisation(float(scale.flat[0]), int(zero[0].flat[0]) if zero else 0) if scale.size == 1 else None
         if found != held:
-            by = f"the scale {scale.flat[0]:g} and the zero point {found.zero_point}" if found else "several scales"
-            raise malformed(f"{node.title}: {by}, of integers that have the scale {held.scale:g} and the zero point {held.zero_point}")
+            raise malformed(f"{node.title}: {_held(found) if found else 'several scales'}, of integers that have {_held(held)}")
 
     def _note(self, node: OnnxNode) -> None:
         """Notes how a node's integers are held."""
@@ -156,11 +155,14 @@ class _Layers(LayerWriter):
 
     def _looked_up(self, node: OnnxNode) -> str:
         """The function that the file says, of integers or of the sums of a layer, which have a scale of their own. Raises `UnknownSteps`
-        where the table is another one."""
+        where it says none, and `ProgramError` E1001 where the table is that of another one."""
         table, own, source, function = self.constants[node.inputs[0]], self.own, node.inputs[1], node.function
         x = self.held.get(source) if node.before is None else Quantisation(*node.before)
-        if table.dtype != self.format.numpy or function is None or x is None or not function.has_table(table, x, own, self.format):
+        if table.dtype != self.format.numpy or function is None or x is None:
             raise UnknownSteps
+        if not function.has_table(table, x, own, self.format):
+            said = f"{function.text!r} from {_held(x)} to {_held(own)}"
+            raise malformed(f"{node.title}: its table isn't that of {said}, as its metadata say")
         if node.before is not None:
             end = self._step(source)
             self.own = self.held[source] = x
@@ -397,6 +399,11 @@ class _Layers(LayerWriter):
         if (scales := weight_scales([use])) is None:
             raise UnknownSteps
         return scales
+
+
+def _held(how: Quantisation) -> str:
+    """How integers are held, in a message."""
+    return f"the scale {how.scale:g} and the zero point {how.zero_point}"
 
 
 def _bounded(step: Step) -> tuple[str, Sequence[float], Mapping[str, object]]:

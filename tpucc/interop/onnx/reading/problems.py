@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, ProgramError, printable
 
 CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
@@ -45,6 +47,11 @@ def named(text: str) -> str:
 def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:
     """The error of a file that isn't what ONNX says."""
     return ProgramError(Diagnostic(code, message, help=(help,)))
+
+
+def in_file(error: ProgramError, file: str) -> ProgramError:
+    """The error with the name of the file."""
+    return ProgramError([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])
 
 
 def refused(code: str, message: str, help: str = "") -> CompileError:
