@@ -379,7 +379,7 @@ def test_a_text_of_another_version_is_refused(
 def test_a_graph_says_after_which_pass_it_was_printed() -> None:
     heads = [stage.text().split("\n")[0] for stage in stages_of(compiled()) if isinstance(stage.value, Graph)]
     assert heads[0] == 'graph iris "02_iris.tpu"'
-    assert heads[1] == 'graph iris "02_iris.tpu" after constant-folding 1'
+    assert heads[1] == 'graph iris "02_iris.tpu" after dead-code 1'
     assert 'graph iris "02_iris.tpu" after constant-folding' in heads[2:]
     assert heads[-1] == 'graph iris "02_iris.tpu" after divide-batch'
 

@@ -53,8 +53,8 @@ def instead_of(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
     if node.op == LAYER:
         table = (
-            "the file doesn't say of what and of which function this table is, or tpucc has none of its name; tpucc 0.13 and earlier "
-            "didn't say it: export again, or "
+            "the file doesn't say which function this table has, or one that tpucc hasn't; tpucc 0.13 and earlier didn't say it: export "
+            "again, or "
             if node.attributes.get("table")
             else ""
         )
