@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import LONG, one_of
+from tests.support.cases import LONG, each, one_of
 from tpucc.runtime.check import float_reference
 
 FOLDER = Path(__file__).parents[1] / "support" / "keras"
-NETWORKS = sorted(FOLDER.glob("*.onnx"))
+TENSORFLOW = FOLDER.with_name("keras_tensorflow")
+QUANTISED = sorted(TENSORFLOW.glob("*_int8.onnx"))
+NETWORKS = sorted([*FOLDER.glob("*.onnx"), *(path for path in TENSORFLOW.glob("*.onnx") if path not in QUANTISED)])
 
 
-@pytest.mark.parametrize("path", one_of(3, NETWORKS, LONG), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", one_of(4, NETWORKS, LONG), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_network_of_keras_predicts_the_same(path: Path) -> None:
     with np.load(path.with_suffix(".npz")) as known:
         x, y = known["x"], known["y"]
     model = tpucc.import_onnx(path)
-    assert "transpose" not in model.source, "images have their channels last in both"
+    assert path.stem == "encoder" or "transpose" not in model.source, "images have their channels last in both"
     exe = model.compile(params={"batch": len(x)})
     assert exe.compilation is not None
     assert exe.compilation.graph is not None
@@ -41,3 +43,45 @@ def test_words_count_from_the_start() -> None:
     source = tpucc.import_onnx(FOLDER / "words.onnx").source
     assert "i32[batch, 7] in [0, 19]" in source
     assert "where" not in source
+
+
+@each(QUANTISED)
+def test_what_tensorflow_lite_has_quantised_has_the_integers_of_onnx_runtime(path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    model = tpucc.import_onnx(path)
+    with np.load(path.with_stem(path.stem.removesuffix("_int8")).with_suffix(".npz")) as known:
+        x, y = known["x"], known["y"]
+    exe = model.compile(params={"batch": len(x)})
+    (found,) = exe.run(x).values()
+    session = runtime.InferenceSession(path)
+    (expected,) = session.run(None, {session.get_inputs()[0].name: x})
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, y, atol=0.02)
+
+
+def source(name: str) -> str:
+    return tpucc.import_onnx(TENSORFLOW / f"{name}.onnx").source
+
+
+def test_names_of_tensorflow_become_those_of_layers() -> None:
+    """`sequential_1/dense_1/Cast/ReadVariableOp:0`, and in TensorFlow Lite what it has made one: `…/Relu;…/BiasAdd;…/convolution`."""
+    dense = source("dense")
+    assert "# Renamed here: the output Identity:0 to Identity." in dense
+    assert "param batch = 8" in dense
+    assert 'weight w: f32[x.shape[-1], units] = "{name}.weight"' in dense
+    assert '"sequential_1.dense_1"' in dense
+    keys = tpucc.import_onnx(QUANTISED[0]).weights.keys()
+    assert {key.rpartition(".")[2] for key in keys} == {"weight", "bias"}
+    assert not [key for key in keys if {*";/:"} & {*key}]
+
+
+def test_parts_of_tensorflow_are_operators_again() -> None:
+    """Words count from the start, also where a choice is a sum of products; the steps of a loop; layer normalisation; a causal mask."""
+    assert "[batch, 7] in [0, 19]" in source("words")
+    assert "for i in range(" in source("bidirectional")
+    assert "[:, ::-1]" in source("bidirectional")
+    assert "layer_norm(conv2d(" in source("normalised")
+    encoder = source("encoder")
+    assert "layer_norm(" in encoder
+    assert "global_avg_pool" not in encoder, "no image is made of words"
+    assert "f32[6, 6]" in encoder, "the mask is that of one example"

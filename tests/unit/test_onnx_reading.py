@@ -609,6 +609,37 @@ def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> 
     assert found.source.count("weight ") < 12
 
 
+@each(
+    {
+        "counted from the end": ([("Less", ["i", "zero"], ["b"]), ("Add", ["i", "rows"], ["a"]), ("Where", ["b", "a", "i"], ["k"])], True),
+        "the same number twice": ([("Add", ["i", "zero"], ["a"]), ("Mul", ["a", "one"], ["k"])], True),
+        "the next row": ([("Add", ["i", "one"], ["k"])], False),
+        "the last row is the first": ([("Less", ["i", "last"], ["b"]), ("Where", ["b", "i", "zero"], ["k"])], False),
+        "a sum of two": ([("Add", ["i", "i"], ["k"])], False),
+        "the sum of many": (
+            [
+                ("Add", ["i", "zero"], ["i0"]),
+                *(("Add", [f"i{n}", f"i{n}"], [f"i{n + 1}"]) for n in range(60)),
+                ("Sub", ["i60", "i60"], ["n"]),
+                ("Add", ["n", "i"], ["k"]),
+            ],
+            False,
+        ),
+    }
+)
+def test_a_choice_of_rows_is_the_number_itself_if_it_is_for_each_row(parts: list[tuple[str, list[str], list[str]]], is_it: bool) -> None:
+    numbers = {"zero": 0, "one": 1, "last": 6, "rows": 7}
+    constants = [array(np.array(number), name) for name, number in numbers.items() if any(name in inputs for _, inputs, _ in parts)]
+    nodes = [*(node(*part) for part in parts), node("Gather", ["t", "k"], ["y"])]
+    model = model_of(nodes, [*constants, drawn("t", 7, 3)], {"i": (4,)})
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    if is_it:
+        assert ops(built(model).graph) == ["embedding"]
+        return
+    with pytest.raises(tpucc.CompileError, match="E1007"):
+        built(model)
+
+
 def test_shapes_that_the_file_computes_are_folded() -> None:
     """What exporters write for x.view(x.shape[0], -1, 3)."""
     nodes = [
@@ -743,7 +774,7 @@ def test_a_range_of_an_input_is_read_where_it_is_one(value: str, wanted: str) ->
     [
         ({"batch": ("batch", 4)}, "y", "model m(batch_2: f32[batch, 4]) -> f32[batch, 4]:", ["the input batch to batch_2"]),
         ({"x": ("batch", 4)}, "batch", "model m(x: f32[batch, 4]) -> f32[batch, 4]:", ["the output batch to batch_2"]),
-        ({"a/b:0": ("n b", 4)}, "y", "model m(a_b_0: f32[n_b, 4]) -> f32[n_b, 4]:", ["the size n b to n_b", "the input a/b:0 to a_b_0"]),
+        ({"a/b:0": ("n b", 4)}, "y", "model m(a_b: f32[n_b, 4]) -> f32[n_b, 4]:", ["the size n b to n_b", "the input a/b:0 to a_b"]),
         (
             {"a.b": ("n.b", 4), "a_b": ("n_b", 4)},
             "y",
@@ -751,6 +782,7 @@ def test_a_range_of_an_input_is_read_where_it_is_one(value: str, wanted: str) ->
             ["the size n.b to n_b_2", "the input a.b to a_b_2"],
         ),
         ({"tokens": ("batch", 4)}, "y", "model m(tokens: f32[batch, 4]) -> f32[batch, 4]:", []),
+        ({"a": ("unk__3", 4), "b": ("unk__7", 4)}, "y", "model m(a: f32[batch, 4], b: f32[batch, 4]) -> f32[batch, 4]:", []),
     ]
 )
 def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(

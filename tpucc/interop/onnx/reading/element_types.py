@@ -43,7 +43,8 @@ _TABLE = """
     AXXXX>A | Slice
     Af>A | Upsample
     Afsl>A | Resize
-    Al>A | Expand GatherND ReduceMax ReduceMin Reshape Squeeze Tile Trilu Unsqueeze
+    Al>A | Expand GatherND ReduceMax ReduceMin Reshape ReverseSequence Squeeze Tile Trilu
+        Unsqueeze
     Al>A* | Split
     AlA>A | ScatterND
     AlAx>A | Pad

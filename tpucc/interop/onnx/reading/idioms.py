@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.layer_norms import LayerNorms, number_of, one_operator, short
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
-from tpucc.ops import OPS
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.lrn import LrnAttributes, summed
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.weight import WeightAttributes
@@ -47,18 +45,18 @@ class _Idioms:
         if node.op == "div":
             return self._response_norm(node)
         if node.op == "add":
-            return self._layer_norm(node)
+            return LayerNorms(self.nodes).better(node)
         return node
 
     def _gate(self, node: Node) -> Node:
         factor, factors = self._factors(node)
         if len(factors) == 1 and _is(factor, 1 / 6) and self._shifted(factors[0]):
-            return _made(node, "hard_sigmoid", self._shifted(factors[0]))
+            return one_operator(node, "hard_sigmoid", self._shifted(factors[0]))
         for other in factors:
             for op, x, share, attributes in self._gated(other):
                 found, values = self._factors(node, x)
                 if _is(found, share) and sorted(values) == sorted((x, other)):
-                    return _made(node, op, x, **attributes)
+                    return one_operator(node, op, x, **attributes)
         return node
 
     def _gated(self, name: str) -> Iterator[tuple[str, str, float, dict[str, bool]]]:
@@ -108,7 +106,7 @@ class _Idioms:
         while waiting:
             name = waiting.pop(0)
             inner = node if name == node.name else self.nodes[name]
-            if (scalar := _scalar(inner)) is not None:
+            if (scalar := number_of(inner)) is not None:
                 number *= scalar
             elif inner.op == "mul" and name != whole and len(waiting) + len(found) < 4:
                 waiting = [*inner.operands, *waiting]
@@ -121,53 +119,9 @@ class _Idioms:
         node = self.nodes[name]
         if node.op == "add":
             for x, other in (node.operands, node.operands[::-1]):
-                if (scalar := _scalar(self.nodes[other])) is not None and _is(scalar, number):
+                if (scalar := number_of(self.nodes[other])) is not None and _is(scalar, number):
                     return x
         return ""
-
-    def _layer_norm(self, node: Node) -> Node:
-        """(x - mean) / sqrt(variance + epsilon) · gamma + beta, along the last axis."""
-        if not (parts := self._vector(node)):
-            return node
-        scaled, beta = parts
-        if self.nodes[scaled].op != "mul" or not (parts := self._vector(self.nodes[scaled])):
-            return node
-        quotient, gamma = parts
-        x, epsilon = self._normal(self.nodes[quotient])
-        return _made(node, "layer_norm", x, gamma, beta, epsilon=epsilon) if x else node
-
-    def _vector(self, node: Node) -> tuple[str, str] | None:
-        """The two operands, of which the second is a weight with one value a column."""
-        for x, weight in (node.operands, node.operands[::-1]):
-            if self.nodes[weight].op in ("weight", "full") and self.nodes[weight].type.shape == node.type.shape[-1:]:
-                return x, weight
-        return None
-
-    def _normal(self, node: Node) -> tuple[str, float]:
-        """x and epsilon, of (x - mean) / sqrt(mean of its square + epsilon)."""
-        if node.op != "div":
-            return "", 0
-        apart, root = (self.nodes[name] for name in node.operands)
-        below = self.nodes[root.operands[0]] if root.op == "reshape" else root
-        total = self.nodes[below.operands[0]] if below.op == "sqrt" else below
-        if apart.op != "sub" or below.op != "sqrt" or total.op != "add":
-            return "", 0
-        x, mean = apart.operands
-        for variance, other in (total.operands, total.operands[::-1]):
-            epsilon = _scalar(self.nodes[other])
-            square = self._averaged(variance)
-            if epsilon and square and self.nodes[square].op == "mul" and set(self.nodes[square].operands) == {apart.name}:
-                return (x, epsilon) if self._averaged(mean) == x else ("", 0)
-        return "", 0
-
-    def _averaged(self, name: str) -> str:
-        """x, of its mean along the last axis, which may stay with size 1."""
-        node = self.nodes[name]
-        node = self.nodes[node.operands[0]] if node.op == "reshape" else node
-        if node.op != "mean":
-            return ""
-        (x,) = node.operands
-        return x if node.attributes.axis in (-1, self.nodes[x].type.rank - 1) else ""  # type: ignore[attr-defined]
 
     def _response_norm(self, node: Node) -> Node:
         """x / (k + share · sums of x² over neighbouring channels)^beta, or times the reciprocal."""
@@ -176,13 +130,13 @@ class _Idioms:
             if self.nodes[total].op != "add" or self.nodes[x].type.shape != node.type.shape:
                 continue
             for terms, other in (self.nodes[total].operands, self.nodes[total].operands[::-1]):
-                bias = _scalar(self.nodes[other])
+                bias = number_of(self.nodes[other])
                 share, sums = self._factors(self.nodes[terms])
                 if bias and bias > 0 and len(sums) == 1 and (found := self._window(sums[0], x)):
                     size, weight = found
-                    alpha = _short(share * weight * size)
+                    alpha = short(share * weight * size)
                     if alpha >= 0:
-                        return _made(node, "lrn", x, size=size, alpha=alpha, beta=beta, bias=_short(bias))
+                        return one_operator(node, "lrn", x, size=size, alpha=alpha, beta=beta, bias=short(bias))
         return node
 
     def _quotients(self, node: Node) -> list[tuple[str, str]]:
@@ -191,7 +145,7 @@ class _Idioms:
         if node.op == "div":
             return [(a, b)]
         inner = [(x, self.nodes[self._unshaped(other)]) for x, other in ((a, b), (b, a))]
-        return [(x, of.operands[1]) for x, of in inner if of.op == "div" and _scalar(self.nodes[of.operands[0]]) == 1]
+        return [(x, of.operands[1]) for x, of in inner if of.op == "div" and number_of(self.nodes[of.operands[0]]) == 1]
 
     def _power(self, name: str, deep: int = DEEP) -> tuple[str, float]:
         """A base and the power of it that a value is, as products, roots, or exp and log make them, not more than a few deep."""
@@ -206,7 +160,7 @@ class _Idioms:
         if node.op == "exp":
             number, factors = self._factors(self.nodes[node.operands[0]])
             if len(factors) == 1 and self.nodes[factors[0]].op == "log":
-                return self._unshaped(self.nodes[factors[0]].operands[0]), _short(number)
+                return self._unshaped(self.nodes[factors[0]].operands[0]), short(number)
         return name, 1.0
 
     def _window(self, name: str, x: str) -> tuple[int, float] | None:
@@ -231,27 +185,12 @@ class _Idioms:
         return name
 
 
-def _made(node: Node, op: str, *operands: str, **attributes: object) -> Node:
-    return replace(node, op=op, operands=operands, attributes=OPS[op].attributes(**attributes))
-
-
-def _scalar(node: Node) -> float | None:
-    if isinstance(node.attributes, ConstantAttributes) and node.type.size == 1:
-        return float(node.attributes.value.data.reshape(()))
-    return None
-
-
 def _band(matrix: AnyArray) -> tuple[int, float] | None:
     """The size and the weight of which a matrix, [channels, channels], is the sum of neighbours that `lrn` has; else None."""
     weight = float(matrix[0, 0])
     size = int(np.count_nonzero(matrix[0]) + np.count_nonzero(matrix[:, 0])) - 1
     wanted = summed(LrnAttributes(size), len(matrix)) * np.float32(weight) if weight > 0 else None
     return (size, weight) if wanted is not None and np.array_equal(matrix, wanted) else None
-
-
-def _short(number: float) -> float:
-    """The shortest number that is this one in float32: a product of constants of a file has last digits that nobody wrote."""
-    return float(str(np.float32(number)))
 
 
 def _is(number: float, wanted: float) -> bool:

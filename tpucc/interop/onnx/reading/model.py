@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -49,6 +49,13 @@ class OnnxNode:
         """The operator with its domain, as tables have it: `Conv`, `com.microsoft.QLinearAdd`."""
         return f"{self.domain}.{self.op}" if self.domain else self.op
 
+    def read_names(self) -> Iterator[str]:
+        """The names of the values that it reads, by itself or in its graphs."""
+        yield from self.inputs
+        for inner in self.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                yield from inner.read_names()
+
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
@@ -72,6 +79,12 @@ class OnnxGraph:
     outputs: tuple[OnnxValue, ...]
     declared: Mapping[str, int] = field(default_factory=dict)
     """ONNX's numbers of the types that the file says of other values, by their names."""
+
+    def read_names(self) -> Iterator[str]:
+        """The names of values that the nodes, or those of graphs inside them, read, or that are results."""
+        for node in self.nodes:
+            yield from node.read_names()
+        yield from (value.name for value in self.outputs)
 
 
 @dataclass(frozen=True, slots=True)

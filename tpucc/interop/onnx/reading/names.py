@@ -11,6 +11,7 @@ from typing import TypeVar
 from tpucc.frontend.frame import is_function
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.problems import named
+from tpucc.interop.onnx.reading.tensorflow import UNKNOWN_SIZE, layer_of
 from tpucc.values import dataclass
 
 K = TypeVar("K")
@@ -49,8 +50,9 @@ RESERVED = frozenset(
 
 
 def identifier(text: str, otherwise: str) -> str:
-    """A name of the language that keeps what a text means."""
-    made = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text[-LONGEST_KEY:])).strip("_")[-LONGEST:].strip("_") or otherwise
+    """A name of the language that keeps what a text means; `Identity:0`, as TensorFlow has it, is the one result of `Identity`."""
+    text = text[-LONGEST_KEY:].removesuffix(":0")
+    made = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text)).strip("_")[-LONGEST:].strip("_") or otherwise
     if made[0].isdigit():
         made = f"{otherwise}_{made}"
     return f"{made}_" if made in RESERVED or is_function(made) else made
@@ -76,7 +78,7 @@ class Names:
 
     def renamed(self, tied: Collection[str]) -> tuple[str, ...]:
         """Which have other names in the file, in words, without the sizes that are `tied` to others."""
-        sizes = {theirs: ours for theirs, ours in self.sizes_by_name.items() if ours not in tied}
+        sizes = {theirs: ours for theirs, ours in self.sizes_by_name.items() if ours not in tied and not UNKNOWN_SIZE.fullmatch(theirs)}
         kinds = (("the size", sizes), ("the input", self.inputs), ("the output", self.outputs))
         return tuple(f"{kind} {named(theirs)} to {ours}" for kind, names in kinds for theirs, ours in names.items() if theirs != ours)
 
@@ -88,7 +90,7 @@ def names_of(graph: OnnxGraph) -> Names:
     for value in graph.inputs:
         for axis, size in enumerate(value.shape or ()):
             if not isinstance(size, int):
-                key = axes[value.name, axis] = size or (BATCH if axis == 0 else (value.name, axis))
+                key = axes[value.name, axis] = (BATCH if _is_batch(axis, size) else size) or (value.name, axis)
                 wanted[key] = identifier(key if isinstance(key, str) else f"{value.name}_size{axis}", "size")
     symbols = _apart(wanted, ())
     inputs = _apart({value.name: identifier(value.name, "x") for value in graph.inputs}, symbols.values())
@@ -96,7 +98,15 @@ def names_of(graph: OnnxGraph) -> Names:
     passed = {name: inputs[name] for name in results if name in inputs}
     made = _apart({name: text for name, text in results.items() if name not in passed}, (*symbols.values(), *inputs.values()))
     by_name = {key: name for key, name in symbols.items() if isinstance(key, str)}
+    by_name |= {
+        size: symbols[BATCH] for value in graph.inputs for size in (value.shape or ())[:1] if isinstance(size, str) and _is_batch(0, size)
+    }
     return Names(inputs, passed | made, {place: symbols[key] for place, key in axes.items()}, by_name)
+
+
+def _is_batch(axis: int, size: str | None) -> bool:
+    """Whether a size is that of a batch: a first one that has no name of its own."""
+    return axis == 0 and (not size or UNKNOWN_SIZE.fullmatch(size) is not None)
 
 
 def _apart(wanted: Mapping[K, str], taken: Iterable[str]) -> dict[K, str]:
@@ -112,14 +122,15 @@ def _apart(wanted: Mapping[K, str], taken: Iterable[str]) -> dict[K, str]:
     return {key: found[key] for key in wanted}
 
 
-ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onstant)\w+")
+ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onstant)\w+|const_\w+__\d+|.*:\d+")
 """Names that exporters give to constants that had none."""
 
 
 def key(name: str, path: str, role: str) -> str:
     """The key of a weight: its own name, or what it does in the node whose path this is; in both, without what no archive can have."""
-    own = "" if ANONYMOUS.fullmatch(name) else _member(name)
-    return own or _member(f"{path}.{role}")
+    layer = layer_of(name[-LONGEST_KEY:])
+    own = "" if layer or ANONYMOUS.fullmatch(name) else _member(name)
+    return own or _member(f"{layer or path}.{role}")
 
 
 def _member(text: str) -> str:
@@ -139,6 +150,9 @@ def path_of(node: OnnxNode) -> str:
     """The module that a node belongs to; or its own name without the repetitions of exporters, as `layer1.0.conv1`; or its operator's."""
     if node.scope:
         return node.scope
+    result = f"{node.name}:0"
+    if layer := layer_of((result if result in node.outputs[:1] else node.name)[-LONGEST_KEY:]):
+        return layer
     parts = [part for part in node.name.removeprefix("node_")[-LONGEST_KEY:].split("/") if part]
     if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
         parts.pop()

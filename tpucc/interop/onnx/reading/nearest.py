@@ -14,6 +14,8 @@ NEAREST: Mapping[str, str] = {
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
     "CumSum": "a product with a triangular matrix of ones is the same sum",
+    "Erfc": "tf2onnx leaves TensorFlow's operators in a file where ONNX has none, and no runtime reads it: gelu with approximate=True has "
+    "operators of ONNX, and so has Keras's export with the backend PyTorch",
     "GatherElements": "Gather along an axis, by constants, is read",
     "GatherND": "Gather along an axis, by constants, is read",
     "If": "export the branch that is taken: both may not be in one network",
@@ -28,6 +30,8 @@ NEAREST: Mapping[str, str] = {
     "Scan": "write its steps out, as exporters do with Python's loops",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
+    "StatefulPartitionedCall": "tf2onnx leaves functions of TensorFlow in a file where it can't write them in ONNX, as convolutions in "
+    "groups, and no runtime reads it: Keras's export with the backend PyTorch can",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """By the operator, where something else does."""
@@ -36,7 +40,7 @@ _NAMES = """
     BitwiseXor BlackmanWindow CausalConvWithState CenterCropPad Col2Im Compress Cosh CumProd DFT DeformConv Det
     GlobalLpPool GridSample HammingWindow HannWindow ImageDecoder LinearAttention LpPool MaxRoiPool MaxUnpool
     MelWeightMatrix Multinomial NegativeLogLikelihoodLoss NonMaxSuppression Optional OptionalGetElement
-    OptionalHasElement RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch ReverseSequence
+    OptionalHasElement RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch
     RoiAlign RotaryEmbedding STFT Scan Scatter ScatterElements SequenceErase SequenceMap Shrink Sinh
     SoftmaxCrossEntropyLoss SplitToSequence StringConcat StringNormalizer StringSplit SwiGLU Tan TensorScatter
     TfIdfVectorizer TopK Unique

@@ -51,6 +51,8 @@ class Network:
         """The nodes that compute the same for all inputs."""
         self.name = ""
         self.path = ""
+        self.role = ""
+        """What a constant is in the node that is being read, where its operator says so."""
         self.origin = Origin(made_by="import")
         self._constants = constants
         self._single, self._ours = single, ours
@@ -152,7 +154,7 @@ class Network:
     def _weight(self, values: AnyArray, name: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
-        key, number = keys.key(name, self.path, "weight" if values.ndim > 1 else "bias"), 0
+        key, number = keys.key(name, self.path, self.role or ("weight" if values.ndim > 1 else "bias")), 0
         wanted = key
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
@@ -270,7 +272,7 @@ class Network:
         tensors = [_ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
         main = next((t for t in tensors if t.shape == shape), None)
         if main is None:
-            order = order_of(max(tensors, key=lambda t: t.size)) if tensors else tuple(range(len(shape)))
+            order = _order(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
             return [self._spread(value, shape, order) for value in values], axes_of(order)
         return [self._like(value, main) for value in values], main.axes
 
@@ -302,7 +304,8 @@ class Network:
     def _like_static(self, value: Static, main: Tensor) -> Node:
         if self._is_number(value):
             return self.scalar(float(value.array.reshape(())))
-        array = value.array.reshape((1,) * (main.rank - value.array.ndim) + value.shape)
+        array = value.array if value.name in self._constants else _once(value.array)
+        array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
         sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
         missing = [part for part in range(main.node.type.rank) if part not in main.order]
         split = array.reshape(*sizes, *(1 for _ in missing))
@@ -361,6 +364,13 @@ def order_of(t: Tensor) -> tuple[int, ...]:
     return tuple(sorted(range(t.rank), key=lambda axis: found[axis]))
 
 
+def _order(t: Tensor, shape: Sequence[int]) -> tuple[int, ...]:
+    """The order of the axes of a result that none of its operands has the shape of, `t` being the largest of them. Channels that come to
+    pixels, [N, 1, H, W], are the last axis."""
+    comes = t.rank == 4 and t.shape[1] == 1 < shape[1] and not t.axes[1] and order_of(t) == (0, 1, 2, 3)
+    return (0, 2, 3, 1) if comes else order_of(t)
+
+
 def _ranked(t: Tensor, rank: int) -> Tensor:
     """The tensor with axes of size 1 before its own."""
     return t if t.rank == rank else Tensor(t.node, (*(() for _ in range(rank - t.rank)), *t.axes), t.kind)
@@ -389,6 +399,16 @@ def _stored(array: AnyArray) -> int:
 def _repeated(array: AnyArray) -> tuple[int, ...]:
     """The axes along which the values repeat, of an array that was made by broadcasting."""
     return tuple(axis for axis, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)) if size > 1 and step == 0)
+
+
+def _once(array: AnyArray) -> AnyArray:
+    """The array with size 1 along axes where its values repeat, as those of a mask that was computed for a whole batch. A state of one
+    value stays."""
+    made = array
+    for axis in range(array.ndim):
+        first = made[(slice(None),) * axis + (slice(1),)]
+        made = first if made.shape[axis] > 1 and (made == first).all() else made
+    return made if made.size > 1 else array
 
 
 def _split(t: Tensor, shape: Sequence[int]) -> tuple[list[list[tuple[int, int]]] | None, list[list[int]]]:

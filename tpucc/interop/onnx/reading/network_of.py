@@ -46,6 +46,8 @@ NAMED = 6
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
+ROLES: Mapping[str, str] = {"Add": "bias", "Div": "scale", "Mul": "scale", "Sub": "bias"}
+"""What a constant of a node is, where its key has to say so and its shape doesn't."""
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
@@ -83,7 +85,7 @@ class _Builder:
         """Nodes of the steps of loops that have been read."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
         self.layouts: dict[str, tuple[int, ...]] = {}
-        self.used = frozenset(_read_names(self.graph))
+        self.used = frozenset(self.graph.read_names())
         self.names = names.names_of(self.graph)
         self.said = said_scales(self.graph)
         self.image_results = image_results(self.graph)
@@ -268,6 +270,7 @@ class _Builder:
     def _results(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         network = self.network
         network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
+        network.role = ROLES.get(node.op, "")
         opset = self.model.opsets.get(node.domain, self.model.opset)
         if node.kind in _STRUCTURE:
             return self._structure(node, given)
@@ -363,16 +366,6 @@ def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:
     """Whether a shape is what a file says, which may leave sizes open."""
     sizes = zip(declared, shape, strict=False)
     return len(declared) == len(shape) and all(size == found for size, found in sizes if isinstance(size, int))
-
-
-def _read_names(graph: OnnxGraph) -> Iterable[str]:
-    """The names of values that the nodes of a graph, or of graphs inside them, read, or that are results."""
-    for node in graph.nodes:
-        yield from node.inputs
-        for inner in node.attributes.values():
-            if isinstance(inner, OnnxGraph):
-                yield from _read_names(inner)
-    yield from (value.name for value in graph.outputs)
 
 
 def _key(node: OnnxNode, operands: Sequence[Value | None], made: AnyArray) -> str:

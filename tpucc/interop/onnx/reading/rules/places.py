@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from tpucc.diagnostics import counted, listed
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.shapes import joined
@@ -297,11 +297,28 @@ def _one_hot(c: Call) -> Result:
     return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
 
 
+def _reverse_sequence(c: Call) -> Result:
+    """The first values of each sequence of a batch in reverse order, as many as its length says."""
+    net, x, lengths = c.network, c.tensor(0), c.integers(1, "the lengths of the sequences")
+    time, batch = normal(int(c.attribute("time_axis", 0)), x.rank), normal(int(c.attribute("batch_axis", 1)), x.rank)
+    steps = x.shape[time]
+    if len(lengths) != x.shape[batch] or not 0 <= min(lengths) <= max(lengths) <= steps:
+        raise Damaged(f"lengths of sequences {shortened(lengths)}, of {counted(x.shape[batch], 'sequence')} of {counted(steps, 'step')}")
+    parts, start = list[Value](), 0
+    for length, same in groupby(lengths):
+        stop = start + len(list(same))
+        sequences = part(net, x, {batch: range(start, stop)})
+        parts.append(taken(net, sequences, time, [*reversed(range(length)), *range(length, steps)]))
+        start = stop
+    return joined(net, parts, batch) if len(parts) > 1 else parts[0]
+
+
 RULES: Mapping[str, Rule] = {
     "Gather": _gather,
     "GatherND": _gather_nd,
     "OneHot": _one_hot,
     "Pad": _pad,
+    "ReverseSequence": _reverse_sequence,
     "Slice": _slice,
     "Split": _split,
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.network import Network, order_of
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain
 from tpucc.ir.graph import Node
@@ -35,6 +35,8 @@ def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
     """x @ w: the axes before the last stay where they are, and the rows of w go where the parts of the last axis are."""
     if x.rank == 0 or x.shape[-1] != w.shape[0]:
         raise Unsupported(f"a product of {list(x.shape)} and {list(w.shape)}")
+    if x.node.op == "reshape" and len(x.order) < x.node.type.rank and all(len(axis) == 1 for axis in x.axes):
+        x = net.laid(x, order_of(x))  # axes of size 1 that the file has no more
     rows = w.array
     if len(x.axes[-1]) > 1:
         atoms, parts = x.atoms(x.rank - 1), x.axes[-1]

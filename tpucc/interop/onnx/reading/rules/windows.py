@@ -13,6 +13,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed
+from tpucc.interop.onnx.reading.rules.reductions import reduced
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
@@ -277,6 +278,8 @@ def _averages(c: Call, x: Tensor) -> Tensor:
 def _global(op: str) -> Rule:
     def rule(c: Call) -> Result:
         x = c.tensor(0)
+        if x.rank == 3 and x.axes == ((0,), (1,), (2,)):
+            return reduced(c.network, op, x, [2], True)
         node = channels_last(c.network, x)
         made = c.network.add("global_avg_pool", node) if op == "mean" else c.network.add(op, node, axis=(1, 2))
         return Tensor(made, ((0,), (1,), *(() for _ in range(x.rank - 2))))
