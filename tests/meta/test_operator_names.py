@@ -65,13 +65,13 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         REWRITE,
     ),
     "interop/onnx/reading/layer_norms.py": (
-        "add*2, div, full, import constant, layer_norm, mean, mul*6, reshape, sqrt, sub, weight",
+        "add*2, div, full, import constant, layer_norm, maximum, mean, mul*6, reshape, sqrt, sub*2, weight",
         REWRITE,
     ),
     "interop/onnx/reading/layers.py": ("tanh", "an attribute of ONNX's Gelu"),
     "interop/onnx/reading/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/network.py": (
-        "add*2, constant*2, dequantize, full*2, input*4, mul*2, quantize, reshape*8, transpose, weight*7, zeros",
+        "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*8, sub, transpose, weight*7, zeros",
         NODES,
     ),
     "interop/onnx/reading/network_of.py": ("weight", NODES),

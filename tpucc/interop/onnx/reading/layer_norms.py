@@ -28,8 +28,9 @@ class LayerNorms:
         for scaled, beta in self._vectors(node):
             for quotient, gamma in self._vectors(self.nodes[scaled], "mul"):
                 apart, below = self._quotient(quotient)
-                if (found := self._root(below)) and found[0] == apart:
-                    return self.nodes[apart].operands[0], gamma, beta, found[1]
+                x, epsilon = self._root(below)
+                if x and self._centred(apart) == x:
+                    return x, gamma, beta, epsilon
         return None
 
     def _shifted(self, node: Node) -> tuple[str, str, str, float] | None:
@@ -39,9 +40,9 @@ class LayerNorms:
                 for x, scale in _both(self.nodes[product], "mul"):
                     for reciprocal, gamma in self._vectors(self.nodes[scale], "mul"):
                         one, below = self._quotient(reciprocal)
-                        found = self._root(below) if one and number_of(self.nodes[one]) == 1 else None
-                        if found and self.nodes[found[0]].operands[0] == x and self._is_negative_mean(shift, scale, x):
-                            return x, gamma, beta, found[1]
+                        found, epsilon = self._root(below)
+                        if found == x and number_of(self.nodes[one]) == 1 and self._is_negative_mean(shift, scale, x):
+                            return x, gamma, beta, epsilon
         return None
 
     def _vectors(self, node: Node, op: str = "") -> Iterator[tuple[str, str]]:
@@ -54,18 +55,39 @@ class LayerNorms:
         node = self._unshaped(name)
         return (node.operands[0], node.operands[1]) if node.op == "div" else ("", "")
 
-    def _root(self, name: str) -> tuple[str, float] | None:
-        """x - mean and epsilon, of sqrt(mean of the square of (x - mean) + epsilon)."""
+    def _root(self, name: str) -> tuple[str, float]:
+        """x and epsilon, of sqrt(variance of x + epsilon); x is empty of anything else."""
         root = self._unshaped(name) if name else None
         total = self._unshaped(root.operands[0]) if root is not None and root.op == "sqrt" else None
         for variance, other in _both(total, "add") if total is not None else ():
-            square, epsilon = self._averaged(variance), number_of(self.nodes[other])
-            apart = self.nodes[self.nodes[square].operands[0]] if square and self.nodes[square].op == "mul" else None
-            if not epsilon or apart is None or apart.op != "sub" or set(self.nodes[square].operands) != {apart.name}:
-                continue
-            if self._averaged(apart.operands[1]) == apart.operands[0]:
-                return apart.name, epsilon
-        return None
+            if (epsilon := number_of(self.nodes[other])) and (x := self._varied(variance) or self._varied_by_squares(variance)):
+                return x, epsilon
+        return "", 0.0
+
+    def _varied(self, name: str) -> str:
+        """x, of the mean of the square of (x - mean)."""
+        square = self._squared(self._averaged(name))
+        return self._centred(square) if square else ""
+
+    def _varied_by_squares(self, name: str) -> str:
+        """x, of max(mean of x² - mean², 0), as of Flax."""
+        node = self._unshaped(name)
+        positive = [x for x, zero in _both(node, "maximum") if number_of(self.nodes[zero]) == 0]
+        difference = self._unshaped(positive[0]) if positive else node
+        if difference.op != "sub":
+            return ""
+        x, mean = self._squared(self._averaged(difference.operands[0])), self._squared(difference.operands[1])
+        return x if x and mean and self._averaged(mean) == x else ""
+
+    def _squared(self, name: str) -> str:
+        """x, of x · x."""
+        node = self._unshaped(name) if name else None
+        return node.operands[0] if node is not None and node.op == "mul" and len({*node.operands}) == 1 else ""
+
+    def _centred(self, name: str) -> str:
+        """x, of x - mean."""
+        node = self.nodes[name] if name else None
+        return node.operands[0] if node is not None and node.op == "sub" and self._averaged(node.operands[1]) == node.operands[0] else ""
 
     def _is_negative_mean(self, name: str, scale: str, x: str) -> bool:
         """Whether this is -mean of x · scale."""

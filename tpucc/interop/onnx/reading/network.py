@@ -31,6 +31,10 @@ COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
 
+ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub": "bias"}
+"""What constants are to operators of elements."""
+
+
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
     those constants of one value that are weights. In a file of `ours` weights keep their shapes."""
@@ -51,8 +55,8 @@ class Network:
         """The nodes that compute the same for all inputs."""
         self.name = ""
         self.path = ""
-        self.role = ""
-        """What a constant is in the node that is being read, where its operator says so."""
+        self._role = ""
+        """What a constant is to the operator of elements that is being made."""
         self.origin = Origin(made_by="import")
         self._constants = constants
         self._single, self._ours = single, ours
@@ -103,17 +107,17 @@ class Network:
         repeated = _repeated(array)
         small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
         if (name in self._constants or name in self._single) and not repeated:
-            return self._weight(small, name)
+            return self._weight(small, name, self._role)
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
         if small.size == 1 or (small == small.reshape(-1)[0]).all():
             return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name="full")
-        weight = self._weight(small, name)
+        weight = self._weight(small, name, self._role)
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
 
-    def weight(self, array: AnyArray, name: str) -> Node:
-        """A known value as a weight."""
-        node = self._weight(self._finite(array), name)
+    def weight(self, array: AnyArray, name: str, role: str = "") -> Node:
+        """A known value as a weight. `role` is what it is to its operator, where its key has to say so and its shape doesn't."""
+        node = self._weight(self._finite(array), name, role)
         if (grid := self.grids.get(name)) is None:
             return node
         return self.on(node, grid, name=node.name)
@@ -151,10 +155,10 @@ class Network:
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 
-    def _weight(self, values: AnyArray, name: str) -> Node:
+    def _weight(self, values: AnyArray, name: str, role: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
-        key, number = keys.key(name, self.path, self.role or ("weight" if values.ndim > 1 else "bias")), 0
+        key, number = keys.key(name, self.path, role or ("weight" if values.ndim > 1 else "bias")), 0
         wanted = key
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
@@ -246,7 +250,9 @@ class Network:
     def elementwise(self, op: str, *values: Value, kind: Kind = "float", **attributes: Any) -> Tensor:
         """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
         where the product is that it folds into."""
+        self._role = ROLES.get(op, "")
         nodes, axes = self.together([self._unsplit(value, values) for value in values] if self._ours else values)
+        self._role = ""
         view = next((node for node in nodes if node.op == "reshape"), None)
         if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
             return Tensor(self.add(op, *nodes, **attributes), axes, kind)

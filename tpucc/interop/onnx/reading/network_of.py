@@ -46,8 +46,6 @@ NAMED = 6
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
-ROLES: Mapping[str, str] = {"Add": "bias", "Div": "scale", "Mul": "scale", "Sub": "bias"}
-"""What a constant of a node is, where its key has to say so and its shape doesn't."""
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
@@ -270,7 +268,6 @@ class _Builder:
     def _results(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         network = self.network
         network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
-        network.role = ROLES.get(node.op, "")
         opset = self.model.opsets.get(node.domain, self.model.opset)
         if node.kind in _STRUCTURE:
             return self._structure(node, given)

@@ -24,13 +24,13 @@ def _batch(c: Call) -> Result:
         raise Unsupported("statistics of the batch itself", "export the model for inference: model.eval()")
     c.alone()
     order = (0, *range(2, x.rank), 1) if x.rank > 1 else (0,)
-    constants = [_vector(net, c.value(index)) for index in range(1, 5)]
+    constants = [_vector(net, c.value(index), role) for index, role in enumerate(("scale", "bias", "mean", "variance"), 1)]
     node = net.add("batch_norm", net.arranged(x, order), *constants, epsilon=c.attribute("epsilon", 1e-5))
     return Tensor(node, axes_of(order))
 
 
-def _vector(net: Network, value: Value) -> Node:
-    return net.weight(value.array, value.name) if isinstance(value, Static) else net.arranged(value, range(value.rank))
+def _vector(net: Network, value: Value, role: str) -> Node:
+    return net.weight(value.array, value.name, role) if isinstance(value, Static) else net.arranged(value, range(value.rank))
 
 
 def centred(net: Network, x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
@@ -96,13 +96,13 @@ def layer_norm(net: Network, x: Tensor, scale: Value, bias: Value | None, epsilo
     width = x.shape[-1]
     if bias is None:
         bias = Static(np.zeros(width, np.float32), f"{net.name}.bias")
-    gamma, beta = (_row(net, value, width) for value in (scale, bias))
+    gamma, beta = (_row(net, value, width, role) for value, role in ((scale, "scale"), (bias, "bias")))
     return Tensor(net.add("layer_norm", net.arranged(single, order), gamma, beta, epsilon=epsilon), axes_of(order))
 
 
-def _row(net: Network, value: Value, width: int) -> Node:
+def _row(net: Network, value: Value, width: int, role: str) -> Node:
     if isinstance(value, Static):
-        return net.weight(np.broadcast_to(value.array, (*value.array.shape[:-1], width)).reshape(width), value.name)
+        return net.weight(np.broadcast_to(value.array, (*value.array.shape[:-1], width)).reshape(width), value.name, role)
     return net.arranged(value, range(value.rank))
 
 
