@@ -21,6 +21,14 @@ Dimension = int | str | None
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape."""
+
+    key: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OnnxNode:
     """An operation. A missing operand or result has the empty name. An attribute is a number, a string, an array, a graph, or a tuple."""
 
@@ -38,6 +46,8 @@ class OnnxNode:
     """What the table of a layer is of, where tpucc's export says so."""
     before: tuple[float, int] | None = None
     """The scale and the zero point of the layer's sums, to which the table is applied."""
+    weight: Weight | None = None
+    """The one that the function's first number is; its opposite where the function says `Add` of what the source subtracts."""
 
     @property
     def title(self) -> str:
@@ -72,6 +82,8 @@ class OnnxGraph:
     outputs: tuple[OnnxValue, ...]
     declared: Mapping[str, int] = field(default_factory=dict)
     """ONNX's numbers of the types that the file says of other values, by their names."""
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+    """What constants are, where tpucc's export says so, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from itertools import dropwhile
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
+from tpucc.interop.onnx.reading.model import Weight
 from tpucc.interop.onnx.reading.problems import INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
 from tpucc.ir.constants import Constant
@@ -27,15 +29,24 @@ LARGEST = 3.4e38
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 NO_VALUES = "tensors without values aren't read: every size is at least 1"
+IMAGE = 4
+"""The axes of images."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
 
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
-    those constants of one value that are weights. In a file of `ours` weights keep their shapes."""
+    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes."""
 
-    def __init__(self, name: str, constants: Mapping[str, AnyArray], single: Collection[str] = (), ours: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        constants: Mapping[str, AnyArray],
+        single: Collection[str] = (),
+        ours: bool = False,
+        said: Mapping[str, Weight] | None = None,
+    ) -> None:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
         self.notes: dict[str, None] = {}
@@ -54,6 +65,8 @@ class Network:
         self.origin = Origin(made_by="import")
         self._constants = constants
         self._single, self._ours = single, ours
+        self.said: Mapping[str, Weight] = said or {}
+        """The weights that constants of the file are forms of, by the names of these."""
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
@@ -109,6 +122,14 @@ class Network:
         weight = self._weight(small, name)
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
 
+    def is_said(self, value: Value | None) -> TypeGuard[Static]:
+        """Whether a known value is a weight as the source has it: that of an initializer whose form in the file is float32."""
+        return isinstance(value, Static) and value.name in self.said and value.array is self._constants.get(value.name)
+
+    def weights_of_source(self, value: Value | None) -> Value | None:
+        """A weight as the source has it as a tensor, and other values as they are."""
+        return self.tensor(value) if self.is_said(value) else value
+
     def weight(self, array: AnyArray, name: str) -> Node:
         """A known value as a weight."""
         node = self._weight(self._finite(array), name)
@@ -152,22 +173,23 @@ class Network:
     def _weight(self, values: AnyArray, name: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
-        key, number = keys.key(name, self.path, "weight" if values.ndim > 1 else "bias"), 0
-        wanted = key
+        said = self.said.get(name)
+        key = (said and keys.member(said.key)) or keys.key(name, self.path, "weight" if values.ndim > 1 else "bias")
+        wanted, number = key, 0
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
             if before is values or (before.shape == values.shape and np.array_equal(before, values)):
                 return node
             number += 1
             key = f"{wanted}.{number}"
-        is_own = key in self._constants or name in self.grids  # by a name that the file has
+        is_own = said is not None or key in self._constants or name in self.grids  # by a name that the file has
         content = None if is_own else _content(values)
         if content in self._contents:
             return self._contents[content]
         made = OPS["weight"].attributes(key=key)
         node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
-        self.weights[key] = np.ascontiguousarray(values)
+        self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
         if content is not None:
             self._contents[content] = node
         return node
@@ -253,13 +275,20 @@ class Network:
         return Tensor(self._once("reshape", scaled, view.type.shape), axes, kind)
 
     def _unsplit(self, value: Value, beside: Sequence[Value]) -> Value:
-        """A tensor that a reshape has made, in its shape of the file, where a weight beside it has an axis that the node has in parts."""
-        if not isinstance(value, Tensor) or list(value.order) != sorted(value.order):
+        """A tensor that a reshape or a transpose has made, in its shape of the file, where a weight beside it has an axis that the node has
+        in parts, or has the axes that the source gives it, and the node has them in another order."""
+        if not isinstance(value, Tensor):
             return value
+        if list(value.order) != sorted(value.order):
+            return self.plain(value) if any(map(self._is_in_order, beside)) else value
         parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
         weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
         split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
         return self.plain(value) if split else value
+
+    def _is_in_order(self, value: Value) -> bool:
+        """Whether a value is a weight with the axes of the source, which the file has channels first beside images."""
+        return self.is_said(value) and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result."""
@@ -268,7 +297,8 @@ class Network:
         except ValueError:
             raise Unsupported(f"shapes that don't broadcast: {', '.join(str(list(value.shape)) for value in values)}") from None
         tensors = [_ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
-        main = next((t for t in tensors if t.shape == shape), None)
+        fitting = [t for t in tensors if t.shape == shape]
+        main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
         if main is None:
             order = order_of(max(tensors, key=lambda t: t.size)) if tensors else tuple(range(len(shape)))
             return [self._spread(value, shape, order) for value in values], axes_of(order)
@@ -286,6 +316,8 @@ class Network:
         """A value as a node that broadcasts to that of `main`."""
         if isinstance(value, Static):
             return self._like_static(value, main)
+        if self._ours and _is_plain(value) and _is_plain(main):
+            return value.node
         t = _ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
             return t.node
@@ -314,9 +346,18 @@ class Network:
 
     def _held(self, array: AnyArray, name: str) -> Node:
         """A known value as a node, on the grid of the integers that it has in the file."""
-        node = self.given(array, name)
+        node = self.given(self._as_said(array, name), name)
         grid = self.grids.get(name) if node.op == "weight" else None
         return node if grid is None else self.on(node, grid, name=node.name)
+
+    def _as_said(self, array: AnyArray, name: str) -> AnyArray:
+        """A weight in the shape that it has in the source, if that only has other axes of size 1 before its own, or without axes as in the
+        file."""
+        if name not in self.said:
+            is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
+            return array.reshape(()) if is_number else array
+        shape = self.said[name].shape
+        return array.reshape(shape) if _without_ones(shape) == _without_ones(array.shape) else array
 
     @staticmethod
     def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
@@ -361,6 +402,11 @@ def order_of(t: Tensor) -> tuple[int, ...]:
     return tuple(sorted(range(t.rank), key=lambda axis: found[axis]))
 
 
+def _is_plain(t: Tensor) -> bool:
+    """Whether the axes of the node are those of the file."""
+    return t.axes == axes_of(range(t.node.type.rank))
+
+
 def _ranked(t: Tensor, rank: int) -> Tensor:
     """The tensor with axes of size 1 before its own."""
     return t if t.rank == rank else Tensor(t.node, (*(() for _ in range(rank - t.rank)), *t.axes), t.kind)
@@ -368,9 +414,12 @@ def _ranked(t: Tensor, rank: int) -> Tensor:
 
 def _short(array: AnyArray) -> AnyArray:
     """Without the first axes of size 1, which broadcasting adds."""
-    while array.ndim > 1 and array.shape[0] == 1:
-        array = array[0]
-    return array
+    return array.reshape(_without_ones(array.shape) or (1,) * min(array.ndim, 1))
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes from the first that isn't 1."""
+    return tuple(dropwhile(lambda size: size == 1, shape))
 
 
 def _content(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:

@@ -5,37 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tpucc.diagnostics import Span
+from tpucc.interop.onnx.writing.model import Weight
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import is_layer
+from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
 
 
-def keys_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, str]:
-    """The keys of the weights in the weight file, by the names of the constants that are these, or that passes have made of one of them: in
-    another shape, or with a scale folded in.
+def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, Weight]:
+    """The weights of the model by the names of the constants that are these, or that were made of one of them: transposed by the source, or
+    by passes in another shape, or with a scale folded in.
 
     A graph of operators has the weights' names. Passes give other names to those of layers: of several weights of one statement and one
     size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves. `biases`
     are the constants that those of layers are made of.
     """
-    weights = {node.name: node.attributes.key for node in model if isinstance(node.attributes, WeightAttributes)}
     if not any(map(is_layer, graph)):
-        return weights
+        return _weights(model)
+    return made_of(graph, model, biases)
+
+
+def made_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, Weight]:
+    """`weights_of` for a graph whose constants may have other names than the model's weights."""
+    nodes = list(model)
+    weights = _weights(nodes)
+    weights |= {
+        node.name: weights[node.operands[0]]
+        for node in nodes
+        if isinstance(node.attributes, TransposeAttributes) and node.operands[0] in weights
+    }
     by_span: dict[Span, list[Node]] = {}
-    for node in model:
+    for node in nodes:
         if node.name in weights:
             for span in node.origin.spans:
                 by_span.setdefault(span, []).append(node)
-    found: dict[str, str] = {}
+    found: dict[str, Weight] = {}
     for node in graph:
         if array_of(node) is not None:
             near = (other for span in node.origin.spans for other in by_span.get(span, ()))
-            made_of = {other.name: weights[other.name] for other in near if _is_of(node, other)}
-            if (key := _key(biases.get(node.name, node.name), made_of)) is not None:
-                found[node.name] = key
+            same = {other.name: weights[other.name] for other in near if _is_of(node, other)}
+            if (weight := _weight(biases.get(node.name, node.name), same)) is not None:
+                found[node.name] = weight
     return found
+
+
+def _weights(model: Iterable[Node]) -> dict[str, Weight]:
+    """The weights of a model by the names of their nodes."""
+    return {node.name: Weight(node.attributes.key, node.type.shape) for node in model if isinstance(node.attributes, WeightAttributes)}
 
 
 def _is_of(node: Node, weight: Node) -> bool:
@@ -48,7 +66,7 @@ def _is_of(node: Node, weight: Node) -> bool:
     return (node.origin.spans, node.origin.calls) == (weight.origin.spans, weight.origin.calls)
 
 
-def _key(name: str, same: Mapping[str, str]) -> str | None:
+def _weight(name: str, same: Mapping[str, Weight]) -> Weight | None:
     if len(set(same.values())) == 1:
         return next(iter(same.values()))
     return same.get(base_name(name))
