@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tpucc.interop.programs import folder
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import Conv, Layer, looks_up
-from tpucc.numerics import dequantise
+from tpucc.numerics import AnyArray, dequantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.weight import WeightAttributes
@@ -34,7 +35,7 @@ from tpucc.runtime.outside import Session
 reading = pytest.importorskip("tpucc.interop.onnx.reading")
 """The importer, where it is."""
 ANOTHER = {
-    "06_digits_lstm": "zeros are a full, and the first step's products are of the rank of what they are added to",
+    "06_digits_lstm": "zeros are a full, and the first step's product with them is folded",
     "10_imdb_lstm": "as the LSTM of digits",
     "imdb_lstm": "as the LSTM of digits",
     "13_quadric": "arrays of numbers become weights, and the transpose of one is folded",
@@ -441,8 +442,10 @@ def test_weights_that_the_source_rounds_come_back_from_a_float_export(text: str,
 
 
 WEIGHTS = """weights random(seed=1)
-model m(x: f32[2, 6] in [-1.0, 1.0], y: f32[6, 2] in [-1.0, 2.0], i: f32[2, 6, 6, 3] in [-1.0, 1.0], j: i32[4] in [0, 5]):
+model m(x: f32[2, 6] in [-1.0, 1.0], y: f32[6, 2] in [-1.0, 2.0], y2: f32[2, 6] in [-2.0, 1.0], z: f32[6, 6] in [-1.0, 1.0],
+        i: f32[2, 6, 6, 3] in [-1.0, 1.0], j: i32[4] in [0, 5]):
     weight w: f32[6, 6] = "val_7"
+    weight e2: f32[6, 1]
     weight e: f32[2, 6] = "onnx::Add_1"
     weight k: f32[3, 3, 3, 3] = "constant.kernel"
     weight b: f32[6]
@@ -497,12 +500,75 @@ def test_weights_behind_a_reshape_keep_their_shapes(text: str, tmp_path: Path) -
         np.testing.assert_array_equal(one, other)
 
 
-def test_so_does_the_bias_of_one_output_of_a_quantised_one(tmp_path: Path) -> None:
-    """Its integers are read as real values, whose name no constant of the file has."""
-    tpucc.export_onnx(tpucc.compile_source(ALONE.format(text="sigmoid(x @ w + b)")), tmp_path / "m.onnx", quantized=True)
-    again = tpucc.import_onnx(tmp_path / "m.onnx")
-    assert again.weights["bias"].shape == (1,)
-    assert "@ w + b" in again.source
+def quantised_again(text: str, bits: int, path: Path) -> tuple[tpucc.Imported, Mapping[str, AnyArray]]:
+    """A model of `WEIGHTS`, exported in integers and imported with the same ones, and the weights of the source."""
+    exe = tpucc.compile_source(WEIGHTS.format(text=text), activation_bits=bits)
+    assert same_integers(path, exe)
+    made = exe.compilation
+    assert made is not None
+    assert made.graph is not None
+    assert made.model is not None
+    used = [node for node in made.model.graph if isinstance(node.attributes, WeightAttributes) and made.model.graph.users[node.name]]
+    arrays = {node.attributes.key: made.graph[node.name].attributes.value.data for node in used}  # type: ignore[attr-defined]
+    return tpucc.import_onnx(path), arrays
+
+
+@each(
+    [
+        (text, bits, parts)
+        for text, parts in {
+            "relu(x @ e2) + s": ["+ s"],
+            "tanh(x @ e2), x @ e2 - s": ["tanh(", " - s"],
+            "x * t, tanh(i * s), x * 0.5": ["* t", "* s", "* 0.5"],
+            "g - x, silu(s + x), -x + 0.5": ["g - ", "+ s", "+ 0.5"],
+            "maximum(x, s), tanh(x @ e2 + s)": ["maximum(x, s", " @ e2 + s"],
+        }.items()
+        for bits in (8, 16)
+    ]
+)
+def test_weights_of_one_value_come_back_from_a_quantised_export(text: str, bits: int, parts: list[str], tmp_path: Path) -> None:
+    """Also where they are a number of a table: the file says which weight it is. Other numbers stay numbers."""
+    again, arrays = quantised_again(text, bits, tmp_path / "m.onnx")
+    assert again.weights.keys() == arrays.keys()
+    for part in parts:
+        assert part in re.sub(r"quantized\((.*?), [-0-9.e]+(, -?[0-9]+)?\)", r"\1", again.source), again.source
+    for key in ("scale", "t", "g"):
+        if key in arrays and "e2" not in text:
+            np.testing.assert_array_equal(again.weights[key], arrays[key], strict=True)
+
+
+@each(
+    [
+        ("x @ w, y2 @ w", 8),
+        ("relu(x @ w) @ w", 16),
+        ("z * w, relu(x @ w)", 8),
+        ("transpose(z, (1, 0)) * w + transpose(z + 0.5, (1, 0)) * w", 16),
+        ("conv2d(i, k), conv2d(i * 0.5 + 0.3, k)", 8),
+        ("conv2d(i, k), conv2d(i * 0.5 + 0.3, k)", 16),
+        ("(y @ e) @ transpose(e, (1, 0))", 8),
+        ("x @ transpose(w, (1, 0)), y2 @ w, z + w", 16),
+        ("x @ transpose(w, (1, 0))", 8),
+        ("tanh(i * c) + c", 16),
+        ("x + b, y2 * b, tanh(b - x)", 8),
+        ("x * b, relu(x @ w + b)", 8),
+        ("relu(x @ w + b) @ w, y2 @ w + b", 8),
+        ("sigmoid(conv2d(i, k) + c) * c", 8),
+    ]
+)
+def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: int, tmp_path: Path) -> None:
+    """Each layer has integers of its own, by its own scales. One weight has them all, and lies within a step of the source's."""
+    again, arrays = quantised_again(text, bits, tmp_path / "m.onnx")
+    assert again.weights.keys() == arrays.keys()
+    for key, array in arrays.items():
+        np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
+
+
+def test_a_form_of_a_weight_that_has_other_values_has_a_key_with_a_number(tmp_path: Path) -> None:
+    """As the weights of a product into which a scale is folded; the weight itself keeps its key."""
+    again, arrays = quantised_again("(x @ w + b) * r, x @ w", 8, tmp_path / "m.onnx")
+    assert again.weights.keys() >= {"val_7", "val_7.1"}
+    assert not any("mul" in key for key in again.weights)
+    np.testing.assert_allclose(again.weights["val_7"], arrays["val_7"], atol=np.abs(arrays["val_7"]).max() / 100)
 
 
 def test_steps_that_are_not_read_back_are_no_fault_of_the_file(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/network_of.py": ("weight", NODES),
     "interop/onnx/reading/order.py": ("input", OTHER),
     "interop/onnx/writing/activations.py": ("add", LAYERS),
-    "interop/onnx/writing/file.py": ("weight", "an entry of metadata"),
+    "interop/onnx/writing/file.py": ("weight", OTHER),
     "interop/onnx/writing/keys.py": ("import transpose, import weight", NODES),
     "interop/onnx/writing/layers.py": ("add, concat, max", LAYERS),
     "interop/onnx/writing/patches.py": ("import constant, import patches, import quantize", REWRITE),

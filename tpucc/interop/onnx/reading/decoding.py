@@ -34,7 +34,7 @@ DOMAINS = {"ai.onnx": ""}
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
 HELD, BEFORE, FUNCTION, RANGE = b"scale_and_zero_point", b"scale_and_zero_point_before", b"function", b"range"
-WEIGHT, SHAPE = b"weight", b"shape"
+WEIGHT, TURNED, SHAPE, SUBTRACTED = b"weight", b"transposed_weight", b"shape", b"subtracted_weight"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
 _INTEGER = r"-?[0-9]+"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
@@ -144,7 +144,7 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
     function = function_of(said.get(FUNCTION, ""))
     domain = DOMAINS.get(words[7], words[7])
-    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before, _weight(said))
+    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before, *_number(said))
     if twice is not None:
         raise malformed(f"{node.title} ({named(node.op)}): it has {twice} twice", CHECKER)
     for key, found in ((HELD, held), (BEFORE, before)):
@@ -178,10 +178,17 @@ def _held(content: str) -> tuple[float, int] | None:
 
 def _weight(said: Mapping[bytes, str]) -> Weight | None:
     """A key and the sizes of a shape; None where they aren't there."""
-    key, sizes = said.get(WEIGHT, ""), said.get(SHAPE)
+    key, sizes = said.get(WEIGHT) or said.get(TURNED, ""), said.get(SHAPE)
     if not key or sizes is None or re.fullmatch(r"([0-9]{1,10}( [0-9]{1,10})*)?", sizes, re.ASCII) is None:
         return None
-    return Weight(key, tuple(map(int, sizes.split())))
+    shape = tuple(map(int, sizes.split()))
+    return Weight(key, shape, WEIGHT not in said) if len(shape) <= MAX_RANK else None
+
+
+def _number(said: Mapping[bytes, str]) -> tuple[Weight | None, bool]:
+    """The weight of one value that a function's number is, and whether it is the opposite of that."""
+    weight = _weight({WEIGHT: said.get(WEIGHT) or said.get(SUBTRACTED, ""), SHAPE: said.get(SHAPE, "0")})
+    return weight if weight is not None and math.prod(weight.shape) == 1 else None, WEIGHT not in said
 
 
 def _range(content: str) -> Range | None:

@@ -22,10 +22,12 @@ Dimension = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape."""
+    """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape; whether the form is that of
+    the transposed matrix."""
 
     key: str
     shape: tuple[int, ...]
+    is_turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,10 @@ class OnnxNode:
     """What the table of a layer is of, where tpucc's export says so."""
     before: tuple[float, int] | None = None
     """The scale and the zero point of the layer's sums, to which the table is applied."""
-    weight: Weight | None = None
-    """The one that the function's first number is; its opposite where the function says `Add` of what the source subtracts."""
+    number: Weight | None = None
+    """The weight that the function's first number is, where tpucc's export says so."""
+    is_subtracted: bool = False
+    """Whether the number is the opposite of the weight, as the source subtracts it."""
 
     @property
     def title(self) -> str:

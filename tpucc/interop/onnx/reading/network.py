@@ -123,10 +123,10 @@ class Network:
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
 
     def is_said(self, value: Value | None) -> TypeGuard[Static]:
-        """Whether a known value is a weight as the source has it: that of an initializer whose form in the file is float32."""
-        return isinstance(value, Static) and value.name in self.said and value.array is self._constants.get(value.name)
+        """Whether a known value is a weight as the source has it, float32."""
+        return isinstance(value, Static) and value.name in self.said and value.array.dtype == np.float32
 
-    def weights_of_source(self, value: Value | None) -> Value | None:
+    def weight_of_source(self, value: Value | None) -> Value | None:
         """A weight as the source has it as a tensor, and other values as they are."""
         return self.tensor(value) if self.is_said(value) else value
 

@@ -74,7 +74,7 @@ class _Builder:
         self.model, self.sizes, self.layout = model, sizes, layout
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
-        said = model.graph.weights if ours else {}
+        said = self.graph.weights if ours else {}
         self.network = Network(name, model.graph.constants, single_weights(self.graph, ours), ours, said)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
@@ -97,8 +97,8 @@ class _Builder:
             self.values[value.name] = self._input(value, value.name in images)
         for key, array in self.graph.constants.items():
             self.values[key] = Static(array, key)
-        if not any(node.held for node in self.model.graph.nodes):  # what quantised files compute of constants, the source doesn't say
-            self.folded |= {key: Static(array, key) for key, array in self.graph.constants.items() if key in self.network.said}
+        own = {key: Static(array, key) for key, array in self.graph.constants.items() if key in self.network.said}
+        self.folded |= {key: value for key, value in own.items() if value.array.dtype == np.float32}
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
@@ -293,14 +293,19 @@ class _Builder:
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
-        if not of_weights:
+        if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
             return statics
         try:
-            results = self._by_rule(node, [network.weights_of_source(value) for value in operands], opset)
+            results = self._by_rule(node, [network.weight_of_source(value) for value in operands], opset)
         except Unsupported:
             return statics
         self.folded |= dict(zip(node.outputs, statics, strict=True))
         return results
+
+    def _has_zeros(self, node: OnnxNode, operands: Sequence[Value | None]) -> bool:
+        """Whether an operand that is no weight is known to be zeros."""
+        others = (value for name, value in zip(node.inputs, operands, strict=False) if name not in self.folded)
+        return any(isinstance(value, Static) and not value.array.any() for value in others)
 
     def _by_rules(self, node: OnnxNode, tried: Sequence[Sequence[Value | None]], opset: int) -> list[Value]:
         """The results as tpucc's operators compute them, of the first operands that the rule takes. Raises `Unsupported`."""

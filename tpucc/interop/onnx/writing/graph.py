@@ -19,7 +19,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.by_hand import dequantised_by_hand
-from tpucc.interop.onnx.writing.keys import weights_of
+from tpucc.interop.onnx.writing.keys import Kept, weights_of
 from tpucc.interop.onnx.writing.layers import layer_form
 from tpucc.interop.onnx.writing.model import Activation, OnnxModel, OnnxNode, Weight
 from tpucc.interop.onnx.writing.patches import without_patches
@@ -37,10 +37,15 @@ IMAGE = 4
 
 
 def onnx_model(
-    graph: Graph, model: Iterable[Node] = (), activations: Mapping[str, Activation] | None = None, biases: Mapping[str, str] | None = None
+    graph: Graph,
+    model: Iterable[Node] = (),
+    activations: Mapping[str, Activation] | None = None,
+    biases: Mapping[str, str] | None = None,
+    kept: Kept | None = None,
 ) -> OnnxModel:
     """The graph as ONNX nodes. Initializers have the keys of the weights of `model`, whose values they are, or their nodes' names.
-    `activations` are the functions that end layers, by their names, and `biases` the constants that those of layers are made of.
+    `activations` are the functions that end layers, by their names, and `biases` the constants that those of layers are made of. `kept`
+    says what of the weights the graph of operators before the layers has.
 
     Outputs are in the graph's order, and have its names; one that has the name of an input has a number behind it, for ONNX tells no
     inputs from outputs by name.
@@ -50,7 +55,7 @@ def onnx_model(
     ordered = moving_integers(with_biases(without_patches(graph)))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
-    return _Writer(ordered, weights_of(ordered, model, biases or {}), activations or {}).written(needed)
+    return _Writer(ordered, weights_of(ordered, model, biases or {}, kept or Kept()), activations or {}).written(needed)
 
 
 def _needed(graph: Graph) -> frozenset[str]:
@@ -98,8 +103,12 @@ class _Writer:
 
     def __init__(self, graph: Graph, weights: Mapping[str, Weight], activations: Mapping[str, Activation]) -> None:
         self._graph = graph
-        self._keys = {name: weight.key for name, weight in weights.items()}
-        self._weights = {weight.key: weight for weight in weights.values()}
+        self._all_keys = frozenset(weight.key for weight in weights.values())
+        self._keys = {
+            name: f"{weight.key}.1" if weight.is_changed else weight.key for name, weight in weights.items() if not weight.is_turned
+        }
+        self._weights = {self.key(name): weight for name, weight in weights.items() if not weight.is_changed}
+        """By the names that their forms are to have."""
         self._activations = activations
         self._nodes: list[OnnxNode] = []
         self._constants: dict[str, tuple[str, AnyArray]] = {}
@@ -108,7 +117,7 @@ class _Writer:
         self._turned: set[str] = set()
         self._contents: dict[tuple[str, bytes], str] = {}
         self.masks: dict[str, str] = {}
-        self._taken = {*self._own, *(output.name for output in graph.outputs), *self._weights}
+        self._taken = {*self._own, *(output.name for output in graph.outputs), *self._all_keys}
         self._results = [self.fresh(output.name) if output.name in self._own else output.name for output in graph.outputs]
         self._called: dict[str, str] = {}
         for output, name in zip(graph.outputs, self._results, strict=True):
@@ -136,7 +145,7 @@ class _Writer:
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
         names: dict[str, str] = {}
-        keys = set(self._weights).difference(self._results, (node.name for node in self._graph.inputs))
+        keys = set(self._all_keys).difference(self._results, (node.name for node in self._graph.inputs))
         for number in (name for node in self._nodes for name in node.inputs if name in self._constants):
             if number not in names:
                 wanted = self._constants[number][0]
@@ -146,7 +155,7 @@ class _Writer:
 
     def key(self, name: str) -> str:
         """The name of a constant: its weight's key, and never that of another weight."""
-        return self._keys.get(name) or (f"{name}.values" if name in self._weights else name)
+        return self._keys.get(name) or (f"{name}.values" if name in self._all_keys else name)
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or that and a number where it is taken."""

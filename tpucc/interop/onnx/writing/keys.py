@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+
+import numpy as np
 
 from tpucc.diagnostics import Span
 from tpucc.interop.onnx.writing.model import Weight
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import is_layer
+from tpucc.numerics import AnyArray
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
+from tpucc.values import dataclass
 
 
-def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, Weight]:
+@dataclass(frozen=True)
+class Kept:
+    """The constants of a graph of operators that were made of weights, by their names: those that have their values, `unchanged`, or
+    `turned`, transposed, and others, as reciprocals and what a scale is folded into."""
+
+    unchanged: Mapping[str, Weight] = field(default_factory=dict)
+    turned: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+
+
+def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str], kept: Kept) -> dict[str, Weight]:
     """The weights of the model by the names of the constants that are these, or that were made of one of them: transposed by the source, or
-    by passes in another shape, or with a scale folded in.
+    by passes in another shape, or with a scale folded in, where no other one has the weight's own values.
 
     A graph of operators has the weights' names. Passes give other names to those of layers: of several weights of one statement and one
     size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves. `biases`
@@ -24,10 +39,15 @@ def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -
     """
     if not any(map(is_layer, graph)):
         return _weights(model)
-    return made_of(graph, model, biases)
+    found = _made_of(graph, model, biases)
+    changed = {name for name in found if biases.get(name, name) in kept.changed}
+    own = {weight for name, weight in found.items() if name not in changed}
+    return {
+        name: replace(weight, is_turned=name in kept.turned, is_changed=weight in own and name in changed) for name, weight in found.items()
+    }
 
 
-def made_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, Weight]:
+def _made_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, Weight]:
     """`weights_of` for a graph whose constants may have other names than the model's weights."""
     nodes = list(model)
     weights = _weights(nodes)
@@ -49,6 +69,21 @@ def made_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> d
             if (weight := _weight(biases.get(node.name, node.name), same)) is not None:
                 found[node.name] = weight
     return found
+
+
+def kept_weights(graph: Graph, model: Iterable[Node], bound: Graph | None) -> Kept:
+    """Which weights a graph has kept; `bound` has their values under the names of the model's nodes."""
+    nodes = list(model)
+    arrays = {weight: array_of(bound[name]) for name, weight in _weights(nodes).items() if bound is not None and name in bound.by_name}
+    found = {name: (array_of(graph[name]), arrays.get(weight), weight) for name, weight in _made_of(graph, nodes, {}).items()}
+    unchanged = {name: weight for name, (one, other, weight) in found.items() if _is_equal(one, other)}
+    turned = {name for name, (one, other, _) in found.items() if other is not None and other.ndim == 2 and _is_equal(one, other.T)}
+    return Kept(unchanged, frozenset(turned.difference(unchanged)), frozenset(found.keys() - unchanged.keys() - turned))
+
+
+def _is_equal(one: AnyArray | None, other: AnyArray | None) -> bool:
+    """Whether two arrays have the same values in one order, in whatever shape."""
+    return one is not None and other is not None and np.array_equal(one.reshape(-1), other.reshape(-1))
 
 
 def _weights(model: Iterable[Node]) -> dict[str, Weight]:
