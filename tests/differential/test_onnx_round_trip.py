@@ -571,6 +571,37 @@ def test_a_form_of_a_weight_that_has_other_values_has_a_key_with_a_number(tmp_pa
     np.testing.assert_allclose(again.weights["val_7"], arrays["val_7"], atol=np.abs(arrays["val_7"]).max() / 100)
 
 
+@each(
+    {
+        "shapes": {"shape": ["1 1 1 1 1", "36", "9999999999", "1 " * 40 + "1"]},
+        "keys": {"weight": ["scale", "..", "\x00"], "subtracted_weight": ["val_7"]},
+        "entries": {"names": ["transposed_weight", "subtracted_weight", "x"]},
+    }.items()
+)
+def test_what_a_file_says_of_its_weights_changes_no_integer(which: str, words: dict[str, list[str]], tmp_path: Path) -> None:
+    """Whatever the metadata say."""
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text="x @ w, z + w, y2 @ transpose(w, (1, 0)), x - s, i * c + c"))
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    inputs = random_inputs(exe.runtime, 3)
+    expected = exe.run(inputs)
+    for index in range(max(map(len, words.values()))):
+        model = onnx.load(tmp_path / "m.onnx")
+        holders = [
+            *model.graph.initializer,
+            *(found for found in model.graph.node if any("weight" in entry.key for entry in found.metadata_props)),
+        ]
+        for place, entry in enumerate(entry for holder in holders for entry in holder.metadata_props):
+            if which == "entries" and "weight" in entry.key:
+                entry.key = words["names"][(index + place) % len(words["names"])]
+            elif entry.key in words:
+                entry.value = words[entry.key][(index + place) % len(words[entry.key])]
+        onnx.save(model, tmp_path / "other.onnx")
+        again = tpucc.import_onnx(tmp_path / "other.onnx").compile()
+        for one, other in zip(again.run(inputs).values(), expected.values(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_steps_that_are_not_read_back_are_no_fault_of_the_file(tmp_path: Path) -> None:
     """In 16 bits several nodes are read as one that ONNX hasn't."""
     path = tmp_path / "model.onnx"

@@ -188,7 +188,7 @@ class _Layers(LayerWriter):
         """A function of a value, which has numbers where it needs them, or the weight that a node says."""
         if of is not None and of.number is not None and step.name in ARITHMETIC:
             number = -step.numbers[0] if of.is_subtracted else step.numbers[0]
-            values = np.full(of.number.shape, number, np.float32)
+            values = np.asarray(number, np.float32)
             self.forms.numbers.setdefault(of.number, []).append(values)
             weight = self._weight(of.number, values)
             if of.is_subtracted:

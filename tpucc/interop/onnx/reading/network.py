@@ -310,7 +310,7 @@ class Network:
         if self._is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
-        return self._held(_short(array.transpose(order)), value.name)
+        return self._held(_short(array.transpose(order)), value.name, len(shape))
 
     def _like(self, value: Value, main: Tensor) -> Node:
         """A value as a node that broadcasts to that of `main`."""
@@ -339,25 +339,25 @@ class Network:
         missing = [part for part in range(main.node.type.rank) if part not in main.order]
         split = array.reshape(*sizes, *(1 for _ in missing))
         places = {part: index for index, part in enumerate((*main.order, *missing))}
-        return self._held(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name)
+        return self._held(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name, main.node.type.rank)
 
     def _is_number(self, value: Static) -> bool:
         return value.array.size == 1 and value.name not in self._single
 
-    def _held(self, array: AnyArray, name: str) -> Node:
-        """A known value as a node, on the grid of the integers that it has in the file."""
-        node = self.given(self._as_said(array, name), name)
+    def _held(self, array: AnyArray, name: str, rank: int) -> Node:
+        """A known value beside one with so many axes as a node, on the grid of the integers that it has in the file."""
+        node = self.given(self._as_said(array, name, rank), name)
         grid = self.grids.get(name) if node.op == "weight" else None
         return node if grid is None else self.on(node, grid, name=node.name)
 
-    def _as_said(self, array: AnyArray, name: str) -> AnyArray:
-        """A weight in the shape that it has in the source, if that only has other axes of size 1 before its own, or without axes as in the
-        file."""
+    def _as_said(self, array: AnyArray, name: str, rank: int) -> AnyArray:
+        """A weight in the shape that it has in the source, if that has at most `rank` axes and only others of size 1 before its own; or
+        without axes, as in the file."""
         if name not in self.said:
             is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
             return array.reshape(()) if is_number else array
         shape = self.said[name].shape
-        return array.reshape(shape) if _without_ones(shape) == _without_ones(array.shape) else array
+        return array.reshape(shape) if len(shape) <= rank and _without_ones(shape) == _without_ones(array.shape) else array
 
     @staticmethod
     def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:

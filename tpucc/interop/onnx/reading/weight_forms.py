@@ -73,6 +73,8 @@ class Forms:
             yield from ((weight, "", of_values(number)) for number in values)
         for name, weight in weights.items():
             array = constants[name]
+            if not array.size or (name in self.kernels and array.ndim != len(KERNEL_OF_ONNX)):  # files may say anything
+                continue
             if array.dtype == np.float32:
                 yield weight, name, of_values(array)
             if name in self.products:
