@@ -445,7 +445,7 @@ WEIGHTS = """weights random(seed=1)
 model m(x: f32[2, 6] in [-1.0, 1.0], y: f32[6, 2] in [-1.0, 2.0], y2: f32[2, 6] in [-2.0, 1.0], z: f32[6, 6] in [-1.0, 1.0],
         i: f32[2, 6, 6, 3] in [-1.0, 1.0], j: i32[4] in [0, 5]):
     weight w: f32[6, 6] = "val_7"
-    weight e2: f32[6, 1]
+    weight e2: f32[6, 1] = "e_quantized"
     weight e: f32[2, 6] = "onnx::Add_1"
     weight k: f32[3, 3, 3, 3] = "constant.kernel"
     weight b: f32[6]
@@ -521,7 +521,7 @@ def quantised_again(text: str, bits: int, path: Path) -> tuple[tpucc.Imported, M
             "tanh(x @ e2), x @ e2 - s": ["tanh(", " - s"],
             "x * t, tanh(i * s), x * 0.5": ["* t", "* s", "* 0.5"],
             "g - x, silu(s + x), -x + 0.5": ["g - ", "+ s", "+ 0.5"],
-            "maximum(x, s), tanh(x @ e2 + s)": ["maximum(x, s", " @ e2 + s"],
+            "maximum(x, s), tanh(x @ e2 + s)": ["maximum(x, s", " @ e_quantized + s"],
         }.items()
         for bits in (8, 16)
     ]
@@ -561,6 +561,22 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
     assert again.weights.keys() == arrays.keys()
     for key, array in arrays.items():
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
+
+
+def test_a_kernel_that_two_convolutions_read_is_one_constant_of_the_file() -> None:
+    made = tpucc.compile_source(WEIGHTS.format(text="conv2d(i, k), conv2d(i * 0.5 + 0.3, k)")).compilation
+    assert made is not None
+    for quantised in (False, True):
+        names = exported(made, quantised)[0].initializers
+        assert [name for name in names if name.startswith("constant.kernel")] == ["constant.kernel"]
+
+
+def test_a_weight_of_zeros_is_a_weight(tmp_path: Path) -> None:
+    """As a bias that nobody has trained, of which a source computes something; a product of another with zeros isn't written out."""
+    np.savez(tmp_path / "zeros.npz", b=np.zeros(6, np.float32))
+    text = 'weights "zeros.npz"\nmodel m(x: f32[2, 6]):\n    weight b: f32[6]\n    return x + b * 0.5\n'
+    tpucc.export_onnx(tpucc.compile_source(text, folder=tmp_path), tmp_path / "m.onnx")
+    assert "x + b * 0.5" in tpucc.import_onnx(tmp_path / "m.onnx").source
 
 
 def test_a_form_of_a_weight_that_has_other_values_has_a_key_with_a_number(tmp_path: Path) -> None:

@@ -60,6 +60,16 @@ def test_a_bias_may_be_a_factor_too() -> None:
     assert common_values([*claims, of_bias(bias_integers(bias + 1, 0.02, units), 0.02, units)]) is None
 
 
+def test_values_within_all_bounds_are_tried_by_rounding_them() -> None:
+    """Of two largest integers of a column either may give the scale, and the bounds say of neither that it does."""
+    integers = np.int8([[127], [127], [5]])
+    near, far = (of_columns(integers, [Use(scale, np.float32(1), np.float32(1))]) for scale in np.float32([[0.1], [0.1000001]]))
+    assert near is not None
+    assert far is not None
+    assert common_values([near, near]) is not None
+    assert common_values([near, far]) is None
+
+
 def test_columns_that_do_not_say_their_scale_are_no_claim() -> None:
     rng = np.random.default_rng(0)
     scales = np.float32([0.1, 0.2])
