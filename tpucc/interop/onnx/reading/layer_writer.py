@@ -91,7 +91,14 @@ class LayerWriter:
 
     def _parts(self, names: Sequence[str]) -> list[str]:
         """The real values of integers that stand side by side: constant ones are held as the result is."""
-        return [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in names]
+        return [self._dequantised(name) if name in self.held else self._part(name) for name in names]
+
+    def _part(self, name: str) -> str:
+        """The real values of a constant that is held as the result is."""
+        self.forms.held.setdefault(name, []).append(self.own)
+        if name in self.shared:
+            return self._source_weight(self.shared[name], self.constants[name])
+        return self._in_place_of(name, self._own(name))
 
     def _held(self, name: str) -> Quantisation:
         """How integers that stand side by side with others are held: constant ones as the result."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from tpucc.interop.onnx.scales import Use, bias_integers
 from tpucc.ir.dtypes import IntegerFormat
+from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import quantisation_of
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, Float64, quantise, quantise_weights, weight_scales
 from tpucc.values import dataclass
@@ -141,6 +143,17 @@ def of_elements(integers: AnyArray, zero: int, uses: Sequence[Use], of: IntegerF
         return Claim(bounds, sure, has, ends)
     bottom, top = (centred == centred.min()) & (centred < 0), (centred == centred.max()) & (centred > 0)
     return Claim(bounds, sure, has, np.zeros(centred.shape, np.bool_), Span(bottom, top, least, most))
+
+
+def of_held(integers: AnyArray, held: Quantisation, of: IntegerFormat) -> Claim:
+    """A constant with a given scale and zero point."""
+    bounds, sure = (Bounds.rounded_to(integers.astype(np.float64) - held.zero_point, held.scale, margin) for margin in (0.0, MARGIN))
+    has = partial(_is_held, integers=integers, held=held, of=of)
+    return Claim(bounds, sure, has, np.zeros(integers.shape, np.bool_))
+
+
+def _is_held(values: Float32, integers: AnyArray, held: Quantisation, of: IntegerFormat) -> bool:
+    return np.array_equal(quantise(values, held.scale, held.zero_point, of), integers)
 
 
 def of_bias(integers: AnyArray, x: float, scales: Float32) -> Claim:

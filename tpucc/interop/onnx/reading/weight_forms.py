@@ -8,9 +8,10 @@ from dataclasses import field, replace
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import Weight
-from tpucc.interop.onnx.reading.shared_weights import Claim, common_values, of_bias, of_columns, of_elements, of_values
+from tpucc.interop.onnx.reading.shared_weights import Claim, common_values, of_bias, of_columns, of_elements, of_held, of_values
 from tpucc.interop.onnx.scales import Use
 from tpucc.ir.dtypes import IntegerFormat
+from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST
 from tpucc.values import dataclass
@@ -49,6 +50,8 @@ class Forms:
     elements: dict[str, list[Use]] = field(default_factory=dict)
     zeros: dict[str, int] = field(default_factory=dict)
     """The zero points of those that stand beside values of one scale."""
+    held: dict[str, list[Quantisation]] = field(default_factory=dict)
+    """The scales and zero points of those that stand side by side with values."""
     biases: dict[str, list[tuple[AnyArray, float, Float32]]] = field(default_factory=dict)
     """Integers in units of a value's scale times those of columns of weights."""
     numbers: dict[Weight, list[Float32]] = field(default_factory=dict)
@@ -81,8 +84,9 @@ class Forms:
                 matrix = array.transpose(np.argsort(KERNEL_OF_ONNX)) if name in self.kernels else array
                 if (claim := of_columns(matrix, self.products[name])) is not None:
                     yield weight, name, claim
+            last = array.transpose(CHANNELS_LAST) if array.ndim == len(CHANNELS_LAST) else array
+            yield from ((weight, name, of_held(last, held, of)) for held in self.held.get(name, ()))
             if name in self.elements:
-                last = array.transpose(CHANNELS_LAST) if array.ndim == len(CHANNELS_LAST) else array
                 found = (of_elements(last, self.zeros[name], [use], of) for use in self.elements[name])
                 yield from ((weight, name, claim) for claim in found if claim is not None)
             for integers, x, scales in self.biases.get(name, ()):
