@@ -59,38 +59,38 @@ class Forms:
 
     def shared(self, constants: Mapping[str, AnyArray], weights: Mapping[str, Weight], of: IntegerFormat) -> dict[str, Shared]:
         """The weights that have several forms of the same values, by the names of these. `weights` are what constants are forms of."""
-        claims: dict[Weight, list[_Form]] = {}
-        for weight, name, claim in self._claims(constants, weights, of):
-            claims.setdefault(replace(weight, is_turned=False), []).append(_Form(name, claim, weight.is_turned))
+        names: dict[Weight, list[str]] = {replace(weight, is_turned=False): [] for weight in (*self.numbers, *weights.values())}
+        for name, weight in weights.items():
+            names[replace(weight, is_turned=False)].append(name)
         found: dict[str, Shared] = {}
-        for weight, forms in claims.items():
-            if len(forms) > 1 or forms[0].is_turned:
+        for weight, own in names.items():
+            count = len(self.numbers.get(weight, ())) + sum(self._count(name, constants[name]) for name in own)
+            if count > 1 or any(weights[name].is_turned for name in own):  # claims take more room than weights
+                forms = [_Form("", of_values(number), is_turned=False) for number in self.numbers.get(weight, ())]
+                forms += [_Form(name, claim, weights[name].is_turned) for name in own for claim in self._claims(name, constants[name], of)]
                 found |= _agreeing(weight, forms)
         return found
 
-    def _claims(
-        self, constants: Mapping[str, AnyArray], weights: Mapping[str, Weight], of: IntegerFormat
-    ) -> Iterator[tuple[Weight, str, Claim]]:
-        """What each form says, numbers first."""
-        for weight, values in self.numbers.items():
-            yield from ((weight, "", of_values(number)) for number in values)
-        for name, weight in weights.items():
-            array = constants[name]
-            if not array.size or (name in self.kernels and array.ndim != len(KERNEL_OF_ONNX)):  # files may say anything
-                continue
-            if array.dtype == np.float32:
-                yield weight, name, of_values(array)
-            if name in self.products:
-                matrix = array.transpose(np.argsort(KERNEL_OF_ONNX)) if name in self.kernels else array
-                if (claim := of_columns(matrix, self.products[name])) is not None:
-                    yield weight, name, claim
-            last = array.transpose(CHANNELS_LAST) if array.ndim == len(CHANNELS_LAST) else array
-            yield from ((weight, name, of_held(last, held, of)) for held in self.held.get(name, ()))
-            if name in self.elements:
-                found = (of_elements(last, self.zeros[name], [use], of) for use in self.elements[name])
-                yield from ((weight, name, claim) for claim in found if claim is not None)
-            for integers, x, scales in self.biases.get(name, ()):
-                yield weight, name, of_bias(integers, x, scales)
+    def _count(self, name: str, array: AnyArray) -> int:
+        """How many forms a constant is."""
+        several = (self.elements, self.held, self.biases)
+        return (name in self.products) + (array.dtype == np.float32) + sum(len(uses.get(name, ())) for uses in several)
+
+    def _claims(self, name: str, array: AnyArray, of: IntegerFormat) -> Iterator[Claim]:
+        """What each form that a constant is says."""
+        if not array.size or (name in self.kernels and array.ndim != len(KERNEL_OF_ONNX)):  # files may say anything
+            return
+        if array.dtype == np.float32:
+            yield of_values(array)
+        if name in self.products:
+            matrix = array.transpose(np.argsort(KERNEL_OF_ONNX)) if name in self.kernels else array
+            if (claim := of_columns(matrix, self.products[name])) is not None:
+                yield claim
+        last = array.transpose(CHANNELS_LAST) if array.ndim == len(CHANNELS_LAST) else array
+        yield from (of_held(last, held, of) for held in self.held.get(name, ()))
+        found = (of_elements(last, self.zeros[name], [use], of) for use in self.elements.get(name, ()))
+        yield from (claim for claim in found if claim is not None)
+        yield from (of_bias(*form) for form in self.biases.get(name, ()))
 
 
 @dataclass(frozen=True)
