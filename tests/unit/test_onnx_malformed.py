@@ -472,7 +472,7 @@ def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> 
 
 
 def test_the_node_is_named_that_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpucc.interop.onnx.reading.names._member", str)  # which leaves no such key
+    monkeypatch.setattr("tpucc.interop.onnx.reading.names.member", str)  # which leaves no such key
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Add", ["a", "w\x01"], ["b"], name="/mend/Add")]
     nodes += [helper.make_node(f"{op}", [before], [after]) for op, before, after in (("Relu", "b", "c"), ("Exp", "c", "y"))]
     constant = pytest.importorskip("onnx").numpy_helper.from_array(np.arange(4, dtype=np.float32), "w\x01")

@@ -1089,22 +1089,41 @@ def test_each_layer_keeps_the_keys_of_its_weights() -> None:
 
 @each(
     {
-        "matmul": ([node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"])], {"w", "b"}),
-        "difference": ([node("MatMul", ["x", "w"], ["h"]), node("Sub", ["b", "h"], ["y"])], {"w", "b"}),
-        "gemm": ([node("Gemm", ["x", "w", "b"], ["y"])], {"w", "b"}),
-        "not behind a product": ([node("Relu", ["x"], ["h"]), node("Add", ["h", "b"], ["y"])], set()),
-        "factor": ([node("MatMul", ["x", "w"], ["h"]), node("Mul", ["h", "b"], ["y"])], {"w"}),
+        "matmul": ([node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "{b}"], ["y"])], True),
+        "difference": ([node("MatMul", ["x", "w"], ["h"]), node("Sub", ["{b}", "h"], ["y"])], True),
+        "gemm": ([node("Gemm", ["x", "w", "{b}"], ["y"])], True),
+        "not behind a product": ([node("MatMul", ["x", "w"], ["g"]), node("Relu", ["g"], ["h"]), node("Add", ["h", "{b}"], ["y"])], False),
+        "factor": ([node("MatMul", ["x", "w"], ["h"]), node("Mul", ["h", "{b}"], ["y"])], False),
     }
 )
-def test_the_bias_of_a_layer_with_one_output_is_a_weight(nodes: list[Any], keys: set[str]) -> None:
-    made = compared(model_of(nodes, [drawn("w", 4, 1), drawn("b", 1)], {"x": (3, 4)}))
-    assert {found.attributes.key for found in made if found.op == "weight"} == keys
+def test_the_bias_of_a_layer_with_one_output_is_a_weight(nodes: list[Any], is_bias: bool) -> None:
+    """Whatever its name is; elsewhere what has the name of a parameter is one, and what has that of a number isn't."""
+    parameters = ("scale", "layer.gamma", "fc.bias", "b", "act/alpha", "blocks.0.ls1.lambda_x", "dense_1/BiasAdd/ReadVariableOp:0", "beta1")
+    numbers = ("Constant_12", "onnx::Add_17", "val_3", "/fc/Constant_output_0", "half", "eps", "gelu.sqrt_2", "model/mul/y:0", "Ad_Addcst")
+    for name in (*parameters, *numbers):
+        for node_ in nodes:
+            node_.input[:] = [name if operand in ("{b}", *parameters, *numbers) else operand for operand in node_.input]
+        made = compared(model_of(nodes, [drawn("w", 4, 1), drawn(name, 1)], {"x": (3, 4)}))
+        others = [found.attributes.key for found in made if found.op == "weight" and found.attributes.key != "w"]
+        assert len(others) == (is_bias or name in parameters), name
+        assert others == [name] or name in numbers or (":0" in name and others in (["dense_1.bias"], ["dense_1.scale"]))
+
+
+def test_a_number_that_is_added_to_several_outputs_is_no_bias() -> None:
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "val_3"], ["y"])]
+    assert ops(compared(model_of(nodes, [drawn("w", 4, 5), drawn("val_3", 1)], {"x": (3, 4)}))) == ["matmul", "add"]
+    found = built(model_of(nodes, [drawn("w", 4, 5), drawn("val_3", 1)], {"x": (3, 4)})).weights
+    assert list(found) == ["w"]
 
 
 def test_a_number_without_axes_behind_a_product_stays_a_number() -> None:
-    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"])]
-    made = built(model_of(nodes, [drawn("w", 4, 1), array(np.float32(0.25), "b")], {"x": (3, 4)}))
-    assert set(made.weights) == {"w"}
+    """But for a parameter of a module, whose name is its path."""
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "{b}"], ["y"])]
+    for name, keys in (("b", {"w"}), ("clip.logit_scale", {"w", "clip.logit_scale"}), ("val_0.1", {"w"}), ("norm.eps", {"w"})):
+        nodes[1].input[1] = name
+        made = built(model_of(nodes, [drawn("w", 4, 1), array(np.float32(0.25), name)], {"x": (3, 4)}))
+        assert set(made.weights) == keys
+        assert made.weights.get(name, np.float32(0)).shape == ()
 
 
 FOREIGN = {

@@ -10,6 +10,7 @@ from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.activations import activations, biases
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
+from tpucc.interop.onnx.writing.keys import kept_weights
 from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
@@ -35,7 +36,9 @@ def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
     if operators is None:
         model = onnx_model(graph, weights)
     else:
-        model = onnx_model(graph, weights, activations(graph, operators), biases(graph, operators))
+        kept = kept_weights(operators, weights, made.graph)
+        functions = activations(graph, operators, kept.unchanged)
+        model = onnx_model(graph, weights, functions, biases(graph, operators), kept)
     model = replace(model, inputs={name: type_.with_range(_range(made, name)) for name, type_ in model.inputs.items()})
     return model, onnx_bytes(model, made.source)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.element_types import require_types
-from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue
+from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
 from tpucc.interop.onnx.reading.order import in_order, require_names
 from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.signatures import require_signatures
@@ -33,6 +34,7 @@ DOMAINS = {"ai.onnx": ""}
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
 HELD, BEFORE, FUNCTION, RANGE = b"scale_and_zero_point", b"scale_and_zero_point_before", b"function", b"range"
+WEIGHT, TURNED, SHAPE, SUBTRACTED = b"weight", b"transposed_weight", b"shape", b"subtracted_weight"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
 _INTEGER = r"-?[0-9]+"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
@@ -93,6 +95,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
     name, nodes = "", []
     ends: dict[int, list[OnnxValue]] = {11: [], 12: []}
     declared: dict[str, int] = {}
+    said: dict[str, Weight | None] = {}
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:
@@ -102,7 +105,9 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 2:
                 name = text(value)
             case 5:
-                _add_constant(constants, *tensor(view(value), files))
+                key, array, metadata = tensor(view(value), files)
+                _add_constant(constants, key, array)
+                said[key] = _weight(dict(_entry(entry, files.reader) for entry in metadata))
             case 11 | 12:
                 ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
             case 13:
@@ -111,7 +116,8 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
                 raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
     inputs = tuple(found for found in ends[11] if found.name not in constants)
     declared |= {found.name: found.type for found in ends[11] if found.name in constants}
-    return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared)
+    weights = {key: weight for key, weight in said.items() if weight is not None}
+    return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared, weights)
 
 
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
@@ -138,7 +144,7 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
     function = function_of(said.get(FUNCTION, ""))
     domain = DOMAINS.get(words[7], words[7])
-    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before)
+    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before, *_number(said))
     if twice is not None:
         raise malformed(f"{node.title} ({named(node.op)}): it has {twice} twice", CHECKER)
     for key, found in ((HELD, held), (BEFORE, before)):
@@ -168,6 +174,21 @@ def _held(content: str) -> tuple[float, int] | None:
     scale, zero = content.split()
     held = as_float32(float(scale)), float(zero)
     return (held[0], int(held[1])) if 0 < held[0] < math.inf and -(2**15) <= held[1] < 2**15 else None
+
+
+def _weight(said: Mapping[bytes, str]) -> Weight | None:
+    """A key and the sizes of a shape; None where they aren't there."""
+    key, sizes = said.get(WEIGHT) or said.get(TURNED, ""), said.get(SHAPE)
+    if not key or sizes is None or re.fullmatch(r"([0-9]{1,10}( [0-9]{1,10})*)?", sizes, re.ASCII) is None:
+        return None
+    shape = tuple(map(int, sizes.split()))
+    return Weight(key, shape, WEIGHT not in said) if len(shape) <= MAX_RANK else None
+
+
+def _number(said: Mapping[bytes, str]) -> tuple[Weight | None, bool]:
+    """The weight of one value that a function's number is, and whether it is the opposite of that."""
+    weight = _weight({WEIGHT: said.get(WEIGHT) or said.get(SUBTRACTED, ""), SHAPE: said.get(SHAPE, "0")})
+    return weight if weight is not None and math.prod(weight.shape) == 1 else None, WEIGHT not in said
 
 
 def _range(content: str) -> Range | None:

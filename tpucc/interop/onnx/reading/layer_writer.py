@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, Weight
+from tpucc.interop.onnx.reading.weight_forms import Forms, Shared
 from tpucc.interop.onnx.scales import Again, Use, of_constant, weight_scales
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
@@ -35,6 +36,12 @@ class LayerWriter:
         """How integers stand for real values."""
         self.nodes: list[OnnxNode] = []
         self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
+        self.weights = dict(graph.weights)
+        """What constants are, where tpucc's export says so, by their names."""
+        self.made_weights: dict[tuple[Weight, tuple[int, ...], bytes], str] = {}
+        self.forms = Forms()
+        self.shared: Mapping[str, Shared] = {}
+        """The weights of which constants are several forms, by the names of these."""
         self.own_names: dict[str, str] = {}
         """Constants of the file in the place of which real values stand, by the names of these."""
         self.numbers = Counter[str]()
@@ -63,7 +70,12 @@ class LayerWriter:
                 raise UnknownSteps
             return self._dequantised(integers)
         use = Use(np.asarray([factor], np.float32), np.float32(source), np.float32(self.own.scale))
-        found = weight_scales([use], self._again(integers, zero))
+        again = self._again(integers, zero)
+        self.forms.elements.setdefault(integers, []).append(use)
+        self.forms.zeros[integers] = int(self.constants[zero].reshape(()))
+        if integers in self.shared:
+            return self._source_weight(self.shared[integers], self.constants[integers])
+        found = weight_scales([use], again)
         scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
         return self._in_place_of(integers, (self.constants[integers].astype(np.float32) - self.constants[zero]) * scale)
 
@@ -79,7 +91,14 @@ class LayerWriter:
 
     def _parts(self, names: Sequence[str]) -> list[str]:
         """The real values of integers that stand side by side: constant ones are held as the result is."""
-        return [self._dequantised(name) if name in self.held else self._constant(self._own(name), "values") for name in names]
+        return [self._dequantised(name) if name in self.held else self._part(name) for name in names]
+
+    def _part(self, name: str) -> str:
+        """The real values of a constant that is held as the result is."""
+        self.forms.held.setdefault(name, []).append(self.own)
+        if name in self.shared:
+            return self._source_weight(self.shared[name], self.constants[name])
+        return self._in_place_of(name, self._own(name))
 
     def _held(self, name: str) -> Quantisation:
         """How integers that stand side by side with others are held: constant ones as the result."""
@@ -114,7 +133,23 @@ class LayerWriter:
         """Real values of a constant of the file, whose name they get if nothing reads it any more."""
         name = self._constant(values, "values")
         self.own_names[name] = integers
+        if integers in self.weights:
+            self.weights[name] = self.weights[integers]
         return name
+
+    def _weight(self, weight: Weight, values: AnyArray) -> str:
+        """A constant that is a weight of the source: one for all its uses with the same values."""
+        content = weight, values.shape, values.tobytes()
+        if content not in self.made_weights:
+            name = self.made_weights[content] = self._constant(np.ascontiguousarray(values).reshape(values.shape), "values")
+            self.weights[name] = weight
+        return self.made_weights[content]
+
+    def _source_weight(self, shared: Shared, form: AnyArray) -> str:
+        """The weight in the place of a form of it, transposed where that is."""
+        if shared.is_turned:
+            return self._put("Transpose", [self._weight(shared.weight, shared.values)], perm=(1, 0))
+        return self._weight(shared.weight, shared.laid_as(form))
 
     def _constant(self, value: AnyArray | np.float32, role: str) -> str:
         """A constant under a name that nothing has: the layer's with what it is for, and a number where that is taken."""

@@ -16,15 +16,17 @@ from itertools import groupby
 
 import numpy as np
 
-from tpucc.interop.onnx.functions import Function, Step
+from tpucc.interop.onnx.functions import ARITHMETIC, Function, Step
 from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.own_names import with_own_names
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
+from tpucc.interop.onnx.reading.weight_forms import KERNEL_OF_ONNX, Shared
 from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
+from tpucc.numerics import weight_scales as columns_of
 from tpucc.ops.rules import FLOAT32_MAX
 
 MOVES = frozenset({"Concat", "Identity", "MaxPool", "Pad", "Reshape", "Slice", "Squeeze", "Transpose"})
@@ -42,9 +44,9 @@ LAYER = "Layer"
 def with_layers(graph: OnnxGraph) -> OnnxGraph:
     """The graph with layers as operators of real values. One whose steps don't say which becomes a node `Layer`.
 
+    A weight that several layers read has several forms: where these have values in common, the layers are read a second time, with these.
     Steps of a recurrence have the same weights, and multipliers and integers of biases of their own. Where one scale gives all of these
-    multipliers it is the weights', and one bias that gives all of these integers is that of all steps: then the layers are read a second
-    time, with these.
+    multipliers it is the weights', and one bias that gives all of these integers is that of all steps: likewise.
     """
     if not any(node.held for node in graph.nodes):
         real = with_joined_steps(graph, REAL_VALUES)
@@ -53,22 +55,30 @@ def with_layers(graph: OnnxGraph) -> OnnxGraph:
     joined = with_joined_steps(graph)
     first = _Layers(graph, joined, {}, {})
     found = first.read()
-    scales = {weights: common for weights, uses in first.uses.items() if len(uses) > 1 and (common := weight_scales(uses)) is not None}
-    if not scales:
+    shared = first.forms.shared(first.constants, joined.weights, first.format)
+    products = {weights: uses for weights, uses in first.forms.products.items() if len(uses) > 1 and weights not in shared}
+    scales = {weights: common for weights, uses in products.items() if (common := weight_scales(uses)) is not None}
+    if not scales and not shared:
         return found
     biases = {weights: common_bias(uses, scales[weights]) for weights, uses in first.biases.items() if weights in scales}
-    return _Layers(graph, joined, scales, biases).read()
+    return _Layers(graph, joined, scales, biases, shared).read()
 
 
 class _Layers(LayerWriter):
-    def __init__(self, graph: OnnxGraph, joined: OnnxGraph, scales: Mapping[str, Float32], biases: Mapping[str, Float32]) -> None:
+    def __init__(
+        self,
+        graph: OnnxGraph,
+        joined: OnnxGraph,
+        scales: Mapping[str, Float32],
+        biases: Mapping[str, Float32],
+        shared: Mapping[str, Shared] | None = None,
+    ) -> None:
         """`joined` has one node in the place of the last of several steps of `graph`. `scales` and `biases` are those of columns that all
-        products with the weights of this name have, where that is known."""
+        products with the weights of this name have, where that is known, and `shared` the weights of which constants are several forms."""
         super().__init__(joined)
         self.written = graph.nodes
         self.common_scales, self.common_biases = scales, biases
-        self.uses: dict[str, list[Use]] = {}
-        """By the names of weights, what their products demand of the scales."""
+        self.shared = shared or {}
         self.biases: dict[str, list[tuple[AnyArray, float]]] = {}
         """By the names of weights, the integers of their products' biases, and the scales of the values that are multiplied."""
         self.bias_names: dict[str, str] = {}
@@ -85,7 +95,9 @@ class _Layers(LayerWriter):
                 kept = node if node.op in MOVES or node.op == "DequantizeLinear" else written  # what is joined may be no operator of ONNX
                 self.nodes.append(kept if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
-        return with_own_names(replace(self.graph, nodes=self._needed(), constants=self.constants), self.own_names)
+        weights = {name: weight for name, weight in self.weights.items() if not weight.is_turned}
+        made = replace(self.graph, nodes=self._needed(), constants=self.constants, weights=weights)
+        return with_own_names(made, self.own_names)
 
     def _require_one_scale(self, node: OnnxNode) -> None:
         """What makes real values of integers, or moves them with a scale of its own, has the scale and the zero point that the layer before
@@ -170,12 +182,20 @@ class _Layers(LayerWriter):
             self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(x.zero_point)), attributes={}))
             self.own = own
         real = self._dequantised(source)
-        for step in function.steps:
-            real = self._applied(step, real)
+        for index, step in enumerate(function.steps):
+            real = self._applied(step, real, node if index == 0 else None)
         return real
 
-    def _applied(self, step: Step, real: str) -> str:
-        """A function of a value, which has numbers where it needs them."""
+    def _applied(self, step: Step, real: str, of: OnnxNode | None = None) -> str:
+        """A function of a value, which has numbers where it needs them, or the weight that a node says."""
+        if of is not None and of.number is not None and step.name in ARITHMETIC:
+            number = -step.numbers[0] if of.is_subtracted else step.numbers[0]
+            values = np.asarray(number, np.float32)
+            self.forms.numbers.setdefault(of.number, []).append(values)
+            weight = self._weight(of.number, values)
+            if of.is_subtracted:
+                return self._put("Sub", [real, weight])
+            return self._put(step.name, [weight, real] if step.name == "Sub" else [real, weight])
         if step.name in ("Elu", "LeakyRelu"):
             return self._put(step.name, [real], alpha=step.numbers[0])
         if step.name == "Sub" and step.numbers == (0,):
@@ -227,7 +247,7 @@ class _Layers(LayerWriter):
             return self._convolved(node, x, weights, factors, (name, bias))
         if zero != own:
             raise UnknownSteps
-        real = self._put("DequantizeLinear", [weights, self._constant(self._weight_scales(factors, x, weights), "scales")], axis=1)
+        real = self._real_weights(weights, self._weight_scales(factors, x, weights))
         return self._put("MatMul", [self._dequantised(x), real])
 
     def _folded(self, node: OnnxNode, zero: int) -> AnyArray:
@@ -347,7 +367,7 @@ class _Layers(LayerWriter):
                 raise UnknownSteps
             scales = self._weight_scales(factors, x, weights)
             bias = bias + self.held[x].zero_point * self.constants[weights].sum(axis=0, dtype=np.int64)
-            real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=1)
+            real = self._real_weights(weights, scales)
             terms.append(self._put("MatMul", [self._dequantised(x), real]))
             first = first or (weights, x, scales)
         made = terms[0]
@@ -365,8 +385,9 @@ class _Layers(LayerWriter):
 
     def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: tuple[str, AnyArray]) -> str:
         """A convolution with weights that have these multipliers, and a bias: its name and its integers."""
+        self.forms.kernels.add(weights)
         scales = self._weight_scales(factors, x, weights)
-        real = self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0)
+        real = self._real_weights(weights, scales)
         inputs = [self._dequantised(x), real, *([self._bias(bias, weights, x, scales)] if bias[1].any() else [])]
         return self._put("Conv", inputs, **node.attributes)
 
@@ -375,6 +396,11 @@ class _Layers(LayerWriter):
         the float32 numbers nearest to the integers."""
         (name, integers), scale = bias, self.held[x].scale
         self.biases.setdefault(weights, []).append((integers, scale))
+        self.forms.biases.setdefault(name, []).append((integers, scale, scales))
+        if (shared := self.shared.get(name)) is not None:
+            values = shared.values.reshape(integers.shape)
+            if np.array_equal(bias_integers(values, scale, scales), integers):
+                return self._weight(shared.weight, values)
         common = self.common_biases.get(weights)
         if common is None or not np.array_equal(bias_integers(common, scale, scales), integers):
             return self._in_place_of(name, (integers * (scale * scales.astype(np.float64))).astype(np.float32))
@@ -389,11 +415,23 @@ class _Layers(LayerWriter):
             raise UnknownSteps
         return [term for name in node.inputs for term in self._terms(self._step(name))]
 
+    def _real_weights(self, weights: str, scales: Float32) -> str:
+        """The real values of weights with these scales of their columns: those of the source, where several layers read them."""
+        is_kernel = weights in self.forms.kernels
+        if (shared := self.shared.get(weights)) is None:
+            return self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0 if is_kernel else 1)
+        if is_kernel:
+            return self._weight(shared.weight, shared.values.transpose(KERNEL_OF_ONNX))
+        return self._source_weight(shared, shared.turned)
+
     def _weight_scales(self, factors: AnyArray, x: str, weights: str) -> Float32:
         """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
         there are such. Raises `UnknownSteps` where there are none."""
         use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
-        self.uses.setdefault(weights, []).append(use)
+        self.forms.products.setdefault(weights, []).append(use)
+        if weights in self.shared:
+            values = self.shared[weights].turned
+            return columns_of(values.reshape(-1, values.shape[-1]), per_channel=True)
         if (common := self.common_scales.get(weights)) is not None and use.gives(common).all():
             return common
         if (scales := weight_scales([use])) is None:

@@ -21,6 +21,16 @@ Dimension = int | str | None
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape; whether the form is that of
+    the transposed matrix."""
+
+    key: str
+    shape: tuple[int, ...]
+    is_turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OnnxNode:
     """An operation. A missing operand or result has the empty name. An attribute is a number, a string, an array, a graph, or a tuple."""
 
@@ -38,6 +48,10 @@ class OnnxNode:
     """What the table of a layer is of, where tpucc's export says so."""
     before: tuple[float, int] | None = None
     """The scale and the zero point of the layer's sums, to which the table is applied."""
+    number: Weight | None = None
+    """The weight that the function's first number is, where tpucc's export says so."""
+    is_subtracted: bool = False
+    """Whether the number is the opposite of the weight, as the source subtracts it."""
 
     @property
     def title(self) -> str:
@@ -79,6 +93,8 @@ class OnnxGraph:
     outputs: tuple[OnnxValue, ...]
     declared: Mapping[str, int] = field(default_factory=dict)
     """ONNX's numbers of the types that the file says of other values, by their names."""
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+    """What constants are, where tpucc's export says so, by their names."""
 
     def read_names(self) -> Iterator[str]:
         """The names of values that the nodes, or those of graphs inside them, read, or that are results."""

@@ -129,11 +129,11 @@ ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onsta
 def key(name: str, path: str, role: str) -> str:
     """The key of a weight: its own name, or what it does in the node whose path this is; in both, without what no archive can have."""
     layer = layer_of(name[-LONGEST_KEY:])
-    own = "" if layer or ANONYMOUS.fullmatch(name) else _member(name)
-    return own or _member(f"{layer or path}.{role}")
+    own = "" if layer or ANONYMOUS.fullmatch(name) else member(name)
+    return own or member(f"{layer or path}.{role}")
 
 
-def _member(text: str) -> str:
+def member(text: str) -> str:
     """A text as the name of an archive's member: printable, no longer than such names are, and no path to another folder."""
     printed = "".join("_" if letter == "\\" or not letter.isprintable() else letter for letter in text)
     return "/".join(part for part in printed.split("/") if part not in ("", ".", ".."))[-LONGEST_KEY:].lstrip("/")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
+from tpucc.interop.onnx.reading.arrays import (
+    content_of,
+    own_sizes,
+    repeated_axes,
+    size_in_memory,
+    without_ones,
+    without_repetition,
+)
+from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
+from tpucc.interop.onnx.reading.model import Weight
 from tpucc.interop.onnx.reading.problems import INDICES, Unsupported, named
-from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
+from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range, TensorType
@@ -27,6 +35,8 @@ LARGEST = 3.4e38
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 NO_VALUES = "tensors without values aren't read: every size is at least 1"
+IMAGE = 4
+"""The axes of images."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
@@ -37,9 +47,16 @@ ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub"
 
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
-    those constants of one value that are weights. In a file of `ours` weights keep their shapes."""
+    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes."""
 
-    def __init__(self, name: str, constants: Mapping[str, AnyArray], single: Collection[str] = (), ours: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        constants: Mapping[str, AnyArray],
+        single: Collection[str] = (),
+        ours: bool = False,
+        said: Mapping[str, Weight] | None = None,
+    ) -> None:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
         self.notes: dict[str, None] = {}
@@ -60,6 +77,8 @@ class Network:
         self.origin = Origin(made_by="import")
         self._constants = constants
         self._single, self._ours = single, ours
+        self.said: Mapping[str, Weight] = said or {}
+        """The weights that constants of the file are forms of, by the names of these."""
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
@@ -104,7 +123,7 @@ class Network:
         """A known value as a node of f32: a number, a `full`, or a weight whose key is `name`."""
         if array.size == 0:
             raise Unsupported(f"the constant {named(name)} has the shape {list(array.shape)}", NO_VALUES)
-        repeated = _repeated(array)
+        repeated = repeated_axes(array)
         small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
         if (name in self._constants or name in self._single) and not repeated:
             return self._weight(small, name, self._role)
@@ -114,6 +133,14 @@ class Network:
             return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name="full")
         weight = self._weight(small, name, self._role)
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
+
+    def is_said(self, value: Value | None) -> TypeGuard[Static]:
+        """Whether a known value is a weight as the source has it, float32."""
+        return isinstance(value, Static) and value.name in self.said and value.array.dtype == np.float32
+
+    def weight_of_source(self, value: Value | None) -> Value | None:
+        """A weight as the source has it as a tensor, and other values as they are."""
+        return self.tensor(value) if self.is_said(value) else value
 
     def weight(self, array: AnyArray, name: str, role: str = "") -> Node:
         """A known value as a weight. `role` is what it is to its operator, where its key has to say so and its shape doesn't."""
@@ -144,7 +171,7 @@ class Network:
         return made
 
     def _finite(self, array: AnyArray) -> AnyArray:
-        self.require_room(array.size - _stored(array))
+        self.require_room(array.size - size_in_memory(array))
         with np.errstate(over="ignore"):
             values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
         if np.isnan(values).any():
@@ -158,22 +185,23 @@ class Network:
     def _weight(self, values: AnyArray, name: str, role: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
-        key, number = keys.key(name, self.path, role or ("weight" if values.ndim > 1 else "bias")), 0
-        wanted = key
+        said = self.said.get(name)
+        key = (said and keys.member(said.key)) or keys.key(name, self.path, role or ("weight" if values.ndim > 1 else "bias"))
+        wanted, number = key, 0
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
             if before is values or (before.shape == values.shape and np.array_equal(before, values)):
                 return node
             number += 1
             key = f"{wanted}.{number}"
-        is_own = key in self._constants or name in self.grids  # by a name that the file has
-        content = None if is_own else _content(values)
+        is_own = said is not None or key in self._constants or name in self.grids  # by a name that the file has
+        content = None if is_own else content_of(values)
         if content in self._contents:
             return self._contents[content]
         made = OPS["weight"].attributes(key=key)
         node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
-        self.weights[key] = np.ascontiguousarray(values)
+        self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
         if content is not None:
             self._contents[content] = node
         return node
@@ -197,7 +225,7 @@ class Network:
 
     def reshaped(self, t: Tensor, shape: Sequence[int]) -> Tensor:
         """The tensor in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
-        parts, splits = _split(t, shape)
+        parts, splits = split_axes(t, shape)
         if parts is None:
             whole = self._once("reshape", self.arranged(t, range(t.rank)), tuple(shape))
             return plain(whole, t.kind)
@@ -261,13 +289,20 @@ class Network:
         return Tensor(self._once("reshape", scaled, view.type.shape), axes, kind)
 
     def _unsplit(self, value: Value, beside: Sequence[Value]) -> Value:
-        """A tensor that a reshape has made, in its shape of the file, where a weight beside it has an axis that the node has in parts."""
-        if not isinstance(value, Tensor) or list(value.order) != sorted(value.order):
+        """A tensor that a reshape or a transpose has made, in its shape of the file, where a weight beside it has an axis that the node has
+        in parts, or has the axes that the source gives it, and the node has them in another order."""
+        if not isinstance(value, Tensor):
             return value
+        if list(value.order) != sorted(value.order):
+            return self.plain(value) if any(map(self._is_in_order, beside)) else value
         parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
         weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
         split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
         return self.plain(value) if split else value
+
+    def _is_in_order(self, value: Value) -> bool:
+        """Whether a value is a weight with the axes of the source, which the file has channels first beside images."""
+        return self.is_said(value) and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result."""
@@ -275,26 +310,29 @@ class Network:
             shape = np.broadcast_shapes(*(value.shape for value in values))
         except ValueError:
             raise Unsupported(f"shapes that don't broadcast: {', '.join(str(list(value.shape)) for value in values)}") from None
-        tensors = [_ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
-        main = next((t for t in tensors if t.shape == shape), None)
+        tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
+        fitting = [t for t in tensors if t.shape == shape]
+        main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
         if main is None:
-            order = _order(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
+            order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
             return [self._spread(value, shape, order) for value in values], axes_of(order)
         return [self._like(value, main) for value in values], main.axes
 
     def _spread(self, value: Value, shape: Sequence[int], order: tuple[int, ...]) -> Node:
         if isinstance(value, Tensor):
-            return self.arranged(_ranked(value, len(shape)), order)
+            return self.arranged(ranked(value, len(shape)), order)
         if self._is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
-        return self._held(_short(array.transpose(order)), value.name)
+        return self._held(without_ones(array.transpose(order)), value.name, len(shape))
 
     def _like(self, value: Value, main: Tensor) -> Node:
         """A value as a node that broadcasts to that of `main`."""
         if isinstance(value, Static):
             return self._like_static(value, main)
-        t = _ranked(value, main.rank)
+        if self._ours and is_plain(value) and is_plain(main):
+            return value.node
+        t = ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
             return t.node
         sizes = [size for axis in range(main.rank) for size in self._refined(t.shape[axis], main.atoms(axis))]
@@ -310,22 +348,33 @@ class Network:
     def _like_static(self, value: Static, main: Tensor) -> Node:
         if self._is_number(value):
             return self.scalar(float(value.array.reshape(())))
-        array = value.array if value.name in self._constants else _once(value.array)
+        array = value.array if value.name in self._constants else without_repetition(value.array)
         array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
         sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
         missing = [part for part in range(main.node.type.rank) if part not in main.order]
         split = array.reshape(*sizes, *(1 for _ in missing))
         places = {part: index for index, part in enumerate((*main.order, *missing))}
-        return self._held(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name)
+        return self._held(
+            without_ones(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name, main.node.type.rank
+        )
 
     def _is_number(self, value: Static) -> bool:
         return value.array.size == 1 and value.name not in self._single
 
-    def _held(self, array: AnyArray, name: str) -> Node:
-        """A known value as a node, on the grid of the integers that it has in the file."""
-        node = self.given(array, name)
+    def _held(self, array: AnyArray, name: str, rank: int) -> Node:
+        """A known value beside one with so many axes as a node, on the grid of the integers that it has in the file."""
+        node = self.given(self._as_said(array, name, rank), name)
         grid = self.grids.get(name) if node.op == "weight" else None
         return node if grid is None else self.on(node, grid, name=node.name)
+
+    def _as_said(self, array: AnyArray, name: str, rank: int) -> AnyArray:
+        """A weight in the shape that it has in the source, if that has at most `rank` axes and only others of size 1 before its own; or
+        without axes, as in the file."""
+        if name not in self.said:
+            is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
+            return array.reshape(()) if is_number else array
+        shape = self.said[name].shape
+        return array.reshape(shape) if len(shape) <= rank and own_sizes(shape) == own_sizes(array.shape) else array
 
     @staticmethod
     def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
@@ -352,104 +401,3 @@ def _keeps_values(op: str) -> bool:
     """Whether an operator's result has values of its operands and no others."""
     facts = facts_of(op)
     return facts.values is Values.JOINED or selects(facts)
-
-
-def axes_of(order: Sequence[int]) -> Axes:
-    """The axes of a tensor whose node's axes are the file's in this order."""
-    places = {axis: place for place, axis in enumerate(order)}
-    return tuple((places[axis],) for axis in range(len(order)))
-
-
-def order_of(t: Tensor) -> tuple[int, ...]:
-    """The file's axes in the order of the node's; those without a place of their own stay behind the one before them."""
-    found: dict[int, tuple[int, int]] = {}
-    last = -1
-    for axis in range(t.rank):
-        last = min(t.axes[axis], default=last)
-        found[axis] = (last, axis)
-    return tuple(sorted(range(t.rank), key=lambda axis: found[axis]))
-
-
-def _order(t: Tensor, shape: Sequence[int]) -> tuple[int, ...]:
-    """The order of the axes of a result that none of its operands has the shape of, `t` being the largest of them. Channels that come to
-    pixels, [N, 1, H, W], are the last axis."""
-    comes = t.rank == 4 and t.shape[1] == 1 < shape[1] and not t.axes[1] and order_of(t) == (0, 1, 2, 3)
-    return (0, 2, 3, 1) if comes else order_of(t)
-
-
-def _ranked(t: Tensor, rank: int) -> Tensor:
-    """The tensor with axes of size 1 before its own."""
-    return t if t.rank == rank else Tensor(t.node, (*(() for _ in range(rank - t.rank)), *t.axes), t.kind)
-
-
-def _short(array: AnyArray) -> AnyArray:
-    """Without the first axes of size 1, which broadcasting adds."""
-    while array.ndim > 1 and array.shape[0] == 1:
-        array = array[0]
-    return array
-
-
-def _content(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:
-    """What tells matrices apart: exporters that unroll a loop write its weights for each step. None where equality may be chance: vectors,
-    and one number over and over."""
-    if values.ndim < 2 or (values == values.reshape(-1)[0]).all():
-        return None
-    return values.shape, sha256(np.ascontiguousarray(values).data).digest()
-
-
-def _stored(array: AnyArray) -> int:
-    """The values that an array has in memory."""
-    return math.prod(size for size, step in zip(array.shape, array.strides, strict=True) if step)
-
-
-def _repeated(array: AnyArray) -> tuple[int, ...]:
-    """The axes along which the values repeat, of an array that was made by broadcasting."""
-    return tuple(axis for axis, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)) if size > 1 and step == 0)
-
-
-def _once(array: AnyArray) -> AnyArray:
-    """The array with size 1 along axes where its values repeat, as those of a mask that was computed for a whole batch. A state of one
-    value stays."""
-    made = array
-    for axis in range(array.ndim):
-        first = made[(slice(None),) * axis + (slice(1),)]
-        made = first if made.shape[axis] > 1 and (made == first).all() else made
-    return made if made.size > 1 else array
-
-
-def _split(t: Tensor, shape: Sequence[int]) -> tuple[list[list[tuple[int, int]]] | None, list[list[int]]]:
-    """How the axes of a shape are made of pieces of the node's axes: (axis, piece) for each, and the sizes of all pieces.
-
-    None where a size isn't made of whole pieces.
-    """
-    sizes = t.node.type.shape
-    pieces: list[list[int]] = [[] for _ in sizes]
-    parts: list[list[tuple[int, int]]] = [[] for _ in shape]
-    ones: list[int] = []
-    for before, after in groups(t.shape, shape):
-        waiting = [(part, sizes[part]) for axis in before for part in t.axes[axis]]
-        ones += [part for part, size in waiting if size == 1]
-        waiting = [found for found in waiting if found[1] != 1]
-        for axis in after:
-            if shape[axis] == 1:
-                if ones:
-                    parts[axis].append((ones.pop(0), 0))
-                continue
-            if not _fill(shape[axis], waiting, pieces, parts[axis]):
-                return None, []
-    return parts, [found or [size] for found, size in zip(pieces, sizes, strict=True)]
-
-
-def _fill(need: int, waiting: list[tuple[int, int]], pieces: list[list[int]], parts: list[tuple[int, int]]) -> bool:
-    """Takes pieces of the product `need` from those that wait."""
-    while need > 1:
-        part, size = waiting.pop(0)
-        taken = size if need % size == 0 else need
-        if size % taken:
-            return False
-        if taken < size:
-            waiting.insert(0, (part, size // taken))
-        parts.append((part, len(pieces[part])))
-        pieces[part].append(taken)
-        need //= taken
-    return True

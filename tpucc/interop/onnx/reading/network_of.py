@@ -12,6 +12,7 @@ import numpy as np
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names, sequences
+from tpucc.interop.onnx.reading.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
@@ -23,7 +24,7 @@ from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
-from tpucc.interop.onnx.reading.network import Network, axes_of, order_of
+from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
@@ -74,11 +75,14 @@ class _Builder:
         self.model, self.sizes, self.layout = model, sizes, layout
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
-        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours), ours)
+        said = self.graph.weights if ours else {}
+        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours), ours, said)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
+        self.folded: dict[str, Static] = {}
+        """What is computed of weights alone, as the source of a file of ours does, and the weights: rules may only take what is known."""
         self.steps = 0
         """Nodes of the steps of loops that have been read."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
@@ -94,6 +98,8 @@ class _Builder:
             self.values[value.name] = self._input(value, value.name in images)
         for key, array in self.graph.constants.items():
             self.values[key] = Static(array, key)
+        own = {key: Static(array, key) for key, array in self.graph.constants.items() if key in self.network.said}
+        self.folded |= {key: value for key, value in own.items() if value.array.dtype == np.float32}
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
@@ -277,14 +283,43 @@ class _Builder:
         if len(operands) < len(given):
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
         require_sound(node, operands, opset)
-        if not any(isinstance(value, Tensor) for value in operands):
-            known = [value.array if isinstance(value, Static) else None for value in operands]
-            if (arrays := folded(network, node, known, opset)) is not None:
-                key = _key(node, operands, arrays[0])
-                return [
-                    Static(array, key if index == 0 else name)
-                    for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
-                ]
+        known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
+        of_weights = node.kind in RULES and any(name in self.folded for name in node.inputs)
+        arrays = None
+        if not any(isinstance(value, Tensor) for value in known):
+            arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
+        if arrays is None:
+            return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
+        key = _key(node, known, arrays[0])
+        statics = [
+            Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
+        ]
+        if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
+            return statics
+        try:
+            results = self._by_rule(node, [network.weight_of_source(value) for value in operands], opset)
+        except Unsupported:
+            return statics
+        self.folded |= dict(zip(node.outputs, statics, strict=True))
+        return results
+
+    def _has_zeros(self, node: OnnxNode, operands: Sequence[Value | None]) -> bool:
+        """Whether an operand that is no weight is known to be zeros."""
+        others = (value for name, value in zip(node.inputs, operands, strict=False) if name not in self.folded)
+        return any(isinstance(value, Static) and not value.array.any() for value in others)
+
+    def _by_rules(self, node: OnnxNode, tried: Sequence[Sequence[Value | None]], opset: int) -> list[Value]:
+        """The results as tpucc's operators compute them, of the first operands that the rule takes. Raises `Unsupported`."""
+        for operands in tried[:-1]:
+            try:
+                return self._by_rule(node, operands, opset)
+            except Unsupported:
+                continue
+        return self._by_rule(node, tried[-1], opset)
+
+    def _by_rule(self, node: OnnxNode, operands: Sequence[Value | None], opset: int) -> list[Value]:
+        """The results by the node's rule. Raises `Unsupported`."""
+        network = self.network
         if node.op not in ON_INTEGERS and node.kind not in quantised.RULES and any(map(_is_integers, operands)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
         try:

@@ -18,4 +18,6 @@ def with_own_names(graph: OnnxGraph, names: Mapping[str, str]) -> OnnxGraph:
         return graph
     given = {name: other for other, name in first.items()}
     nodes = tuple(replace(node, inputs=tuple(given.get(name, name) for name in node.inputs)) for node in graph.nodes)
-    return replace(graph, nodes=nodes, constants={**graph.constants, **{other: graph.constants[name] for other, name in first.items()}})
+    constants = {**graph.constants, **{other: graph.constants[name] for other, name in first.items()}}
+    weights = {given.get(name, name): weight for name, weight in graph.weights.items()}
+    return replace(graph, nodes=nodes, constants=constants, weights=weights)

@@ -1,26 +1,66 @@
-"""Which constants of one value are weights: the others are numbers of the source."""
+"""Which constants of one value are weights: the others are numbers of the source.
+
+tpucc's own files say it. In those of others the name tells: parameters are called after the module that has them, and what an exporter
+makes of a number in the code has a made-up name, or that of the number.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from tpucc.interop.onnx.reading.model import OnnxGraph
+from tpucc.interop.onnx.reading import names
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+NUMBERS = re.compile(
+    r"const(ant)?|eps(ilon)?|exponent|half|inf(inity)?|max(imum)?|min(imum)?|minus|neg(ative)?|num(ber)?|pi|power|scalar|sqrt|value"
+    r"|zeros?|ones?|two|three|four|six|x|y|[0-9]+"
+)
+"""Words for numbers; `x` and `y` are the operands of a Keras function."""
+PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
+"""A module's path with the name of its parameter."""
 
 
 def single_weights(graph: OnnxGraph, ours: bool) -> frozenset[str]:
-    """Constants [1], [1, 1] and so on that are trained: what is added to a product, as the bias of a layer with one output. In a file of
-    `ours` all are, for numbers of a source have no axes."""
-    single = {name for name, array in graph.constants.items() if array.size == 1 and array.ndim}
-    return frozenset(single if ours else single.intersection(_added(graph)))
+    """Constants [1], [1, 1] and so on that are trained: those with a name of their own, and what is added to a product, as the bias of a
+    layer with one output. Those without axes are only where their name is a module's path. In a file of `ours` it is said; in one that
+    doesn't say any weight, as old ones, all with axes are: numbers of a source have none."""
+    single = {name for name, array in graph.constants.items() if array.size == 1}
+    if ours and graph.weights:
+        return frozenset(single.intersection(graph.weights))
+    with_axes = {name for name in single if graph.constants[name].ndim}
+    if ours:
+        return frozenset(with_axes)
+    return frozenset(with_axes.intersection(_added(graph)).union(name for name in single if _is_parameter(name, name in with_axes)))
+
+
+def _is_parameter(name: str, has_axes: bool) -> bool:
+    """Whether a constant has a name that a network gives to its parameters."""
+    if "/ReadVariableOp" in name:  # TensorFlow reads a variable
+        return True
+    if names.ANONYMOUS.fullmatch(name):
+        return False
+    if name.rstrip("0123456789").endswith("cst"):  # as scikit-learn's converter calls them
+        return False
+    words = re.findall(r"[a-z]+|[A-Z][a-z]*|[0-9]+", re.split(r"[./:]", name.removesuffix(":0"))[-1])
+    return not any(NUMBERS.fullmatch(word.lower()) for word in words[:1]) and bool(has_axes or PATH.fullmatch(name))
 
 
 def _added(graph: OnnxGraph) -> Iterator[str]:
-    """The operands of sums with products."""
-    made = {name: node.op for node in graph.nodes for name in node.outputs}
+    """The operands of sums with products of one output."""
+    made = {name: node for node in graph.nodes for name in node.outputs}
     for node in graph.nodes:
-        if node.op == "Gemm":
+        if node.op == "Gemm" and _has_one_output(graph, node):
             yield from node.inputs[2:]
-        elif node.op in ("Add", "Sub") and any(made.get(name) in PRODUCTS for name in node.inputs):
+        elif node.op in ("Add", "Sub") and any(name in made and _has_one_output(graph, made[name]) for name in node.inputs):
             yield from node.inputs
+
+
+def _has_one_output(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Whether a node is a product that isn't known to have several columns or channels."""
+    weights = graph.constants.get(node.inputs[1]) if node.op in PRODUCTS and len(node.inputs) > 1 else None
+    if weights is None or not weights.ndim:
+        return node.op in PRODUCTS
+    first = node.op == "Conv" or (node.op == "Gemm" and bool(node.attributes.get("transB", 0)))
+    return bool(weights.shape[0 if first else 1 if node.op == "ConvTranspose" else -1] == 1)

@@ -43,12 +43,12 @@ def with_joined_steps(graph: OnnxGraph, forms: Mapping[str, Forms] | None = None
 class _Steps:
     def __init__(self, graph: OnnxGraph, forms: Mapping[str, Forms]) -> None:
         self.graph, self.forms = graph, forms
-        self.constants = dict(graph.constants)
+        self.constants, self.weights = dict(graph.constants), dict(graph.weights)
         self.made = {name: node for node in graph.nodes for name in node.outputs}
 
     def joined(self) -> OnnxGraph:
         nodes = tuple(self._joined(node) for node in self.graph.nodes)
-        return replace(self.graph, nodes=nodes, constants=self.constants)
+        return replace(self.graph, nodes=nodes, constants=self.constants, weights=self.weights)
 
     def _joined(self, node: OnnxNode) -> OnnxNode:
         for form in self.forms.get(node.op, ()):
@@ -81,6 +81,8 @@ class _Steps:
         self._require([int(self.constants[name]) for name in (*shifts, *others)] == [HALF, HALF, 0, HALF])
         weights = f"{kernel}{SIGNED}"
         self.constants[weights] = (self.constants[kernel].astype(np.int16) - HALF).astype(I8.numpy)
+        if kernel in self.weights:
+            self.weights[weights] = self.weights[kernel]
         attributes = dict(self.made[above].attributes)
         self._require(self.made[node.inputs[1]].attributes == attributes)
         if self.made[values].op == "Pad":

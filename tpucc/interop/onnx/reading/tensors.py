@@ -6,7 +6,7 @@ The sizes that a tensor claims are compared with the bytes that are there before
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,11 @@ class _Found:
     external: dict[str, str] = field(default_factory=dict)
     outside: bool = False
     strings: int = 0
+    metadata: list[memoryview] = field(default_factory=list)
 
 
-def tensor(data: memoryview, files: Files) -> tuple[str, AnyArray]:
-    """A tensor's name and values.
+def tensor(data: memoryview, files: Files) -> tuple[str, AnyArray, Sequence[memoryview]]:
+    """A tensor's name, values and metadata.
 
     Raises `ProgramError` E1001 for one that is malformed, E1004 for one whose file can't be used, `CompileError` E1006 for a type that
     tpucc doesn't know.
@@ -106,7 +107,7 @@ def tensor(data: memoryview, files: Files) -> tuple[str, AnyArray]:
         raise malformed(f"{what} claims {size:,} values, and there are {len(values):,}")
     if found.type == BFLOAT16:
         values = (values.astype("<u4") << 16).view("<f4")
-    return found.name, values.reshape(found.dims)
+    return found.name, values.reshape(found.dims), found.metadata
 
 
 def _fields(data: memoryview, reader: Reader) -> _Found:
@@ -127,6 +128,8 @@ def _fields(data: memoryview, reader: Reader) -> _Found:
                 found.name = text(value)
             case 9:
                 found.raw = view(value)
+            case 16:
+                found.metadata.append(view(value))
             case _:
                 _place(found, number, value, reader)
     return found

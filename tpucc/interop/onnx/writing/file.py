@@ -15,7 +15,7 @@ import numpy as np
 import tpucc
 from tpucc.diagnostics import Diagnostic, LimitError, Source
 from tpucc.interop.onnx import PRODUCER
-from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode
+from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode, Weight
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.numerics import AnyArray
@@ -32,6 +32,9 @@ HELD = "scale_and_zero_point"
 """The entry of a node's metadata that says those of its integers: QuantizeLinear and QLinearConv may have others, see `layers`."""
 FUNCTION, BEFORE = "function", "scale_and_zero_point_before"
 """Those that say which function a table is of, and the scale and the zero point of what it is applied to."""
+KEY, TURNED, SHAPE, SUBTRACTED = "weight", "transposed_weight", "shape", "subtracted_weight"
+"""Those of a constant's metadata that say the weight that it is a form of, and of a node's that say which one the function's first number
+is; in the place of KEY is TURNED where the form is transposed, and SUBTRACTED where the number is its opposite."""
 RANGE = "range"
 """That of an input's metadata that says between which values it lies."""
 OF_ARRAYS: Mapping[np.dtype[Any], int] = {
@@ -64,7 +67,10 @@ def _graph(model: OnnxModel) -> bytes:
     return _message(
         *(_bytes(1, _node(node)) for node in model.nodes),
         _text(2, model.name),
-        *(_bytes(5, _tensor(array, name)) for name, array in model.initializers.items()),
+        *(
+            _bytes(5, _tensor(array, name) + _weight(16, model.weights.get(name), KEY, TURNED))
+            for name, array in model.initializers.items()
+        ),
         *(_bytes(11, _port(name, type_) + _range(type_.range)) for name, type_ in model.inputs.items()),
         *(_bytes(12, _port(name, type_)) for name, type_ in model.outputs.items()),
     )
@@ -81,11 +87,19 @@ def _node(node: OnnxNode) -> bytes:
         *(_entry(9, HELD, text) for text in _held(node.held)),
         *(_entry(9, FUNCTION, text) for text in ([node.activation.function.text] if node.activation else [])),
         *(_entry(9, BEFORE, text) for text in _held(node.activation.before if node.activation else None)),
+        *([_weight(9, node.activation.weight, SUBTRACTED if node.activation.is_subtracted else KEY, KEY)] if node.activation else []),
     )
 
 
 def _held(held: Quantisation | None) -> list[str]:
     return [] if held is None else [f"{held.scale!r} {held.zero_point}"]
+
+
+def _weight(number: int, weight: Weight | None, key: str, turned: str) -> bytes:
+    """Entries of metadata that say a weight."""
+    if weight is None:
+        return b""
+    return _entry(number, turned if weight.is_turned else key, weight.key) + _entry(number, SHAPE, " ".join(map(str, weight.shape)))
 
 
 def _attribute(name: str, value: Any) -> bytes:

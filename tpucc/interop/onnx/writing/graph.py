@@ -19,9 +19,9 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.by_hand import dequantised_by_hand
-from tpucc.interop.onnx.writing.keys import keys_of
+from tpucc.interop.onnx.writing.keys import Kept, weights_of
 from tpucc.interop.onnx.writing.layers import layer_form
-from tpucc.interop.onnx.writing.model import Activation, OnnxModel, OnnxNode
+from tpucc.interop.onnx.writing.model import Activation, OnnxModel, OnnxNode, Weight
 from tpucc.interop.onnx.writing.patches import without_patches
 from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
 from tpucc.ir.graph import Graph, Node
@@ -37,10 +37,15 @@ IMAGE = 4
 
 
 def onnx_model(
-    graph: Graph, model: Iterable[Node] = (), activations: Mapping[str, Activation] | None = None, biases: Mapping[str, str] | None = None
+    graph: Graph,
+    model: Iterable[Node] = (),
+    activations: Mapping[str, Activation] | None = None,
+    biases: Mapping[str, str] | None = None,
+    kept: Kept | None = None,
 ) -> OnnxModel:
     """The graph as ONNX nodes. Initializers have the keys of the weights of `model`, whose values they are, or their nodes' names.
-    `activations` are the functions that end layers, by their names, and `biases` the constants that those of layers are made of.
+    `activations` are the functions that end layers, by their names, and `biases` the constants that those of layers are made of. `kept`
+    says what of the weights the graph of operators before the layers has.
 
     Outputs are in the graph's order, and have its names; one that has the name of an input has a number behind it, for ONNX tells no
     inputs from outputs by name.
@@ -50,7 +55,7 @@ def onnx_model(
     ordered = moving_integers(with_biases(without_patches(graph)))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
-    return _Writer(ordered, keys_of(ordered, model, biases or {}), activations or {}).written(needed)
+    return _Writer(ordered, weights_of(ordered, model, biases or {}, kept or Kept()), activations or {}).written(needed)
 
 
 def _needed(graph: Graph) -> frozenset[str]:
@@ -96,18 +101,23 @@ class _Writer:
     first asked for, in each layout anew.
     """
 
-    def __init__(self, graph: Graph, keys: Mapping[str, str], activations: Mapping[str, Activation]) -> None:
+    def __init__(self, graph: Graph, weights: Mapping[str, Weight], activations: Mapping[str, Activation]) -> None:
         self._graph = graph
-        self._keys, self._all_keys = keys, frozenset(keys.values())
+        self._all_keys = frozenset(weight.key for weight in weights.values())
+        self._keys = {
+            name: f"{weight.key}.1" if weight.is_changed else weight.key for name, weight in weights.items() if not weight.is_turned
+        }
+        self._weights = {self.key(name): weight for name, weight in weights.items() if not weight.is_changed}
+        """By the names that their forms are to have."""
         self._activations = activations
         self._nodes: list[OnnxNode] = []
         self._constants: dict[str, tuple[str, AnyArray]] = {}
         self._own = {node.name: node.name for node in graph.inputs}
         self._images: dict[str, str] = {}
         self._turned: set[str] = set()
-        self._contents: dict[bytes, str] = {}
+        self._contents: dict[tuple[str, bytes], str] = {}
         self.masks: dict[str, str] = {}
-        self._taken = {*self._own, *(output.name for output in graph.outputs), *keys.values()}
+        self._taken = {*self._own, *(output.name for output in graph.outputs), *self._all_keys}
         self._results = [self.fresh(output.name) if output.name in self._own else output.name for output in graph.outputs]
         self._called: dict[str, str] = {}
         for output, name in zip(graph.outputs, self._results, strict=True):
@@ -127,8 +137,10 @@ class _Writer:
         inputs = {node.name: node.type for node in self._graph.inputs}
         outputs = {name: self._graph[output.node].type for name, output in zip(self._results, self._graph.outputs, strict=True)}
         initializers = {name: self._constants[number][1] for number, name in names.items()}
+        weights = {name: self._weights[key] for number, name in names.items() if (key := self._constants[number][0]) in self._weights}
         ranks = {node.result: self._graph[node.name].type.rank for node in nodes if node.name in self._graph.by_name}
-        return OnnxModel(self._graph.name, tuple(_named_apart(dequantised_by_hand(nodes, ranks))), initializers, inputs, outputs)
+        apart = tuple(_named_apart(dequantised_by_hand(nodes, ranks)))
+        return OnnxModel(self._graph.name, apart, initializers, inputs, outputs, weights)
 
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
@@ -193,14 +205,19 @@ class _Writer:
 
     def shared(self, data: AnyArray, wanted: str) -> str:
         """A constant that a form needs; large ones of equal content are one."""
-        if data.size < SHARED:
-            return self.constant(data, wanted)
-        content = f"{data.dtype.str}{data.shape}".encode() + data.tobytes()
-        if content not in self._contents:
-            self._contents[content] = self.constant(data, wanted)
-        return self._contents[content]
+        return self.constant(data, wanted) if data.size < SHARED else self._once(data, wanted, "")
 
     def constant(self, data: AnyArray, wanted: str) -> str:
+        """A constant by the name that it is to have; forms of one weight with equal content are one."""
+        return self._once(data, wanted, wanted) if wanted in self._weights else self._new(data, wanted)
+
+    def _once(self, data: AnyArray, wanted: str, of: str) -> str:
+        content = of, f"{data.dtype.str}{data.shape}".encode() + data.tobytes()
+        if content not in self._contents:
+            self._contents[content] = self._new(data, wanted)
+        return self._contents[content]
+
+    def _new(self, data: AnyArray, wanted: str) -> str:
         number = f"\0{len(self._constants)}"
         self._constants[number] = wanted, np.ascontiguousarray(data).reshape(data.shape)
         return number

@@ -3,39 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+
+import numpy as np
 
 from tpucc.diagnostics import Span
+from tpucc.interop.onnx.writing.model import Weight
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import is_layer
+from tpucc.numerics import AnyArray
+from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
+from tpucc.values import dataclass
 
 
-def keys_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, str]:
-    """The keys of the weights in the weight file, by the names of the constants that are these, or that passes have made of one of them: in
-    another shape, or with a scale folded in.
+@dataclass(frozen=True)
+class Kept:
+    """The constants of a graph of operators that were made of weights, by their names: those that have their values, `unchanged`, or
+    `turned`, transposed, and others, as reciprocals and what a scale is folded into."""
+
+    unchanged: Mapping[str, Weight] = field(default_factory=dict)
+    turned: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+
+
+def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str], kept: Kept) -> dict[str, Weight]:
+    """The weights of the model by the names of the constants that are these, or that were made of one of them: transposed by the source, or
+    by passes in another shape, or with a scale folded in, where no other one has the weight's own values.
 
     A graph of operators has the weights' names. Passes give other names to those of layers: of several weights of one statement and one
     size, as in a loop, the one with the name before it got a number counts: none where names of weights end in numbers themselves. `biases`
     are the constants that those of layers are made of.
     """
-    weights = {node.name: node.attributes.key for node in model if isinstance(node.attributes, WeightAttributes)}
     if not any(map(is_layer, graph)):
-        return weights
+        return _weights(model)
+    found = _made_of(graph, model, biases)
+    changed = {name for name in found if biases.get(name, name) in kept.changed}
+    own = {weight for name, weight in found.items() if name not in changed}
+    return {
+        name: replace(weight, is_turned=name in kept.turned, is_changed=weight in own and name in changed) for name, weight in found.items()
+    }
+
+
+def _made_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str]) -> dict[str, Weight]:
+    """`weights_of` for a graph whose constants may have other names than the model's weights."""
+    nodes = list(model)
+    weights = _weights(nodes)
+    weights |= {
+        node.name: weights[node.operands[0]]
+        for node in nodes
+        if isinstance(node.attributes, TransposeAttributes) and node.operands[0] in weights
+    }
     by_span: dict[Span, list[Node]] = {}
-    for node in model:
+    for node in nodes:
         if node.name in weights:
             for span in node.origin.spans:
                 by_span.setdefault(span, []).append(node)
-    found: dict[str, str] = {}
+    found: dict[str, Weight] = {}
     for node in graph:
         if array_of(node) is not None:
             near = (other for span in node.origin.spans for other in by_span.get(span, ()))
-            made_of = {other.name: weights[other.name] for other in near if _is_of(node, other)}
-            if (key := _key(biases.get(node.name, node.name), made_of)) is not None:
-                found[node.name] = key
+            same = {other.name: weights[other.name] for other in near if _is_of(node, other)}
+            if (weight := _weight(biases.get(node.name, node.name), same)) is not None:
+                found[node.name] = weight
     return found
+
+
+def kept_weights(graph: Graph, model: Iterable[Node], bound: Graph | None) -> Kept:
+    """Which weights a graph has kept; `bound` has their values under the names of the model's nodes."""
+    nodes = list(model)
+    arrays = {weight: array_of(bound[name]) for name, weight in _weights(nodes).items() if bound is not None and name in bound.by_name}
+    found = {name: (array_of(graph[name]), arrays.get(weight), weight) for name, weight in _made_of(graph, nodes, {}).items()}
+    unchanged = {name: weight for name, (one, other, weight) in found.items() if _is_equal(one, other)}
+    turned = {name for name, (one, other, _) in found.items() if other is not None and other.ndim == 2 and _is_equal(one, other.T)}
+    return Kept(unchanged, frozenset(turned.difference(unchanged)), frozenset(found.keys() - unchanged.keys() - turned))
+
+
+def _is_equal(one: AnyArray | None, other: AnyArray | None) -> bool:
+    """Whether two arrays have the same values in one order, in whatever shape."""
+    return one is not None and other is not None and np.array_equal(one.reshape(-1), other.reshape(-1))
+
+
+def _weights(model: Iterable[Node]) -> dict[str, Weight]:
+    """The weights of a model by the names of their nodes."""
+    return {node.name: Weight(node.attributes.key, node.type.shape) for node in model if isinstance(node.attributes, WeightAttributes)}
 
 
 def _is_of(node: Node, weight: Node) -> bool:
@@ -48,7 +101,7 @@ def _is_of(node: Node, weight: Node) -> bool:
     return (node.origin.spans, node.origin.calls) == (weight.origin.spans, weight.origin.calls)
 
 
-def _key(name: str, same: Mapping[str, str]) -> str | None:
+def _weight(name: str, same: Mapping[str, Weight]) -> Weight | None:
     if len(set(same.values())) == 1:
         return next(iter(same.values()))
     return same.get(base_name(name))

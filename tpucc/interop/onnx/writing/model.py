@@ -18,11 +18,24 @@ class Activation:
     """The function that ends a layer: of its table, or its clamp.
 
     `before` are the scale and the zero point of what a table is applied to, where these are sums of the layer, and not integers of
-    another one.
+    another one. `weight` is that which the function's first number is; the number is its opposite where the source subtracts it.
     """
 
     function: Function
     before: Quantisation | None = None
+    weight: Weight | None = None
+    is_subtracted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A weight of the model, of which a constant is a form: its key in the weight file, and its shape in the source; whether the form is
+    that of the transposed matrix, or has other values than another form, as with a scale folded in."""
+
+    key: str
+    shape: tuple[int, ...]
+    is_turned: bool = False
+    is_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +58,12 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """A graph: nodes in order, constants by name, inputs and outputs with their types, inputs with the ranges that the source says."""
+    """A graph: nodes in order, constants by name, inputs and outputs with their types, inputs with the ranges that the source says.
+    `weights` are those which constants are forms of, by the names of these."""
 
     name: str
     nodes: tuple[OnnxNode, ...]
     initializers: Mapping[str, AnyArray]
     inputs: Mapping[str, TensorType]
     outputs: Mapping[str, TensorType]
+    weights: Mapping[str, Weight]

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.axes import axes_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.network import Network, axes_of
+from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.reductions import reduced
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value

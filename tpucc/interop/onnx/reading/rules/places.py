@@ -168,11 +168,14 @@ def require_places(indices: AnyArray, sizes: Sequence[int]) -> None:
 
 def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
     """The rows of a table that computed numbers, or an input, name."""
+    net = c.network
+    if isinstance(data, Tensor) and axis == 0 and data.rank == 2 and data.node.name in net.known:
+        node = net.add("embedding", indices.node, net.plain(data).node)
+        return Tensor(node, (*indices.axes, (node.type.rank - 1,)))
     if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
         raise Unsupported(
             "places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places"
         )
-    net = c.network
     table = data.array if data.array.ndim == 2 else data.array[:, np.newaxis]
     node = net.add("embedding", indices.node, net.weight(table, data.name))
     made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))

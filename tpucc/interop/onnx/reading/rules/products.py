@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.axes import order_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network, order_of
+from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain
 from tpucc.ir.graph import Node

@@ -104,7 +104,7 @@ def _along(array: AnyArray, of: AnyArray, axis: int) -> AnyArray:
 
 def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None, given: int) -> Static:
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
-    integers, name = x.array, x.name.removesuffix("_quantized")
+    integers, name = x.array, x.name if x.name in net.said else x.name.removesuffix("_quantized")
     scale = scale.astype(np.float32)
     _require_finite(scale, f"of {x.name}")
     axis = normal(given, integers.ndim) if scale.size > 1 else 0

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.interop.onnx.reading.axes import axes_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network, axes_of
+from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.rules.reductions import reduced

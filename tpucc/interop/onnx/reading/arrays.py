@@ -1,0 +1,49 @@
+"""Arrays that are known: where their values repeat, and what they share with others."""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+from itertools import dropwhile
+
+import numpy as np
+
+from tpucc.numerics import AnyArray
+
+
+def without_ones(array: AnyArray) -> AnyArray:
+    """Without the first axes of size 1, which broadcasting adds."""
+    return array.reshape(own_sizes(array.shape) or (1,) * min(array.ndim, 1))
+
+
+def own_sizes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes from the first that isn't 1."""
+    return tuple(dropwhile(lambda size: size == 1, shape))
+
+
+def content_of(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:
+    """What tells matrices apart: exporters that unroll a loop write its weights for each step. None where equality may be chance: vectors,
+    and one number over and over."""
+    if values.ndim < 2 or (values == values.reshape(-1)[0]).all():
+        return None
+    return values.shape, sha256(np.ascontiguousarray(values).data).digest()
+
+
+def size_in_memory(array: AnyArray) -> int:
+    """The values that an array has in memory."""
+    return math.prod(size for size, step in zip(array.shape, array.strides, strict=True) if step)
+
+
+def repeated_axes(array: AnyArray) -> tuple[int, ...]:
+    """The axes along which the values repeat, of an array that was made by broadcasting."""
+    return tuple(axis for axis, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)) if size > 1 and step == 0)
+
+
+def without_repetition(array: AnyArray) -> AnyArray:
+    """The array with size 1 along axes where its values repeat, as those of a mask that was computed for a whole batch. A state of one
+    value stays."""
+    made = array
+    for axis in range(array.ndim):
+        first = made[(slice(None),) * axis + (slice(1),)]
+        made = first if made.shape[axis] > 1 and (made == first).all() else made
+    return made if made.size > 1 else array
