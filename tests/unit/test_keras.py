@@ -81,6 +81,7 @@ def test_parts_of_tensorflow_are_operators_again() -> None:
     assert "for i in range(" in source("bidirectional")
     assert "[:, ::-1]" in source("bidirectional")
     assert "layer_norm(conv2d(" in source("normalised")
+    assert "hard_swish(conv2d(" in source("normalised")
     encoder = source("encoder")
     assert "layer_norm(" in encoder
     assert "global_avg_pool" not in encoder, "no image is made of words"
