@@ -19,6 +19,7 @@ from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
 from tpucc.interop.decompile import Unwritable, repeats, same_model, source_of
 from tpucc.interop.decompile import families as lists
+from tpucc.interop.decompile.bounds import marked
 from tpucc.interop.decompile.costs import call_cost
 from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.orders import orders
@@ -337,6 +338,45 @@ def test_lines_become_loops_where_only_integers_rise() -> None:
         "h = f(h, 1e-02)",
         "h = f(h, 1e-03)",
     ]
+
+
+@each(
+    [
+        ("x[:, {t} * 4:{t} * 4 + 4]", range(6), "for t in range(0, 24, 4):\n        h = step(x[:, t:t + 4], h)\n"),
+        ("x[:, {t} * 4:{t} * 4 + 4]", range(5, -1, -1), "for t in range(20, -1, -4):\n        h = step(x[:, t:t + 4], h)\n"),
+        ("x[:, {t}::6]", range(6), "for t in range(6):\n        h = step(x[:, t::6], h)\n"),
+        ("x[:, {t} * 4 + 3:({t} * 4 - 1) % 24:-1]", range(1, 6), "for t in range(7, 27, 4):\n        h = step(x[:, t:t - 4:-1], h)\n"),
+        ("y[:, {t}:{t} + 1, 2:]", range(6), "for t in range(6):\n        h2 = reshape(y[:, t:t + 1, 2:], (2, 4))\n"),
+    ]
+)
+def test_the_first_and_the_last_slice_are_of_the_same_series(part: str, places: range, loop: str) -> None:
+    """Alone they are printed without the bound that is an end of the axis. A bound that is the same end in all rounds isn't printed."""
+    head = "model m(x: f32[2, 24], y: f32[2, 6, 6], h: f32[2, 4]) -> f32[2, 4]:\n    weight u: f32[4, 4]\n    weight w: f32[4, 4]"
+    flat = "reshape({}, (2, 4))" if part[0] == "y" else "{}"
+    steps = "\n".join(f"    h = tanh({flat.format(part.format(t=t))} @ w + h @ u)" for t in places)
+    source = require_source(anonymous(graph_of(f"{head}\n{steps}\n    return h - x[:, 20:]\n")))
+    assert loop in source
+    assert "x[:, 20:]" in source
+
+
+def test_a_bound_that_may_be_left_out_is_written_where_it_is_a_round_of_a_loop_with_lists() -> None:
+    scales = (0.25, 0.125, 0.375, 0.5, 0.75)
+    for places, index in ((range(0, 10, 2), "2 * t:2 * t + 2"), (range(8, -1, -2), "8 - 2 * t:10 - 2 * t")):
+        bounds = [f"{place or marked('0')}:{place + 2 if place < 8 else marked('10')}" for place in places]
+        lines = [f"h = f(h, x[:, {bound}, {marked('0')}:3], {scale})" for bound, scale in zip(bounds, scales, strict=True)]
+        assert rolled(lines, {}) == [
+            "numbers = [0.25, 0.125, 0.375, 0.5, 0.75]",
+            "for t in range(5):",
+            f"    h = f(h, x[:, {index}, {marked('0')}:3], numbers[t])",
+        ]
+
+
+def test_a_first_state_is_the_longest_way_in_the_order_by_need() -> None:
+    """So that the nodes of the first step have the order of the others, which have more steps behind them."""
+    source = require_source(
+        anonymous(graph_of(QUANTISED_RECURRENCE.replace("[2, 5, 3]", "[2, 15]").replace("x[:, t]", "x[:, 3 * t:3 * t + 3]")))
+    )
+    assert source.count(" step(") == 3, "the function, a call before the loop, as keys of the first step have no number, and one in it"
 
 
 def test_lists_of_a_loop_have_the_name_of_what_they_are_given_to() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.program import Operand, Step, Value
 from tpucc.values import dataclass
 
@@ -69,7 +70,7 @@ def _groups(made: Sequence[Made]) -> Iterator[list[Made]]:
 
 def kind(step: Step, statics: Sequence[str]) -> object:
     """What the values of a list have in common: the operator or function, and its static arguments but for numbers."""
-    return step.op, step.function, tuple(NUMBER.sub("", text) for text in statics)
+    return step.op, step.function, tuple(NUMBER.sub("", shortened(text)) for text in statics)
 
 
 def whole(operands: Sequence[Operand], found: Sequence[tuple[Value, ...]], members: Mapping[Value, Member]) -> tuple[int, str] | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
 from tpucc.interop.decompile.families import Made, Member, families, kind, whole
 from tpucc.interop.decompile.names import stem, unnamed
@@ -106,7 +107,7 @@ class Lines:
                 lines += self._assigned(statement, statement.results)
             else:
                 lines += self._returned(statement)
-            if len(lines[-1]) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
+            if len(shortened(lines[-1])) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
                 self.too_long.add(inner)
         return lines, self.too_long
 
@@ -165,8 +166,9 @@ class Lines:
             for operand in part.operands
             if isinstance(operand, Value) and operand in self.writer.inside
         ]
-        longest = max(inner, key=lambda value: len(self._text(value).text), default=None)
-        return longest if longest is not None and len(self._text(longest).text) > SHORT else None
+        lengths = {value: len(shortened(self._text(value).text)) for value in inner}
+        longest = max(lengths, key=lengths.__getitem__, default=None)
+        return longest if longest is not None and lengths[longest] > SHORT else None
 
     # texts
 

@@ -68,11 +68,12 @@ def is_state(node: Node) -> bool:
 
 
 def _by_need(graph: Graph) -> Iterator[Node]:
-    """Each node behind its operands, of which that with the longest way behind it comes first."""
+    """Each node behind its operands, of which that with the longest way behind it comes first. A first state is the longest, as the states
+    of later steps are."""
     first = _first(graph)
     heights: dict[str, int] = {}
     for node in graph:
-        heights[node.name] = 1 + max((heights[name] for name in node.operands), default=0)
+        heights[node.name] = len(graph) if is_state(node) else 1 + max((heights[name] for name in node.operands), default=0)
     yield from (node for node in _started(graph) if node.name in first)
     done = set(first)
     for root in (*(output.node for output in graph.outputs), *heights):

@@ -14,6 +14,7 @@ from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.frontend.types import DECLARABLE
 from tpucc.interop.decompile.bodies import Writer, Written
+from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.functions import written
 from tpucc.interop.decompile.lines import WIDTH
 from tpucc.interop.decompile.literals import escaped
@@ -147,7 +148,7 @@ def _text(program: Program, style: Style) -> Iterator[str]:
 def _block(head: str, lines: Sequence[str], style: Style, signatures: Signatures) -> Iterator[str]:
     """A head and, indented, the lines under it."""
     yield from wrapped(head, 0)
-    for line in rolled(lines, signatures) if style is Style.LOOPS else lines:
+    for line in map(shortened, rolled(lines, signatures) if style is Style.LOOPS else lines):
         text = line.lstrip()
         yield from wrapped(text, 4 + len(line) - len(text))
 
