@@ -116,6 +116,12 @@ class Network:
             return node
         return self.on(node, grid, name=node.name)
 
+    def may_have(self, array: AnyArray, name: str) -> bool:
+        """Whether no other values have the key of a weight of this name."""
+        key = keys.key(name, self.path, "")
+        with np.errstate(over="ignore"):
+            return key not in self._weight_nodes or _is_same(self._weight_nodes[key][1], array.astype(np.float32))
+
     def on(self, node: Node, grid: Grid, name: str = "") -> Node:
         """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
         of up to 16 bits, the float32 quotient of the product n · scale and the scale is less than 0.01 away from n."""
@@ -156,7 +162,7 @@ class Network:
         wanted = key
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
-            if before is values or (before.shape == values.shape and np.array_equal(before, values)):
+            if _is_same(before, values):
                 return node
             number += 1
             key = f"{wanted}.{number}"
@@ -379,6 +385,10 @@ def _content(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:
     if values.ndim < 2 or (values == values.reshape(-1)[0]).all():
         return None
     return values.shape, sha256(np.ascontiguousarray(values).data).digest()
+
+
+def _is_same(a: AnyArray, b: AnyArray) -> bool:
+    return a is b or (a.shape == b.shape and np.array_equal(a, b))
 
 
 def _stored(array: AnyArray) -> int:
