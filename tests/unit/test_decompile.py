@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +116,24 @@ model words(x: f32[2, 5, 3]) -> f32[2, 4]:
         gate = on(sigmoid(z[:, :4]), 0.0039, -128)
         h = on(gate * on(tanh(z[:, 4:]), scales[4 - t] / 4, 1 - points[t]), scales[t] / 7, points[t])
     return h
+"""
+BOTH_WAYS = """
+weights random(seed=0)
+def on(x, scale, zero_point):
+    return dequantize(quantize(x, scale, zero_point=zero_point))
+def direction(x, key, times, more):
+    weight w: f32[3, 4] = "{key}.w"
+    weight u: f32[4, 4] = "{key}.u"
+    scales = [0.031, 0.027, 0.0305, 0.0262, 0.0291]
+    points = [3, -7, 11, 0, 5]
+    z = on(x @ w, 0.04, more)
+    h = on(sigmoid(z[:, times[0]]), 0.004, -128)
+    for t in range(5):
+        s = scales[t] + more / 100
+        h = on(tanh(on(on(h @ u, s, points[t] + more) + z[:, times[t + 1]], s / 2, more - points[t])), s / 5, 3 - points[t])
+    return h
+model words(x: f32[2, 6, 3]) -> f32[2, 4]:
+    return direction(x, "forward", [0, 1, 2, 3, 4, 5], 4) * direction(x, "backward", [5, 4, 3, 2, 1, 0], 1)
 """
 QUANTISED = """
 weights random(seed=0)
@@ -377,6 +396,25 @@ def test_a_first_state_is_the_longest_way_in_the_order_by_need() -> None:
         anonymous(graph_of(QUANTISED_RECURRENCE.replace("[2, 5, 3]", "[2, 15]").replace("x[:, t]", "x[:, 3 * t:3 * t + 3]")))
     )
     assert source.count(" step(") == 3, "the function, a call before the loop, as keys of the first step have no number, and one in it"
+
+
+def test_a_function_has_no_run_of_steps_with_scales_of_their_own() -> None:
+    """Both directions would be calls of it, with all scales of all steps."""
+    source = require_source(anonymous(graph_of(BOTH_WAYS)))
+    assert re.findall(r"for t in .*\n.*", source) == [
+        'for t in range(1, 6):\n        h2 = block(h2, h, "forward", t, grids[t - 1])',
+        'for t in range(5):\n        h3 = block(h3, h, "backward", 4 - t, grids2[t])',
+    ]
+
+
+def test_values_on_grids_are_a_list_where_they_are_computed_alike() -> None:
+    head = "def on(x, scale):\n    return dequantize(quantize(x, scale))\nmodel m(x: f32[2, 8]) -> f32[2, 8]:\n"
+    tail = "    return (a - b) * (c - d) + a * b * c * d\n"
+    for functions, many in ((("relu", "tanh", "sigmoid", "gelu"), 0), (("tanh",) * 4, 1)):
+        steps = "".join(
+            f"    {name} = on({op}(x * {place}), 0.{place})\n" for place, (name, op) in enumerate(zip("abcd", functions, strict=True), 2)
+        )
+        assert require_source(anonymous(graph_of(head + steps + tail))).count("[]") == many
 
 
 def test_lists_of_a_loop_have_the_name_of_what_they_are_given_to() -> None:

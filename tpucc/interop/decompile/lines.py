@@ -80,9 +80,15 @@ class Lines:
             last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
             root = statement.parts[0]
             if isinstance(root, Step) and not any(map(self._output, statement.results or ())):
-                alike = kind(root, self.writer.statics[self.writer.numbers[id(root)]])
-                made += [Made(result, place, (alike, index)) for index, result in enumerate(statement.results or ())]
+                made += [Made(result, place, (self._kind(root), index)) for index, result in enumerate(statement.results or ())]
         self.lists, self.members = families(made, last)
+
+    def _kind(self, step: Step) -> object:
+        """What the values of a list have in common; of values that are put on a grid, what is put there."""
+        own = kind(step, self.writer.statics[self.writer.numbers[id(step)]])
+        rounded = step.operands[0] if step.function is not None and step.function.rounds else None
+        inner = self.writer.inside.get(rounded) if isinstance(rounded, Value) else None
+        return own if inner is None else (own, self._kind(inner))
 
     def _whole_lists(self, statement: Statement) -> Iterator[int]:
         """The lists that a statement reads as a whole."""

@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import cache
 from itertools import accumulate, count
 
-from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
+from tpucc.interop.decompile.costs import call_cost, is_heavy, numbers, step_cost
 from tpucc.interop.decompile.expressions import is_slice, reads
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
 from tpucc.interop.decompile.roundings import share_roundings
@@ -305,14 +305,38 @@ def _is_natural(windows: Sequence[Window], chained: Chains) -> bool:
     """Whether a function of these windows is one that a person might write.
 
     It doesn't begin with an activation of layers, which belongs to the layer before. Its steps depend on each other. And it takes no part
-    of a run of equal layers, which is a loop.
+    of a run of equal layers, which is a loop, and none whose layers have numbers of their own.
     """
     first = windows[0].steps[0]
     is_activation = first.function is None and isinstance(legalisation_of(first.op), Table | Clamp)
     if is_activation and any(map(is_heavy, windows[0].steps)):
         return False
     cuts = [_cuts_a_run(window, chained[id(window.body)]) for window in windows]
-    return _is_connected(windows[0]) and "after" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
+    if "after" in cuts or 2 * sum(map(bool, cuts)) > len(windows) or not _is_connected(windows[0]):
+        return False
+    return not _has_a_run_with_numbers(windows, chained[id(windows[0].body)])
+
+
+def _has_a_run_with_numbers(windows: Sequence[Window], chain: Chain) -> bool:
+    """Whether windows have a run of layers, each of the result of the one before, whose numbers differ from layer to layer and from window
+    to window: with lists of these it is a loop where it stands, and in a function all its numbers would be parameters."""
+    for start, period in _runs(windows[0], chain):
+        found = [[numbers(step) for step in window.steps[start : start + 2 * period]] for window in windows]
+        if found[0][:period] != found[0][period:] and any(each != found[0] for each in found):
+            return True
+    return False
+
+
+def _runs(window: Window, chain: Chain) -> Iterator[tuple[int, int]]:
+    """Runs of three layers or blocks in a window, each of the result of the one before: where they begin, and the steps of one."""
+    heavy = list(map(is_heavy, window.steps))
+    for period in range(1, window.length // 3 + 1):
+        for start in range(window.length - 3 * period + 1):
+            begin, middle, end = (window.start + start + times * period for times in range(3))
+            if any(heavy[start : start + period]) and chain.repeats(begin, end, period):
+                distances = ((place, distance) for place in range(middle, end) for distance in chain.distances[place])
+                if any(begin <= place - distance < middle for place, distance in distances):
+                    yield start, period
 
 
 def _begins_a_layer(function: Function) -> bool:
