@@ -398,6 +398,34 @@ def test_a_first_state_is_the_longest_way_in_the_order_by_need() -> None:
     assert source.count(" step(") == 3, "the function, a call before the loop, as keys of the first step have no number, and one in it"
 
 
+@each([False, True])
+def test_a_first_step_that_differs_is_in_the_list_of_all_steps(quantised: bool) -> None:
+    rounded = "dequantize(quantize({}, {}))" if quantised else "{}"
+    steps = ["    h = tanh(x[:, :4] @ w)"]
+    steps += [f"    h = {rounded.format(f'tanh(x[:, {t}:{t} + 4] @ w + h @ u)', t / 64)}\n    hs = hs + [h]" for t in range(4, 24, 4)]
+    head = "model m(x: f32[2, 24]) -> f32[2, 24]:\n    weight u: f32[4, 4]\n    weight w: f32[4, 4]"
+    text = "\n".join([head, steps[0], "    hs = [h]", *steps[1:], "    return concat(hs)", ""])
+    loop = "    for t in range(4, 24, 4):\n        h = step(x[:, t:t + 4], h)\n"
+    if quantised:
+        before = "    scales = [0.0625, 0.125, 0.1875, 0.25, 0.3125]\n"
+        loop = f"{before}    for t in range(5):\n        h = step(x[:, 4 * t + 4:4 * t + 8], h, scales[t])\n"
+    source = require_source(anonymous(graph_of(text)))
+    assert f"    hs = hs + [h]\n{loop}        hs = hs + [h]\n    return concat(hs)\n" in source
+
+
+@each(
+    [("in{t}", 'for i in range(1, 4):\n        h = dense_tanh_mul(h, "in{i}")\n    y = h\n'), ("{name}", 'y = dense_tanh_mul(h, "down")\n')]
+)
+def test_the_last_step_of_a_loop_is_a_round_where_an_output_has_its_result(key: str, end: str) -> None:
+    """Steps that are no loop have the output's name at once."""
+    steps = "".join(
+        f'    {"y" if t == 3 else "h"} = layer({"h" if t else "x"}, "{key.format(t=t, name=name)}")\n'
+        for t, name in enumerate(("up", "left", "right", "down"))
+    )
+    layer = 'def layer(x, key):\n    weight w: f32[8, 8] = "{key}.w"\n    weight b: f32[8] = "{key}.b"\n    return tanh(x @ w + b) * x\n'
+    assert end in require_source(graph_of(f"{layer}model m(x: f32[2, 8]) -> f32[2, 8]:\n{steps}    return y\n"))
+
+
 def test_a_function_has_no_run_of_steps_with_scales_of_their_own() -> None:
     """Both directions would be calls of it, with all scales of all steps."""
     source = require_source(anonymous(graph_of(BOTH_WAYS)))
@@ -485,8 +513,8 @@ def test_a_long_chain_takes_time_in_proportion(monkeypatch: pytest.MonkeyPatch) 
 def test_lists_are_short_enough_for_the_front_end() -> None:
     made = [lists.Made(Value(place), place, "add") for place in range(lists.MOST + 1)]
     read = {each.value: each.place + 2 for each in made}
-    assert len(lists.families(made[:-1], read)[0][0]) == lists.MOST
-    assert lists.families(made, read) == ([], {})
+    assert len(lists.families(made[:-1], read, {})[0][0]) == lists.MOST
+    assert lists.families(made, read, {}) == ([], {})
 
 
 def test_no_variable_has_the_name_of_a_function() -> None:

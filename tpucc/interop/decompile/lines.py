@@ -43,7 +43,7 @@ def _list(family: int) -> Value:
 class Lines:
     """Gives names to the variables and weights of a body's statements, and writes the lines."""
 
-    def __init__(self, writer: Writer, statements: Sequence[Statement]) -> None:
+    def __init__(self, writer: Writer, statements: Sequence[Statement], late: bool = False) -> None:
         self.writer = writer
         self.statements = statements
         self.names: dict[Value | Weight, str] = dict(zip(writer.body.entries, writer.entries, strict=True))
@@ -53,7 +53,7 @@ class Lines:
         self.outputs: dict[Value | Weight, str] = {}
         """The name that a result must have: the first, if it is several."""
         for name, result in zip(writer.outputs or (), writer.body.results, strict=False):
-            if isinstance(result, Value | Weight):
+            if isinstance(result, Value | Weight) and not (late and result in writer.continued):
                 self.outputs.setdefault(result, name)
         self._collect()
         self.sized: dict[str, tuple[Value, int]] = {}
@@ -81,7 +81,7 @@ class Lines:
             root = statement.parts[0]
             if isinstance(root, Step) and not any(map(self._output, statement.results or ())):
                 made += [Made(result, place, (self._kind(root), index)) for index, result in enumerate(statement.results or ())]
-        self.lists, self.members = families(made, last)
+        self.lists, self.members = families(made, last, self.writer.before)
 
     def _kind(self, step: Step) -> object:
         """What the values of a list have in common; of values that are put on a grid, what is put there."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tpucc.interop.decompile.bounds import MARK, marked
-from tpucc.interop.decompile.tables import Signatures, linear, walked
+from tpucc.interop.decompile.tables import Signatures, is_added, linear, walked
 from tpucc.values import dataclass
 
 LONGEST = 12
@@ -38,6 +38,8 @@ def rolled(lines: Sequence[str], signatures: Signatures) -> list[str]:
     place = 0
     while place < len(lines):
         period, rounds = _longest(cut, place)
+        if rounds and is_added(lines[place]) and _longest(cut, place + 1) == (period, rounds):
+            rounds = 0
         if rounds:
             stop = place + period * rounds
             found += _loop([cut[start : start + period] for start in range(place, stop, period)], names)

@@ -32,6 +32,8 @@ PIECE = re.compile(r"\w+=?|[()\[\],]")
 """A word, maybe an argument's name, a bracket or a comma."""
 INDEX = re.compile(r"\w\[[^\]()]*$")
 """What stands before a number in an index."""
+ADDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
+"""A variable is added to a list."""
 Signatures = Mapping[str, Sequence[str]]
 """The names of the parameters of functions, in order."""
 PLURALS = {"axis": "axes"}
@@ -213,12 +215,20 @@ def _formals(name: str) -> Sequence[str]:
     return [*(operand.name for operand in operator.operands), *(field.name for field in fields(operator.attributes))] if operator else ()
 
 
+def is_added(line: str) -> bool:
+    """Whether a line adds to a list what is computed before it: a loop of several lines doesn't begin with it, if it may begin later."""
+    return ADDED.match(line) is not None
+
+
 def walked(lines: Sequence[str], names: set[str], signatures: Signatures) -> Iterator[str]:
     """The lines, with such loops; `names` are taken."""
     cuts = list(map(cut, lines))
     place = 0
     while place < len(lines):
         loop = None if lines[place].startswith(" ") else tabled(lines, cuts, place, names, signatures)
+        if loop is not None and is_added(lines[place]):
+            later = tabled(lines, cuts, place + 1, names, signatures)
+            loop = None if later is not None and later.replaced == loop.replaced else loop
         if loop is None:
             yield lines[place]
             place += 1
