@@ -20,6 +20,7 @@ from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
 from tpucc.interop.decompile import Unwritable, repeats, same_model, source_of
 from tpucc.interop.decompile import families as lists
+from tpucc.interop.decompile import orders as order_of_nodes
 from tpucc.interop.decompile.bounds import marked
 from tpucc.interop.decompile.costs import call_cost
 from tpucc.interop.decompile.loops import rolled
@@ -426,6 +427,34 @@ def test_the_last_step_of_a_loop_is_a_round_where_an_output_has_its_result(key: 
     assert end in require_source(graph_of(f"{layer}model m(x: f32[2, 8]) -> f32[2, 8]:\n{steps}    return y\n"))
 
 
+def test_the_last_round_of_a_loop_has_the_names_of_the_others() -> None:
+    """Though another name is free, as what had it is read no more."""
+    steps = "".join(f"    a = tanh(z[:, {t}])\n    g = a * g - sigmoid(g) * a\n" for t in range(5))
+    text = f"model m(x: f32[2, 5, 3]) -> f32[2, 3]:\n    z = exp(relu(x))\n    g = tanh(x[:, 0])\n{steps}    return g + 1\n"
+    found = text_of(anonymous(graph_of(text)), Style.NESTED)
+    assert [f"    h3 = tanh(h[:, {t}])\n" in found for t in range(5)] == [True] * 5
+
+
+def test_numbers_that_differ_between_calls_are_parameters() -> None:
+    steps = "".join(
+        f"    a = x[:, {t}]\n    g = tanh(g @ u) * softmax(gelu(a) * a + sqrt(a + 1) * (a + {t})) + sigmoid(g @ w)\n" for t in range(5)
+    )
+    head = "model m(x: f32[2, 5, 3]) -> f32[2, 3]:\n    weight u: f32[3, 3]\n    weight w: f32[3, 3]\n    g = exp(x[:, 0])\n"
+    source = require_source(anonymous(graph_of(f"{head}{steps}    return g + 1\n")))
+    assert "    for t in range(5):\n        h = step(h, x[:, t], factors[t])\n" in source
+
+
+def test_a_step_begins_with_its_layers_also_where_that_comes_late_in_a_round() -> None:
+    """A first step that ends as the others do has all that a step has from its middle to the middle of the next one."""
+    weights = "".join(f"    weight {name}: f32[4, 4]\n" for name in "uvw")
+    last = "    a = tanh(exp(sqrt(b * b + 1)) - b) * sigmoid(b - 1)\n"
+    layers = "    i = sigmoid(a @ u)\n    f = sigmoid(a @ v)\n    b = b * f + i * tanh(x[:, {t}] @ w)\n"
+    steps = "".join(layers.format(t=t) + last for t in range(1, 6))
+    text = f"model m(x: f32[2, 6, 4]) -> f32[2, 4]:\n{weights}    b = relu(x[:, 0])\n{last}{steps}    return a\n"
+    source = require_source(anonymous(graph_of(text)))
+    assert "    for i in range(1, 6):\n        h2, h = step(h2, h, x, i)\n    a = h2\n    return a\n" in source
+
+
 def test_a_function_has_no_run_of_steps_with_scales_of_their_own() -> None:
     """Both directions would be calls of it, with all scales of all steps."""
     source = require_source(anonymous(graph_of(BOTH_WAYS)))
@@ -443,6 +472,13 @@ def test_values_on_grids_are_a_list_where_they_are_computed_alike() -> None:
             f"    {name} = on({op}(x * {place}), 0.{place})\n" for place, (name, op) in enumerate(zip("abcd", functions, strict=True), 2)
         )
         assert require_source(anonymous(graph_of(head + steps + tail))).count("[]") == many
+
+
+@each([(2000, 2000, 3), (1, 2000, 2), (1, 1, 1)])
+def test_of_a_large_graph_fewer_orders_are_tried(most: int, large: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_of_nodes, "MOST", most)
+    monkeypatch.setattr(order_of_nodes, "LARGE", large)
+    assert len(list(orders(graph_of(QUANTISED_RECURRENCE)))) == count
 
 
 def test_lists_of_a_loop_have_the_name_of_what_they_are_given_to() -> None:

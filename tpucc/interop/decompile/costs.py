@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields
 
 from tpucc.interop.decompile.keys import core, head
-from tpucc.interop.decompile.program import Function, Step, Weight
+from tpucc.interop.decompile.program import Function, Number, Step, Weight
 from tpucc.interop.decompile.statics import Vector, constant
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Attributes
@@ -53,8 +53,8 @@ def call_cost(function: Function) -> int:
 
 
 def parameters(function: Function) -> tuple[int, int]:
-    """About how many static parameters a function has, keys and sizes that differ from call to call, and how many more are there only for
-    the attributes of operators in functions that it calls."""
+    """About how many static parameters a function has, keys, sizes and numbers that differ from call to call, and how many more are there
+    only for the attributes of operators in functions that it calls."""
     heads, sizes = set[tuple[str, ...]](), set[Vector]()
     for weight in weights_of(function):
         if not constant(weight.keys):
@@ -63,6 +63,7 @@ def parameters(function: Function) -> tuple[int, int]:
     for step in function.body.steps:
         if step.attributes:
             sizes.update(_values(step.attributes))
+        sizes.update(operand.values for operand in step.operands if isinstance(operand, Number))
     body = function.body
     known = {size for entry in body.entries for size in zip(*body.shapes[entry], strict=True)}
     names = {found[1] if (found := core(keys)) is not None else keys for keys in heads}

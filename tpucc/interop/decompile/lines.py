@@ -69,6 +69,8 @@ class Lines:
                 self._note_sizes(step, place)
         self.holders = {name: value for value, name in self.names.items()}
         self.too_long: set[Value] = set()
+        self.rounds: dict[object, list[tuple[int, str]]] = {}
+        """Of results without a name of their own, by what they are: their places and the names that they were given."""
 
     def _collect(self) -> None:
         """Finds the lists of values."""
@@ -126,7 +128,7 @@ class Lines:
                 yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
         value = self._text(statement.parts[0]).text
         if len(results) > 1 or not members or any(each in self.ends for each in self.lists[members[0].family]):
-            targets = [self._variable(result, self.place) for result in results]
+            targets = [self._variable(result, index) for index, result in enumerate(results)]
             yield f"{', '.join(targets)} = {value}"
             value = targets[0]
         for member in members:
@@ -217,9 +219,26 @@ class Lines:
 
     # names
 
-    def _variable(self, value: Value, place: int) -> str:
-        output = self._output(value)
-        return self._give(value, output or self._continued(value, place) or self.writer.variable(value) or "h", place)
+    def _variable(self, value: Value, index: int) -> str:
+        """The name of a statement's result, of which it is number `index`."""
+        named = self._output(value) or self._continued(value, self.place) or self.writer.variable(value)
+        root = self.statements[self.place].parts[0]
+        if named or not isinstance(root, Step):
+            return self._give(value, named or "h", self.place)
+        rounds = self.rounds.setdefault((self._kind(root), index), [])
+        name = self._of_a_loop(rounds)
+        if not name or self._is_taken(name, value, self.place):
+            name = "h"
+        rounds.append((self.place, given := self._give(value, name, self.place)))
+        return given
+
+    def _of_a_loop(self, rounds: Sequence[tuple[int, str]]) -> str:
+        """The name that the two values before had, if these are results of rounds of a loop: in the last round another one may be free that
+        is read no more. `rounds` are the places and names of values that are computed alike."""
+        if len(rounds) < 2:
+            return ""
+        (first, name), (second, other) = rounds[-2:]
+        return name if name == other and self.place - second == second - first else ""
 
     def _continued(self, value: Value, place: int) -> str:
         """The variable that a call in a row of calls computes anew, as in `h, c = step(x, h, c)`; empty if it is still read."""
@@ -231,17 +250,17 @@ class Lines:
         return self.outputs.get(value, "")
 
     def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
-        """A name that nothing has that is read after this place; of a weight or a list, which begin in a line before, nor in it."""
-        early = isinstance(value, Weight) or value.index < 0
-
-        def is_taken(name: str) -> bool:
-            held = name in self.holders and self.ends.get(self.holders[name], -1) > place - early
-            entry, last = self.sized.get(name, (None, -1))
-            return held or name in self.writer.scope.taken or (last > place and entry is not None and not self._are_alike(value, entry))
-
-        name = fresh(wanted, is_taken)
+        """A name that nothing has that is read after this place."""
+        name = fresh(wanted, lambda name: self._is_taken(name, value, place))
         self.holders[name], self.names[value] = value, name
         return name
+
+    def _is_taken(self, name: str, value: Value | Weight, place: int) -> bool:
+        """Whether something has a name that is read after this place; for a weight or a list, which begin in a line before, or in it."""
+        early = isinstance(value, Weight) or value.index < 0
+        held = name in self.holders and self.ends.get(self.holders[name], -1) > place - early
+        entry, last = self.sized.get(name, (None, -1))
+        return held or name in self.writer.scope.taken or (last > place and entry is not None and not self._are_alike(value, entry))
 
     def _are_alike(self, value: Value | Weight, entry: Value) -> bool:
         """Whether a value has the sizes of an entry, so that it may have its name where only the sizes are still read."""

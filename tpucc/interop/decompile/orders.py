@@ -15,7 +15,9 @@ from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 
 MOST = 1_500
-"""Nodes of a graph of which several orders are tried: each takes as long as one text."""
+"""Nodes of a graph of which all orders are tried: each takes as long as one text."""
+LARGE = 3_000
+"""Nodes of a graph of which the order by need is tried."""
 
 
 def orders(graph: Graph) -> Iterator[Graph]:
@@ -24,9 +26,11 @@ def orders(graph: Graph) -> Iterator[Graph]:
     Where every matrix of weights is used once there are no steps, and the graph as it is stands alone.
     """
     yield graph
-    if len(graph.nodes) <= MOST and _uses_twice(graph):
+    if len(graph.nodes) > LARGE or not _uses_twice(graph):
+        return
+    if len(graph.nodes) <= MOST:
         yield replace(graph, nodes=tuple(_started(graph)))
-        yield replace(graph, nodes=tuple(_by_need(graph)))
+    yield replace(graph, nodes=tuple(_by_need(graph)))
 
 
 def _uses_twice(graph: Graph) -> bool:

@@ -91,10 +91,20 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Windows that are alike and don't overlap, and the text that a function for them may save at best."""
+    """Windows that are alike and don't overlap, and the text that a function for them replaces by its calls."""
 
     windows: tuple[Window, ...]
     bound: float
+
+    @property
+    def share(self) -> float:
+        """What part of the text that it saves counts: less where it begins in the middle of a layer."""
+        return 1 if _begins_a_layer(self.windows[0]) else LATE
+
+    @property
+    def most(self) -> float:
+        """What it may save at best."""
+        return self.share * self.bound
 
 
 def with_functions(body: Body) -> list[Function]:
@@ -160,8 +170,8 @@ def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, 
     readers = {id(body): _last_readers(body) for body in bodies}
     kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
     chained = {id(body): _chained(body, kinds[id(body)]) for body in bodies}
-    for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.bound):
-        if candidate.bound <= most or tried == TRIED:
+    for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.most):
+        if candidate.most <= most or tried == TRIED:
             break
         exits = _exits(candidate.windows, readers)
         if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, chained):
@@ -171,7 +181,7 @@ def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, 
         if len(function.body.entries) > ENTRIES:
             continue
         saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
-        saved *= (1 if _begins_a_layer(function) else LATE) * SEVERAL ** (len(exits) - 1)
+        saved *= candidate.share * SEVERAL ** (len(exits) - 1)
         if saved > most:
             best, most = (candidate.windows, function, exits), saved
     return best
@@ -339,12 +349,12 @@ def _runs(window: Window, chain: Chain) -> Iterator[tuple[int, int]]:
                     yield start, period
 
 
-def _begins_a_layer(function: Function) -> bool:
-    """Whether a function's first step is a layer, unless it has none."""
-    first = function.body.steps[0]
+def _begins_a_layer(window: Window) -> bool:
+    """Whether a window's first step is a layer, unless it has none."""
+    first = window.steps[0]
     has_weights = any(isinstance(operand, Weight) for operand in first.operands)
     norm = has_weights and (first.function is not None or not isinstance(legalisation_of(first.op), Arithmetic))
-    return norm or is_heavy(first) or not any(map(is_heavy, function.body.steps))
+    return norm or is_heavy(first) or not any(map(is_heavy, window.steps))
 
 
 def _cuts_a_run(window: Window, chain: Chain) -> str:

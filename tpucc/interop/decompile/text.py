@@ -94,7 +94,9 @@ def _clearest(texts: Sequence[str]) -> str:
 
 
 def _model_lines(text: str) -> int:
-    return text[text.rindex("\nmodel ") if "\nmodel " in text else 0 :].count("\n")
+    """The lines of the model, without those that go on with one that is too long: lists of scales are as long in any order."""
+    lines = text[text.rindex("\nmodel ") if "\nmodel " in text else 0 :].splitlines()
+    return sum(not line.endswith(",") for line in lines)
 
 
 def _ordered(graph: Graph, samples: Sequence[Sample]) -> Iterator[tuple[Graph, list[Sample]]]:
