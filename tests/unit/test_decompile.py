@@ -391,6 +391,18 @@ def test_a_bound_that_may_be_left_out_is_written_where_it_is_a_round_of_a_loop_w
         ]
 
 
+def test_a_bound_that_is_an_end_in_some_rounds_only_is_written() -> None:
+    """As of operands with other sizes."""
+    bounds = ["6", "6", "6", "6", marked("6")]
+    lines = [f"h = f(h, x[:, {place}, 2:{bound}])" for place, bound in enumerate(bounds)]
+    assert rolled(lines, {}) == ["for t in range(5):", "    h = f(h, x[:, t, 2:6])"]
+    lines = [
+        f"h = f(h, x[:, {place}, 2:{bound}], {scale})"
+        for place, (bound, scale) in enumerate(zip(bounds, (0.5, 1.5, 0.25, 2.5, 3.5), strict=True))
+    ]
+    assert rolled(lines, {})[1:] == ["for t in range(5):", "    h = f(h, x[:, t, 2:6], numbers[t])"]
+
+
 def test_a_first_state_is_the_longest_way_in_the_order_by_need() -> None:
     """So that the nodes of the first step have the order of the others, which have more steps behind them."""
     source = require_source(
