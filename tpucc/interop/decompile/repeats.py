@@ -27,6 +27,8 @@ LONGEST = 64
 """Steps of a window, at most."""
 TRIED = 12
 """Candidates of a round that are looked at closely."""
+MOST_TRIED = 120
+"""Those that are looked at while none of them saves anything: of a cell with many gates, many take too many tensors."""
 ENTRIES, EXITS = 6, 3
 """Tensors that a function takes and returns, at most: a quantised cell takes its two states, and a part of the inputs for each of four
 gates."""
@@ -171,15 +173,15 @@ def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, 
     kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
     chained = {id(body): _chained(body, kinds[id(body)]) for body in bodies}
     for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.most):
-        if candidate.most <= most or tried == TRIED:
+        if candidate.most <= most or tried >= (TRIED if best is not None else MOST_TRIED):
             break
         exits = _exits(candidate.windows, readers)
         if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, chained):
             continue
         tried += 1
-        function = merged(candidate.windows, exits, values)
-        if len(function.body.entries) > ENTRIES:
+        if len(_outside(candidate.windows[0])) > ENTRIES:
             continue
+        function = merged(candidate.windows, exits, values)
         saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
         saved *= candidate.share * SEVERAL ** (len(exits) - 1)
         if saved > most:
@@ -447,14 +449,19 @@ def _replace(windows: Sequence[Window], function: Function, exits: Sequence[tupl
     first = 0
     calls: list[tuple[Window, Step]] = []
     for window in windows:
-        own = {result for step in window.steps for result in step.results}
-        outside = dict.fromkeys(o for step in window.steps for o in step.operands if isinstance(o, Value) and o not in own)
+        outside = _outside(window)
         results = tuple(window.steps[place].results[index] for place, index in exits)
         environments = range(first, first + _environments(window))
         first = environments.stop
         calls.append((window, Step("", tuple(outside), results, (), function, tuple(environments))))
     for window, call in reversed(calls):
         window.body.steps[window.start : window.start + window.length] = [call]
+
+
+def _outside(window: Window) -> dict[Value, None]:
+    """The values that a window takes, in order."""
+    own = {result for step in window.steps for result in step.results}
+    return dict.fromkeys(o for step in window.steps for o in step.operands if isinstance(o, Value) and o not in own)
 
 
 def _environments(window: Window) -> int:
