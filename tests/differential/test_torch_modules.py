@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,23 @@ def test_a_module_computes_the_same(name: str) -> None:
     with torch.no_grad():
         expected = module(*example).numpy()
     assert np.abs(found - expected).max() <= 1e-5 * max(1, np.abs(expected).max())
+
+
+@each([False, True])
+def test_the_matrices_of_a_recurrence_are_called_after_their_module(dynamo: bool, tmp_path: Path) -> None:
+    class Reader(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells = torch.nn.GRU(3, 2, num_layers=2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.cells(x)[1][1]
+
+    module, x = torch.nn.Sequential(Reader(), torch.nn.Linear(2, 5)).eval(), torch.rand(4, 3, 3)
+    torch.onnx.export(module, (x,), tmp_path / "net.onnx", dynamo=dynamo, external_data=False)
+    parts = ("kernel", "recurrent", "bias", "recurrent_bias")
+    wanted = {f"{start}.{part}" for start in ("0.cells", "0.cells.1") for part in parts} | {"1.weight", "1.bias"}
+    assert set(tpucc.import_onnx(tmp_path / "net.onnx").weights) == wanted
 
 
 @each(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
 from tpucc.interop.decompile import Unwritable, repeats, same_model, source_of
 from tpucc.interop.decompile import families as lists
+from tpucc.interop.decompile import orders as order_of_nodes
+from tpucc.interop.decompile.bounds import marked
 from tpucc.interop.decompile.costs import call_cost
 from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.orders import orders
@@ -114,6 +117,24 @@ model words(x: f32[2, 5, 3]) -> f32[2, 4]:
         gate = on(sigmoid(z[:, :4]), 0.0039, -128)
         h = on(gate * on(tanh(z[:, 4:]), scales[4 - t] / 4, 1 - points[t]), scales[t] / 7, points[t])
     return h
+"""
+BOTH_WAYS = """
+weights random(seed=0)
+def on(x, scale, zero_point):
+    return dequantize(quantize(x, scale, zero_point=zero_point))
+def direction(x, key, times, more):
+    weight w: f32[3, 4] = "{key}.w"
+    weight u: f32[4, 4] = "{key}.u"
+    scales = [0.031, 0.027, 0.0305, 0.0262, 0.0291]
+    points = [3, -7, 11, 0, 5]
+    z = on(x @ w, 0.04, more)
+    h = on(sigmoid(z[:, times[0]]), 0.004, -128)
+    for t in range(5):
+        s = scales[t] + more / 100
+        h = on(tanh(on(on(h @ u, s, points[t] + more) + z[:, times[t + 1]], s / 2, more - points[t])), s / 5, 3 - points[t])
+    return h
+model words(x: f32[2, 6, 3]) -> f32[2, 4]:
+    return direction(x, "forward", [0, 1, 2, 3, 4, 5], 4) * direction(x, "backward", [5, 4, 3, 2, 1, 0], 1)
 """
 QUANTISED = """
 weights random(seed=0)
@@ -339,6 +360,139 @@ def test_lines_become_loops_where_only_integers_rise() -> None:
     ]
 
 
+@each(
+    [
+        ("x[:, {t} * 4:{t} * 4 + 4]", range(6), "for t in range(0, 24, 4):\n        h = step(x[:, t:t + 4], h)\n"),
+        ("x[:, {t} * 4:{t} * 4 + 4]", range(5, -1, -1), "for t in range(20, -1, -4):\n        h = step(x[:, t:t + 4], h)\n"),
+        ("x[:, {t}::6]", range(6), "for t in range(6):\n        h = step(x[:, t::6], h)\n"),
+        ("x[:, {t} * 4 + 3:({t} * 4 - 1) % 24:-1]", range(1, 6), "for t in range(7, 27, 4):\n        h = step(x[:, t:t - 4:-1], h)\n"),
+        ("y[:, {t}:{t} + 1, 2:]", range(6), "for t in range(6):\n        h2 = reshape(y[:, t:t + 1, 2:], (2, 4))\n"),
+    ]
+)
+def test_the_first_and_the_last_slice_are_of_the_same_series(part: str, places: range, loop: str) -> None:
+    """Alone they are printed without the bound that is an end of the axis. A bound that is the same end in all rounds isn't printed."""
+    head = "model m(x: f32[2, 24], y: f32[2, 6, 6], h: f32[2, 4]) -> f32[2, 4]:\n    weight u: f32[4, 4]\n    weight w: f32[4, 4]"
+    flat = "reshape({}, (2, 4))" if part[0] == "y" else "{}"
+    steps = "\n".join(f"    h = tanh({flat.format(part.format(t=t))} @ w + h @ u)" for t in places)
+    source = require_source(anonymous(graph_of(f"{head}\n{steps}\n    return h - x[:, 20:]\n")))
+    assert loop in source
+    assert "x[:, 20:]" in source
+
+
+def test_a_bound_that_may_be_left_out_is_written_where_it_is_a_round_of_a_loop_with_lists() -> None:
+    scales = (0.25, 0.125, 0.375, 0.5, 0.75)
+    for places, index in ((range(0, 10, 2), "2 * t:2 * t + 2"), (range(8, -1, -2), "8 - 2 * t:10 - 2 * t")):
+        bounds = [f"{place or marked('0')}:{place + 2 if place < 8 else marked('10')}" for place in places]
+        lines = [f"h = f(h, x[:, {bound}, {marked('0')}:3], {scale})" for bound, scale in zip(bounds, scales, strict=True)]
+        assert rolled(lines, {}) == [
+            "numbers = [0.25, 0.125, 0.375, 0.5, 0.75]",
+            "for t in range(5):",
+            f"    h = f(h, x[:, {index}, {marked('0')}:3], numbers[t])",
+        ]
+
+
+def test_a_bound_that_is_an_end_in_some_rounds_only_is_written() -> None:
+    """As of operands with other sizes."""
+    bounds = ["6", "6", "6", "6", marked("6")]
+    lines = [f"h = f(h, x[:, {place}, 2:{bound}])" for place, bound in enumerate(bounds)]
+    assert rolled(lines, {}) == ["for t in range(5):", "    h = f(h, x[:, t, 2:6])"]
+    lines = [
+        f"h = f(h, x[:, {place}, 2:{bound}], {scale})"
+        for place, (bound, scale) in enumerate(zip(bounds, (0.5, 1.5, 0.25, 2.5, 3.5), strict=True))
+    ]
+    assert rolled(lines, {})[1:] == ["for t in range(5):", "    h = f(h, x[:, t, 2:6], numbers[t])"]
+
+
+def test_a_first_state_is_the_longest_way_in_the_order_by_need() -> None:
+    """So that the nodes of the first step have the order of the others, which have more steps behind them."""
+    source = require_source(
+        anonymous(graph_of(QUANTISED_RECURRENCE.replace("[2, 5, 3]", "[2, 15]").replace("x[:, t]", "x[:, 3 * t:3 * t + 3]")))
+    )
+    assert source.count(" step(") == 3, "the function, a call before the loop, as keys of the first step have no number, and one in it"
+
+
+@each([False, True])
+def test_a_first_step_that_differs_is_in_the_list_of_all_steps(quantised: bool) -> None:
+    rounded = "dequantize(quantize({}, {}))" if quantised else "{}"
+    steps = ["    h = tanh(x[:, :4] @ w)"]
+    steps += [f"    h = {rounded.format(f'tanh(x[:, {t}:{t} + 4] @ w + h @ u)', t / 64)}\n    hs = hs + [h]" for t in range(4, 24, 4)]
+    head = "model m(x: f32[2, 24]) -> f32[2, 24]:\n    weight u: f32[4, 4]\n    weight w: f32[4, 4]"
+    text = "\n".join([head, steps[0], "    hs = [h]", *steps[1:], "    return concat(hs)", ""])
+    loop = "    for t in range(4, 24, 4):\n        h = step(x[:, t:t + 4], h)\n"
+    if quantised:
+        before = "    scales = [0.0625, 0.125, 0.1875, 0.25, 0.3125]\n"
+        loop = f"{before}    for t in range(5):\n        h = step(x[:, 4 * t + 4:4 * t + 8], h, scales[t])\n"
+    source = require_source(anonymous(graph_of(text)))
+    assert f"    hs = hs + [h]\n{loop}        hs = hs + [h]\n    return concat(hs)\n" in source
+
+
+@each(
+    [("in{t}", 'for i in range(1, 4):\n        h = dense_tanh_mul(h, "in{i}")\n    y = h\n'), ("{name}", 'y = dense_tanh_mul(h, "down")\n')]
+)
+def test_the_last_step_of_a_loop_is_a_round_where_an_output_has_its_result(key: str, end: str) -> None:
+    """Steps that are no loop have the output's name at once."""
+    steps = "".join(
+        f'    {"y" if t == 3 else "h"} = layer({"h" if t else "x"}, "{key.format(t=t, name=name)}")\n'
+        for t, name in enumerate(("up", "left", "right", "down"))
+    )
+    layer = 'def layer(x, key):\n    weight w: f32[8, 8] = "{key}.w"\n    weight b: f32[8] = "{key}.b"\n    return tanh(x @ w + b) * x\n'
+    assert end in require_source(graph_of(f"{layer}model m(x: f32[2, 8]) -> f32[2, 8]:\n{steps}    return y\n"))
+
+
+def test_the_last_round_of_a_loop_has_the_names_of_the_others() -> None:
+    """Though another name is free, as what had it is read no more."""
+    steps = "".join(f"    a = tanh(z[:, {t}])\n    g = a * g - sigmoid(g) * a\n" for t in range(5))
+    text = f"model m(x: f32[2, 5, 3]) -> f32[2, 3]:\n    z = exp(relu(x))\n    g = tanh(x[:, 0])\n{steps}    return g + 1\n"
+    found = text_of(anonymous(graph_of(text)), Style.NESTED)
+    assert [f"    h3 = tanh(h[:, {t}])\n" in found for t in range(5)] == [True] * 5
+
+
+def test_numbers_that_differ_between_calls_are_parameters() -> None:
+    steps = "".join(
+        f"    a = x[:, {t}]\n    g = tanh(g @ u) * softmax(gelu(a) * a + sqrt(a + 1) * (a + {t})) + sigmoid(g @ w)\n" for t in range(5)
+    )
+    head = "model m(x: f32[2, 5, 3]) -> f32[2, 3]:\n    weight u: f32[3, 3]\n    weight w: f32[3, 3]\n    g = exp(x[:, 0])\n"
+    source = require_source(anonymous(graph_of(f"{head}{steps}    return g + 1\n")))
+    assert "    for t in range(5):\n        h = step(h, x[:, t], factors[t])\n" in source
+
+
+def test_a_step_begins_with_its_layers_also_where_that_comes_late_in_a_round() -> None:
+    """A first step that ends as the others do has all that a step has from its middle to the middle of the next one."""
+    weights = "".join(f"    weight {name}: f32[4, 4]\n" for name in "uvw")
+    last = "    a = tanh(exp(sqrt(b * b + 1)) - b) * sigmoid(b - 1)\n"
+    layers = "    i = sigmoid(a @ u)\n    f = sigmoid(a @ v)\n    b = b * f + i * tanh(x[:, {t}] @ w)\n"
+    steps = "".join(layers.format(t=t) + last for t in range(1, 6))
+    text = f"model m(x: f32[2, 6, 4]) -> f32[2, 4]:\n{weights}    b = relu(x[:, 0])\n{last}{steps}    return a\n"
+    source = require_source(anonymous(graph_of(text)))
+    assert "    for i in range(1, 6):\n        h2, h = step(h2, h, x, i)\n    a = h2\n    return a\n" in source
+
+
+def test_a_function_has_no_run_of_steps_with_scales_of_their_own() -> None:
+    """Both directions would be calls of it, with all scales of all steps."""
+    source = require_source(anonymous(graph_of(BOTH_WAYS)))
+    assert re.findall(r"for t in .*\n.*", source) == [
+        'for t in range(1, 6):\n        h2 = block(h2, h, "forward", t, grids[t - 1])',
+        'for t in range(5):\n        h3 = block(h3, h, "backward", 4 - t, grids2[t])',
+    ]
+
+
+def test_values_on_grids_are_a_list_where_they_are_computed_alike() -> None:
+    head = "def on(x, scale):\n    return dequantize(quantize(x, scale))\nmodel m(x: f32[2, 8]) -> f32[2, 8]:\n"
+    tail = "    return (a - b) * (c - d) + a * b * c * d\n"
+    for functions, many in ((("relu", "tanh", "sigmoid", "gelu"), 0), (("tanh",) * 4, 1)):
+        steps = "".join(
+            f"    {name} = on({op}(x * {place}), 0.{place})\n" for place, (name, op) in enumerate(zip("abcd", functions, strict=True), 2)
+        )
+        assert require_source(anonymous(graph_of(head + steps + tail))).count("[]") == many
+
+
+@each([(2000, 2000, 3), (1, 2000, 2), (1, 1, 1)])
+def test_of_a_large_graph_fewer_orders_are_tried(most: int, large: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_of_nodes, "MOST", most)
+    monkeypatch.setattr(order_of_nodes, "LARGE", large)
+    assert len(list(orders(graph_of(QUANTISED_RECURRENCE)))) == count
+
+
 def test_lists_of_a_loop_have_the_name_of_what_they_are_given_to() -> None:
     """A parameter of a `def`, by its place or its name, or an operand or an attribute of an operator; else they are numbers."""
     signatures = {"dense": ("x", "y", "name", "filters", "scale2", "zero_point")}
@@ -407,8 +561,8 @@ def test_a_long_chain_takes_time_in_proportion(monkeypatch: pytest.MonkeyPatch) 
 def test_lists_are_short_enough_for_the_front_end() -> None:
     made = [lists.Made(Value(place), place, "add") for place in range(lists.MOST + 1)]
     read = {each.value: each.place + 2 for each in made}
-    assert len(lists.families(made[:-1], read)[0][0]) == lists.MOST
-    assert lists.families(made, read) == ([], {})
+    assert len(lists.families(made[:-1], read, {})[0][0]) == lists.MOST
+    assert lists.families(made, read, {}) == ([], {})
 
 
 def test_no_variable_has_the_name_of_a_function() -> None:

@@ -65,6 +65,7 @@ class Writer:
     outputs: Sequence[str] | None = None
     nested: bool = True
     called: dict[Value, tuple[str, ...]] = field(init=False)
+    before: dict[Value, Value] = field(init=False)
     continued: dict[Value, Value] = field(init=False)
     statics: list[list[str]] = field(init=False)
     types: dict[Weight, str] = field(init=False)
@@ -88,12 +89,13 @@ class Writer:
             for result, inner in zip(step.results, step.function.body.results, strict=True)
             if isinstance(inner, Value)
         }
+        self.before = self._before()
         self.continued = self._continued()
 
-    def _continued(self) -> dict[Value, Value]:
+    def _before(self) -> dict[Value, Value]:
         """For results of calls those operands in whose place other calls of the same function take the same results, as `h` in
-        `h, c = step(h, c)`; of a first call those that have no name of their own."""
-        made = {result: (step.function, index) for step in self.body.steps if step.function for index, result in enumerate(step.results)}
+        `h, c = step(h, c)`."""
+        made = self._made()
         calls = [step for step in self.body.steps if step.function]
         places: dict[tuple[Function | None, int], int] = {
             made[operand]: place
@@ -106,21 +108,38 @@ class Writer:
             for index, result in enumerate(step.results):
                 place = places.get((step.function, index))
                 operand = step.operands[place] if place is not None else None
-                named = isinstance(operand, Value) and operand not in made and (operand in self.body.entries or self.variable(operand))
-                if isinstance(operand, Value) and not named:
+                if isinstance(operand, Value):
                     found[result] = operand
         return found
 
-    def lines(self) -> list[str]:
-        """The lines of the body, without indentation."""
+    def _continued(self) -> dict[Value, Value]:
+        """Those results and operands that are one variable; of a first call those that have no name of their own."""
+        made = self._made()
+        return {
+            result: operand
+            for result, operand in self.before.items()
+            if operand in made or not (operand in self.body.entries or self.variable(operand))
+        }
+
+    def _made(self) -> dict[Value, tuple[Function, int]]:
+        """The results of calls: of which function, and which of its results."""
+        return {result: (step.function, index) for step in self.body.steps if step.function for index, result in enumerate(step.results)}
+
+    def lines(self, late: bool = False) -> list[str]:
+        """The lines of the body, without indentation. With `late`, results of calls in a row have the row's variable, and get the names of
+        outputs before the `return`."""
         forced: set[Value] = set()
         while True:
             self.inside = self._inside(forced) if self.nested else {}
             statements = list(self._statements())
-            lines, found = Lines(self, statements).lines()
+            lines, found = Lines(self, statements, late).lines()
             if found <= forced:
                 return lines
             forced |= found
+
+    def ends_a_row(self) -> bool:
+        """Whether a result is that of the last of several calls in a row."""
+        return any(result in self.continued for result in self.body.results if isinstance(result, Value))
 
     # static expressions
 

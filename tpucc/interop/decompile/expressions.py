@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from tpucc.frontend.apply import BINARY, COMPARISONS
 from tpucc.interop.decompile import literals
+from tpucc.interop.decompile.bounds import marked
 from tpucc.interop.decompile.program import Number, Operand, Shape, Step, Value
 from tpucc.interop.decompile.statics import Scope, constant
 from tpucc.ir.attributes import identity
@@ -131,11 +132,20 @@ def _index(axis: int, slices: Sequence[SliceAttributes], scope: Scope, sizes: tu
     if axis in slices[0].squeeze:
         return scope.text(tuple(places.start for places in ranges), "index")
     step = ranges[0].step
-    first, last = ([0] * len(sizes), list(sizes)) if step > 0 else ([size - 1 for size in sizes], [-1] * len(sizes))
-    starts, stops = [places.start for places in ranges], [places.stop for places in ranges]
-    start = "" if starts == first else scope.text(tuple(starts), "start")
-    stop = "" if stops == last else scope.text(tuple(stops), "stop")
+    first, last = ((0,) * len(sizes), sizes) if step > 0 else (tuple(size - 1 for size in sizes), (-1,) * len(sizes))
+    starts, stops = tuple(places.start for places in ranges), tuple(places.stop for places in ranges)
+    whole = abs(step) == 1 and starts == first and stops == last
+    start = _bound(starts, "start", starts == first, whole, scope)
+    stop = _bound(stops, "stop", stops == last, whole, scope)
     return f"{start}:{stop}" + (f":{step}" if step != 1 else "")
+
+
+def _bound(values: tuple[int, ...], word: str, is_end: bool, whole: bool, scope: Scope) -> str:
+    """A bound of a slice. That of an end of the axis is marked as one that may be left out; it is left out at once if it has no one number,
+    and if the slice is of all that there is."""
+    if not is_end:
+        return scope.text(values, word)
+    return "" if whole or not constant(values) or values[0] < 0 else marked(scope.text(values, word))
 
 
 def reads(step: Step) -> list[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.program import Operand, Step, Value
 from tpucc.values import dataclass
 
@@ -33,20 +34,31 @@ class Member:
     until: int
 
 
-def families(made: Sequence[Made], reads: Mapping[Value, int]) -> tuple[list[tuple[Value, ...]], dict[Value, Member]]:
-    """The lists, and their members. `reads` is the last statement that reads each value.
+def families(
+    made: Sequence[Made], reads: Mapping[Value, int], before: Mapping[Value, Value]
+) -> tuple[list[tuple[Value, ...]], dict[Value, Member]]:
+    """The lists, and their members. `reads` is the last statement that reads each value, `before` what a step takes in the place of the
+    value that the step before it makes.
 
     A list has up to `MOST` values of one kind at equal distances, each of which is still read when the next has been made; the last one has
-    no next.
+    no next. Before them is the value that their first step takes, if it is also still read then: a first step may be of another kind.
     """
     found: list[tuple[Value, ...]] = []
     members: dict[Value, Member] = {}
+    places = {each.value: each.place for each in made}
     for group in _groups(made):
         step = group[1].place - group[0].place
-        if len(group) <= MOST and all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads:
-            members.update({each.value: Member(len(found), index, each.place + step) for index, each in enumerate(group[:-1])})
-            members[group[-1].value] = Member(len(found), len(group) - 1, group[-1].place)
-            found.append(tuple(each.value for each in group))
+        is_read = all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads
+        if len(group) > MOST or not is_read:
+            continue
+        values = [(each.value, each.place + step) for each in group]
+        first = before.get(group[0].value)
+        is_free = first in places and first not in members and len(group) < MOST
+        if first is not None and is_free and places[first] < group[0].place < reads.get(first, -1):
+            values.insert(0, (first, group[0].place))
+        members.update({value: Member(len(found), index, until) for index, (value, until) in enumerate(values[:-1])})
+        members[group[-1].value] = Member(len(found), len(values) - 1, group[-1].place)
+        found.append(tuple(value for value, _ in values))
     return found, members
 
 
@@ -69,7 +81,7 @@ def _groups(made: Sequence[Made]) -> Iterator[list[Made]]:
 
 def kind(step: Step, statics: Sequence[str]) -> object:
     """What the values of a list have in common: the operator or function, and its static arguments but for numbers."""
-    return step.op, step.function, tuple(NUMBER.sub("", text) for text in statics)
+    return step.op, step.function, tuple(NUMBER.sub("", shortened(text)) for text in statics)
 
 
 def whole(operands: Sequence[Operand], found: Sequence[tuple[Value, ...]], members: Mapping[Value, Member]) -> tuple[int, str] | None:

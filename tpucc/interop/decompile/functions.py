@@ -51,9 +51,9 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
     scope.taken.update(entries)
     writer = Writer(body, scope, entries, known)
     scope.taken.difference_update(entries)
+    lines = writer.lines()  # numbers become parameters, too
     defaults = map(_as_quantize_has_it if function.rounds else _with_default, scope.parameters)
     parameters = sorted(defaults, key=_place)
-    lines = writer.lines()
     packed = [each.name for each in parameters if not each.default and each.word in GRID] if not function.rounds else []
     if len(packed) < MANY:
         packed = []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
 from tpucc.interop.decompile.families import Made, Member, families, kind, whole
 from tpucc.interop.decompile.names import stem, unnamed
@@ -42,7 +43,7 @@ def _list(family: int) -> Value:
 class Lines:
     """Gives names to the variables and weights of a body's statements, and writes the lines."""
 
-    def __init__(self, writer: Writer, statements: Sequence[Statement]) -> None:
+    def __init__(self, writer: Writer, statements: Sequence[Statement], late: bool = False) -> None:
         self.writer = writer
         self.statements = statements
         self.names: dict[Value | Weight, str] = dict(zip(writer.body.entries, writer.entries, strict=True))
@@ -52,7 +53,7 @@ class Lines:
         self.outputs: dict[Value | Weight, str] = {}
         """The name that a result must have: the first, if it is several."""
         for name, result in zip(writer.outputs or (), writer.body.results, strict=False):
-            if isinstance(result, Value | Weight):
+            if isinstance(result, Value | Weight) and not (late and result in writer.continued):
                 self.outputs.setdefault(result, name)
         self._collect()
         self.sized: dict[str, tuple[Value, int]] = {}
@@ -68,6 +69,8 @@ class Lines:
                 self._note_sizes(step, place)
         self.holders = {name: value for value, name in self.names.items()}
         self.too_long: set[Value] = set()
+        self.rounds: dict[object, list[tuple[int, str]]] = {}
+        """Of results without a name of their own, by what they are: their places and the names that they were given."""
 
     def _collect(self) -> None:
         """Finds the lists of values."""
@@ -79,9 +82,15 @@ class Lines:
             last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
             root = statement.parts[0]
             if isinstance(root, Step) and not any(map(self._output, statement.results or ())):
-                alike = kind(root, self.writer.statics[self.writer.numbers[id(root)]])
-                made += [Made(result, place, (alike, index)) for index, result in enumerate(statement.results or ())]
-        self.lists, self.members = families(made, last)
+                made += [Made(result, place, (self._kind(root), index)) for index, result in enumerate(statement.results or ())]
+        self.lists, self.members = families(made, last, self.writer.before)
+
+    def _kind(self, step: Step) -> object:
+        """What the values of a list have in common; of values that are put on a grid, what is put there."""
+        own = kind(step, self.writer.statics[self.writer.numbers[id(step)]])
+        rounded = step.operands[0] if step.function is not None and step.function.rounds else None
+        inner = self.writer.inside.get(rounded) if isinstance(rounded, Value) else None
+        return own if inner is None else (own, self._kind(inner))
 
     def _whole_lists(self, statement: Statement) -> Iterator[int]:
         """The lists that a statement reads as a whole."""
@@ -106,7 +115,7 @@ class Lines:
                 lines += self._assigned(statement, statement.results)
             else:
                 lines += self._returned(statement)
-            if len(lines[-1]) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
+            if len(shortened(lines[-1])) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
                 self.too_long.add(inner)
         return lines, self.too_long
 
@@ -119,7 +128,7 @@ class Lines:
                 yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
         value = self._text(statement.parts[0]).text
         if len(results) > 1 or not members or any(each in self.ends for each in self.lists[members[0].family]):
-            targets = [self._variable(result, self.place) for result in results]
+            targets = [self._variable(result, index) for index, result in enumerate(results)]
             yield f"{', '.join(targets)} = {value}"
             value = targets[0]
         for member in members:
@@ -165,8 +174,9 @@ class Lines:
             for operand in part.operands
             if isinstance(operand, Value) and operand in self.writer.inside
         ]
-        longest = max(inner, key=lambda value: len(self._text(value).text), default=None)
-        return longest if longest is not None and len(self._text(longest).text) > SHORT else None
+        lengths = {value: len(shortened(self._text(value).text)) for value in inner}
+        longest = max(lengths, key=lengths.__getitem__, default=None)
+        return longest if longest is not None and lengths[longest] > SHORT else None
 
     # texts
 
@@ -209,9 +219,26 @@ class Lines:
 
     # names
 
-    def _variable(self, value: Value, place: int) -> str:
-        output = self._output(value)
-        return self._give(value, output or self._continued(value, place) or self.writer.variable(value) or "h", place)
+    def _variable(self, value: Value, index: int) -> str:
+        """The name of a statement's result, of which it is number `index`."""
+        named = self._output(value) or self._continued(value, self.place) or self.writer.variable(value)
+        root = self.statements[self.place].parts[0]
+        if named or not isinstance(root, Step):
+            return self._give(value, named or "h", self.place)
+        rounds = self.rounds.setdefault((self._kind(root), index), [])
+        name = self._of_a_loop(rounds)
+        if not name or self._is_taken(name, value, self.place):
+            name = "h"
+        rounds.append((self.place, given := self._give(value, name, self.place)))
+        return given
+
+    def _of_a_loop(self, rounds: Sequence[tuple[int, str]]) -> str:
+        """The name that the two values before had, if these are results of rounds of a loop: in the last round another one may be free that
+        is read no more. `rounds` are the places and names of values that are computed alike."""
+        if len(rounds) < 2:
+            return ""
+        (first, name), (second, other) = rounds[-2:]
+        return name if name == other and self.place - second == second - first else ""
 
     def _continued(self, value: Value, place: int) -> str:
         """The variable that a call in a row of calls computes anew, as in `h, c = step(x, h, c)`; empty if it is still read."""
@@ -223,17 +250,17 @@ class Lines:
         return self.outputs.get(value, "")
 
     def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
-        """A name that nothing has that is read after this place; of a weight or a list, which begin in a line before, nor in it."""
-        early = isinstance(value, Weight) or value.index < 0
-
-        def is_taken(name: str) -> bool:
-            held = name in self.holders and self.ends.get(self.holders[name], -1) > place - early
-            entry, last = self.sized.get(name, (None, -1))
-            return held or name in self.writer.scope.taken or (last > place and entry is not None and not self._are_alike(value, entry))
-
-        name = fresh(wanted, is_taken)
+        """A name that nothing has that is read after this place."""
+        name = fresh(wanted, lambda name: self._is_taken(name, value, place))
         self.holders[name], self.names[value] = value, name
         return name
+
+    def _is_taken(self, name: str, value: Value | Weight, place: int) -> bool:
+        """Whether something has a name that is read after this place; for a weight or a list, which begin in a line before, or in it."""
+        early = isinstance(value, Weight) or value.index < 0
+        held = name in self.holders and self.ends.get(self.holders[name], -1) > place - early
+        entry, last = self.sized.get(name, (None, -1))
+        return held or name in self.writer.scope.taken or (last > place and entry is not None and not self._are_alike(value, entry))
 
     def _are_alike(self, value: Value | Weight, entry: Value) -> bool:
         """Whether a value has the sizes of an entry, so that it may have its name where only the sizes are still read."""

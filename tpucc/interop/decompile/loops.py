@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tpucc.interop.decompile.tables import Signatures, walked
+from tpucc.interop.decompile.bounds import MARK, marked
+from tpucc.interop.decompile.tables import Signatures, is_added, linear, walked
 from tpucc.values import dataclass
 
 LONGEST = 12
@@ -13,7 +14,7 @@ LONGEST = 12
 ROUNDS = 3
 """Rounds of a loop, at least; two will do for as many lines."""
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-INTEGER = re.compile(r"(?<![\w.])(?<![eE][-+])\d+(?![\w.])")
+INTEGER = re.compile(rf"{MARK}?(?<![\w.])(?<![eE][-+])(\d+)(?![\w.])")
 IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
 """In a string: a brace, a hole, or a number."""
 VARIABLES = ("i", "t", "j", "k", "n", "round")
@@ -21,11 +22,12 @@ VARIABLES = ("i", "t", "j", "k", "n", "round")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line cut at its integers: the texts around them, the integers, and whether each stands in a string."""
+    """A line cut at its integers: the texts around them, the integers, and whether each stands in a string, or may be left out."""
 
     texts: tuple[str, ...]
     integers: tuple[int, ...]
     quoted: tuple[bool, ...]
+    marked: tuple[bool, ...]
 
 
 def rolled(lines: Sequence[str], signatures: Signatures) -> list[str]:
@@ -36,9 +38,12 @@ def rolled(lines: Sequence[str], signatures: Signatures) -> list[str]:
     place = 0
     while place < len(lines):
         period, rounds = _longest(cut, place)
+        if rounds and is_added(lines[place]) and _longest(cut, place + 1) == (period, rounds):
+            rounds = 0
         if rounds:
-            found += _loop(cut[place : place + period], cut[place + period : place + 2 * period], rounds, names)
-            place += period * rounds
+            stop = place + period * rounds
+            found += _loop([cut[start : start + period] for start in range(place, stop, period)], names)
+            place = stop
         else:
             found.append(lines[place])
             place += 1
@@ -50,11 +55,12 @@ def _cut(line: str) -> Line:
     ends = [0, *(end for _, end, _ in places)]
     starts = [*(start for start, _, _ in places), len(line)]
     texts = tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
-    return Line(texts, tuple(int(line[start:end]) for start, end, _ in places), tuple(quoted for _, _, quoted in places))
+    integers = tuple(int(line[start:end].removeprefix(MARK)) for start, end, _ in places)
+    return Line(texts, integers, tuple(quoted for _, _, quoted in places), tuple(line[start] == MARK for start, _, _ in places))
 
 
 def _integers(line: str) -> Iterator[tuple[int, int, bool]]:
-    """The places of the integers of a line, each with whether it stands in a string."""
+    """The places of the integers of a line with their marks, each with whether it stands in a string."""
     place = 0
     for string in STRING.finditer(line):
         yield from ((found.start(), found.end(), False) for found in INTEGER.finditer(line, place, string.start()))
@@ -105,8 +111,9 @@ def _is_plain(first: Sequence[Line], second: Sequence[Line]) -> bool:
     return len(first) == 1 or len(rises) < 2
 
 
-def _loop(first: Sequence[Line], second: Sequence[Line], rounds: int, names: set[str]) -> Iterator[str]:
-    """The lines of a loop, of which the first two rounds are given."""
+def _loop(rounds: Sequence[Sequence[Line]], names: set[str]) -> Iterator[str]:
+    """The lines of a loop."""
+    first, second = rounds[:2]
     moving = [
         (x, y - x, re.search(r"\w\[[^\]()]*$", before) is not None)
         for a, b in zip(first, second, strict=True)
@@ -118,28 +125,26 @@ def _loop(first: Sequence[Line], second: Sequence[Line], rounds: int, names: set
         start, step = 0, 1
     choices = ("t", *VARIABLES) if indexes else VARIABLES
     name = next(name for name in (*choices, *(f"i{number}" for number in range(2, len(names) + 3))) if name not in names)
-    yield f"for {name} in range({_bounds(start, step, rounds)}):"
-    for a, b in zip(first, second, strict=True):
-        integers = [_written(x, y - x, start, step, name, quoted) for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)]
+    yield f"for {name} in range({_bounds(start, step, len(rounds))}):"
+    for a, b, *others in zip(*rounds, strict=True):
+        marked = [all(marks) for marks in zip(a.marked, b.marked, *(line.marked for line in others), strict=True)]
+        integers = [
+            _written(x, y - x, start, step, name, quoted, mark)
+            for x, y, quoted, mark in zip(a.integers, b.integers, a.quoted, marked, strict=True)
+        ]
         yield "    " + "".join(part for pair in zip(a.texts, [*integers, ""], strict=True) for part in pair)
 
 
 def _bounds(start: int, step: int, rounds: int) -> str:
     stop = start + step * rounds
     if step != 1:
-        return f"{start}, {stop}, {step}"
+        return f"{start}, {stop if step > 0 else max(stop, -1)}, {step}"
     return f"{start}, {stop}" if start else str(stop)
 
 
-def _written(value: int, rise: int, start: int, step: int, name: str, quoted: bool) -> str:
-    """An integer as an expression of the loop's variable."""
+def _written(value: int, rise: int, start: int, step: int, name: str, quoted: bool, mark: bool) -> str:
+    """An integer as an expression of the loop's variable. One that stays the same keeps the mark that it has in all rounds."""
     if rise == 0:
-        return str(value)
-    factor = rise // step
-    rest = value - factor * start
-    text = name if factor == 1 else f"{factor} * {name}"
-    if factor == -1:
-        text = f"{rest} - {name}"
-    elif rest:
-        text += f" {'+' if rest > 0 else '-'} {abs(rest)}"
+        return marked(str(value)) if mark else str(value)
+    text = linear(rise // step, value - rise // step * start, name)
     return f"{{{text}}}" if quoted else text

@@ -15,7 +15,9 @@ from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 
 MOST = 1_500
-"""Nodes of a graph of which several orders are tried: each takes as long as one text."""
+"""Nodes of a graph of which all orders are tried: each takes as long as one text."""
+LARGE = 3_000
+"""Nodes of a graph of which the order by need is tried."""
 
 
 def orders(graph: Graph) -> Iterator[Graph]:
@@ -24,9 +26,11 @@ def orders(graph: Graph) -> Iterator[Graph]:
     Where every matrix of weights is used once there are no steps, and the graph as it is stands alone.
     """
     yield graph
-    if len(graph.nodes) <= MOST and _uses_twice(graph):
+    if len(graph.nodes) > LARGE or not _uses_twice(graph):
+        return
+    if len(graph.nodes) <= MOST:
         yield replace(graph, nodes=tuple(_started(graph)))
-        yield replace(graph, nodes=tuple(_by_need(graph)))
+    yield replace(graph, nodes=tuple(_by_need(graph)))
 
 
 def _uses_twice(graph: Graph) -> bool:
@@ -68,11 +72,12 @@ def is_state(node: Node) -> bool:
 
 
 def _by_need(graph: Graph) -> Iterator[Node]:
-    """Each node behind its operands, of which that with the longest way behind it comes first."""
+    """Each node behind its operands, of which that with the longest way behind it comes first. A first state is the longest, as the states
+    of later steps are."""
     first = _first(graph)
     heights: dict[str, int] = {}
     for node in graph:
-        heights[node.name] = 1 + max((heights[name] for name in node.operands), default=0)
+        heights[node.name] = len(graph) if is_state(node) else 1 + max((heights[name] for name in node.operands), default=0)
     yield from (node for node in _started(graph) if node.name in first)
     done = set(first)
     for root in (*(output.node for output in graph.outputs), *heights):

@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import cache
 from itertools import accumulate, count
 
-from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
+from tpucc.interop.decompile.costs import call_cost, is_heavy, numbers, step_cost
 from tpucc.interop.decompile.expressions import is_slice, reads
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
 from tpucc.interop.decompile.roundings import share_roundings
@@ -27,6 +27,8 @@ LONGEST = 64
 """Steps of a window, at most."""
 TRIED = 12
 """Candidates of a round that are looked at closely."""
+MOST_TRIED = 120
+"""Those that are looked at while none of them saves anything: of a cell with many gates, many take too many tensors."""
 ENTRIES, EXITS = 6, 3
 """Tensors that a function takes and returns, at most: a quantised cell takes its two states, and a part of the inputs for each of four
 gates."""
@@ -91,10 +93,20 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Windows that are alike and don't overlap, and the text that a function for them may save at best."""
+    """Windows that are alike and don't overlap, and the text that a function for them replaces by its calls."""
 
     windows: tuple[Window, ...]
     bound: float
+
+    @property
+    def share(self) -> float:
+        """What part of the text that it saves counts: less where it begins in the middle of a layer."""
+        return 1 if _begins_a_layer(self.windows[0]) else LATE
+
+    @property
+    def most(self) -> float:
+        """What it may save at best."""
+        return self.share * self.bound
 
 
 def with_functions(body: Body) -> list[Function]:
@@ -160,18 +172,18 @@ def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, 
     readers = {id(body): _last_readers(body) for body in bodies}
     kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
     chained = {id(body): _chained(body, kinds[id(body)]) for body in bodies}
-    for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.bound):
-        if candidate.bound <= most or tried == TRIED:
+    for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.most):
+        if candidate.most <= most or tried >= (TRIED if best is not None else MOST_TRIED):
             break
         exits = _exits(candidate.windows, readers)
         if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, chained):
             continue
         tried += 1
-        function = merged(candidate.windows, exits, values)
-        if len(function.body.entries) > ENTRIES:
+        if len(_outside(candidate.windows[0])) > ENTRIES:
             continue
+        function = merged(candidate.windows, exits, values)
         saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
-        saved *= (1 if _begins_a_layer(function) else LATE) * SEVERAL ** (len(exits) - 1)
+        saved *= candidate.share * SEVERAL ** (len(exits) - 1)
         if saved > most:
             best, most = (candidate.windows, function, exits), saved
     return best
@@ -305,22 +317,46 @@ def _is_natural(windows: Sequence[Window], chained: Chains) -> bool:
     """Whether a function of these windows is one that a person might write.
 
     It doesn't begin with an activation of layers, which belongs to the layer before. Its steps depend on each other. And it takes no part
-    of a run of equal layers, which is a loop.
+    of a run of equal layers, which is a loop, and none whose layers have numbers of their own.
     """
     first = windows[0].steps[0]
     is_activation = first.function is None and isinstance(legalisation_of(first.op), Table | Clamp)
     if is_activation and any(map(is_heavy, windows[0].steps)):
         return False
     cuts = [_cuts_a_run(window, chained[id(window.body)]) for window in windows]
-    return _is_connected(windows[0]) and "after" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
+    if "after" in cuts or 2 * sum(map(bool, cuts)) > len(windows) or not _is_connected(windows[0]):
+        return False
+    return not _has_a_run_with_numbers(windows, chained[id(windows[0].body)])
 
 
-def _begins_a_layer(function: Function) -> bool:
-    """Whether a function's first step is a layer, unless it has none."""
-    first = function.body.steps[0]
+def _has_a_run_with_numbers(windows: Sequence[Window], chain: Chain) -> bool:
+    """Whether windows have a run of layers, each of the result of the one before, whose numbers differ from layer to layer and from window
+    to window: with lists of these it is a loop where it stands, and in a function all its numbers would be parameters."""
+    for start, period in _runs(windows[0], chain):
+        found = [[numbers(step) for step in window.steps[start : start + 2 * period]] for window in windows]
+        if found[0][:period] != found[0][period:] and any(each != found[0] for each in found):
+            return True
+    return False
+
+
+def _runs(window: Window, chain: Chain) -> Iterator[tuple[int, int]]:
+    """Runs of three layers or blocks in a window, each of the result of the one before: where they begin, and the steps of one."""
+    heavy = list(map(is_heavy, window.steps))
+    for period in range(1, window.length // 3 + 1):
+        for start in range(window.length - 3 * period + 1):
+            begin, middle, end = (window.start + start + times * period for times in range(3))
+            if any(heavy[start : start + period]) and chain.repeats(begin, end, period):
+                distances = ((place, distance) for place in range(middle, end) for distance in chain.distances[place])
+                if any(begin <= place - distance < middle for place, distance in distances):
+                    yield start, period
+
+
+def _begins_a_layer(window: Window) -> bool:
+    """Whether a window's first step is a layer, unless it has none."""
+    first = window.steps[0]
     has_weights = any(isinstance(operand, Weight) for operand in first.operands)
     norm = has_weights and (first.function is not None or not isinstance(legalisation_of(first.op), Arithmetic))
-    return norm or is_heavy(first) or not any(map(is_heavy, function.body.steps))
+    return norm or is_heavy(first) or not any(map(is_heavy, window.steps))
 
 
 def _cuts_a_run(window: Window, chain: Chain) -> str:
@@ -413,14 +449,19 @@ def _replace(windows: Sequence[Window], function: Function, exits: Sequence[tupl
     first = 0
     calls: list[tuple[Window, Step]] = []
     for window in windows:
-        own = {result for step in window.steps for result in step.results}
-        outside = dict.fromkeys(o for step in window.steps for o in step.operands if isinstance(o, Value) and o not in own)
+        outside = _outside(window)
         results = tuple(window.steps[place].results[index] for place, index in exits)
         environments = range(first, first + _environments(window))
         first = environments.stop
         calls.append((window, Step("", tuple(outside), results, (), function, tuple(environments))))
     for window, call in reversed(calls):
         window.body.steps[window.start : window.start + window.length] = [call]
+
+
+def _outside(window: Window) -> dict[Value, None]:
+    """The values that a window takes, in order."""
+    own = {result for step in window.steps for result in step.results}
+    return dict.fromkeys(o for step in window.steps for o in step.operands if isinstance(o, Value) and o not in own)
 
 
 def _environments(window: Window) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 
+from tpucc.interop.decompile.bounds import MARK, marked, shortened
 from tpucc.interop.decompile.names import RESERVED
 from tpucc.interop.decompile.statics import fresh
 from tpucc.ops import OPS
@@ -25,12 +26,14 @@ A_LINE = 10
 """Characters that a line more is worth."""
 STRING = r'"(?:\\.|[^"\\])*"'
 NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])"
-TOKEN = re.compile(rf"{STRING}|(?<!\w)\({NUMBER}(?:, {NUMBER})+\)|(?<![\w.]){NUMBER}")
-"""A string, a tuple of numbers, or a number."""
+TOKEN = re.compile(rf"{STRING}|(?<!\w)\({NUMBER}(?:, {NUMBER})+\)|{MARK}?(?<![\w.]){NUMBER}")
+"""A string, a tuple of numbers, or a number with its mark."""
 PIECE = re.compile(r"\w+=?|[()\[\],]")
 """A word, maybe an argument's name, a bracket or a comma."""
 INDEX = re.compile(r"\w\[[^\]()]*$")
 """What stands before a number in an index."""
+ADDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
+"""A variable is added to a list."""
 Signatures = Mapping[str, Sequence[str]]
 """The names of the parameters of functions, in order."""
 PLURALS = {"axis": "axes"}
@@ -41,11 +44,13 @@ VARIABLES = ("t", "i", "j", "k")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A line cut at its strings and numbers: the texts around them, the tokens, and whether each is a part of an index."""
+    """A line cut at its strings and numbers: the texts around them, the tokens, and whether each is a part of an index, or may be left
+    out."""
 
     texts: tuple[str, ...]
     tokens: tuple[str, ...]
     indexes: tuple[bool, ...]
+    marked: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ def cut(line: str) -> Cut:
     ends = [0, *(token.end() for token in found)]
     starts = [*(token.start() for token in found), len(line)]
     texts = tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
-    return Cut(texts, tuple(token[0] for token in found), tuple(INDEX.search(line, 0, token.start()) is not None for token in found))
+    indexes = tuple(INDEX.search(line, 0, token.start()) is not None for token in found)
+    return Cut(texts, tuple(token[0].removeprefix(MARK) for token in found), indexes, tuple(token[0][0] == MARK for token in found))
 
 
 def tabled(lines: Sequence[str], cuts: Sequence[Cut], place: int, names: set[str], signatures: Signatures) -> Loop | None:
@@ -81,7 +87,7 @@ def tabled(lines: Sequence[str], cuts: Sequence[Cut], place: int, names: set[str
 
 
 def _cost(line: str) -> int:
-    return len(line) + A_LINE
+    return len(shortened(line)) + A_LINE
 
 
 def _rounds(cuts: Sequence[Cut], start: int, period: int) -> int:
@@ -113,9 +119,12 @@ def _loop(rounds: Sequence[Sequence[Cut]], names: set[str], signatures: Signatur
     lists: dict[tuple[str, ...], str] = {}
     body: list[str] = []
     scaled = False
-    for line, own in zip(rounds[0], columns, strict=True):
-        texts = []
+    for line, own, *others in zip(rounds[0], columns, *rounds[1:], strict=True):
+        texts: list[str] = []
         for place, column in enumerate(own):
+            if len(set(column)) == 1 and all(each.marked[place] for each in (line, *others)):
+                texts.append(marked(column[0]))
+                continue
             if (text := _written(column, name, start)) is None:
                 scaled |= column[0][0] != '"' and any("." in token or "e" in token for token in column)
                 wanted = _wanted(column, _argument(line, place, signatures))
@@ -145,7 +154,8 @@ def _written(column: Sequence[str], name: str, start: int) -> str | None:
     if len(set(column)) == 1:
         return column[0]
     if (found := _steps(column)) is not None:
-        return _linear(*found, name, start)
+        first, rise = found
+        return linear(rise, first - rise * start, name)
     if column[0][0] == '"':
         parts = [re.split(r"(?<!\d)(0|[1-9]\d*)(?!\d)", token) for token in column]
         if len({tuple(part[::2]) for part in parts}) == 1:
@@ -156,12 +166,10 @@ def _written(column: Sequence[str], name: str, start: int) -> str | None:
     return None
 
 
-def _linear(first: int, rise: int, name: str, start: int) -> str:
-    """An integer that is `first` in the first round, in which the variable is `start`."""
-    rest = first - rise * start
-    if rise == -1:
-        return f"{rest} - {name}"
-    return _shifted(name if rise == 1 else f"{rise} * {name}", rest)
+def linear(rise: int, rest: int, name: str) -> str:
+    """The sum of a number and a multiple of a variable that isn't zero."""
+    multiple = name if abs(rise) == 1 else f"{abs(rise)} * {name}"
+    return _shifted(multiple, rest) if rise > 0 else f"{rest} - {multiple}" if rest else f"-{multiple}"
 
 
 def _shifted(text: str, number: int) -> str:
@@ -207,12 +215,20 @@ def _formals(name: str) -> Sequence[str]:
     return [*(operand.name for operand in operator.operands), *(field.name for field in fields(operator.attributes))] if operator else ()
 
 
+def is_added(line: str) -> bool:
+    """Whether a line adds to a list what is computed before it: a loop of several lines doesn't begin with it, if it may begin later."""
+    return ADDED.match(line) is not None
+
+
 def walked(lines: Sequence[str], names: set[str], signatures: Signatures) -> Iterator[str]:
     """The lines, with such loops; `names` are taken."""
     cuts = list(map(cut, lines))
     place = 0
     while place < len(lines):
         loop = None if lines[place].startswith(" ") else tabled(lines, cuts, place, names, signatures)
+        if loop is not None and is_added(lines[place]):
+            later = tabled(lines, cuts, place + 1, names, signatures)
+            loop = None if later is not None and later.replaced == loop.replaced else loop
         if loop is None:
             yield lines[place]
             place += 1

@@ -14,6 +14,7 @@ from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.frontend.types import DECLARABLE
 from tpucc.interop.decompile.bodies import Writer, Written
+from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.functions import written
 from tpucc.interop.decompile.lines import WIDTH
 from tpucc.interop.decompile.literals import escaped
@@ -93,7 +94,9 @@ def _clearest(texts: Sequence[str]) -> str:
 
 
 def _model_lines(text: str) -> int:
-    return text[text.rindex("\nmodel ") if "\nmodel " in text else 0 :].count("\n")
+    """The lines of the model, without those that go on with one that is too long: lists of scales are as long in any order."""
+    lines = text[text.rindex("\nmodel ") if "\nmodel " in text else 0 :].splitlines()
+    return sum(not line.endswith(",") for line in lines)
 
 
 def _ordered(graph: Graph, samples: Sequence[Sample]) -> Iterator[tuple[Graph, list[Sample]]]:
@@ -139,15 +142,20 @@ def _text(program: Program, style: Style) -> Iterator[str]:
         functions = written(with_functions(program.body), program.params, {program.name, *program.params})
     signatures = {function.name: function.signature for function in functions.values()}
     for function in functions.values():
-        yield from _block(function.head, function.lines, style, signatures)
+        yield from _block(function.head, _looped(function.lines, style, signatures))
         yield ""
     yield from _model(program, functions, style, signatures)
 
 
-def _block(head: str, lines: Sequence[str], style: Style, signatures: Signatures) -> Iterator[str]:
+def _looped(lines: Sequence[str], style: Style, signatures: Signatures) -> Sequence[str]:
+    """The lines, with loops if the style has them."""
+    return rolled(lines, signatures) if style is Style.LOOPS else lines
+
+
+def _block(head: str, lines: Sequence[str]) -> Iterator[str]:
     """A head and, indented, the lines under it."""
     yield from wrapped(head, 0)
-    for line in rolled(lines, signatures) if style is Style.LOOPS else lines:
+    for line in map(shortened, lines):
         text = line.lstrip()
         yield from wrapped(text, 4 + len(line) - len(text))
 
@@ -182,9 +190,12 @@ def _model(program: Program, functions: Mapping[Function, Written], style: Style
     head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
     if results:
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    yield from _block(
-        f"{head}:", Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT).lines(), style, signatures
-    )
+    writer = Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT)
+    lines = _looped(writer.lines(), style, signatures)
+    if style is Style.LOOPS and writer.ends_a_row():
+        late = _looped(writer.lines(late=True), style, signatures)
+        lines = late if len(late) <= len(lines) else lines  # the last call is a round of the loop
+    yield from _block(f"{head}:", lines)
 
 
 def _input(types: Sequence[TensorType], scope: Scope) -> str:

@@ -47,3 +47,8 @@ def without_repetition(array: AnyArray) -> AnyArray:
         first = made[(slice(None),) * axis + (slice(1),)]
         made = first if made.shape[axis] > 1 and (made == first).all() else made
     return made if made.size > 1 else array
+
+
+def is_same(a: AnyArray, b: AnyArray) -> bool:
+    """Whether two arrays have the same shape and the same values."""
+    return a is b or (a.shape == b.shape and np.array_equal(a, b))

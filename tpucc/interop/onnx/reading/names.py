@@ -146,6 +146,11 @@ def of_node(node: OnnxNode) -> str:
     return op if re.fullmatch(rf"{op}(_\d+)?_{op}", made) else made
 
 
+def module_of(node: OnnxNode) -> str:
+    """The module that a node belongs to, where the file says it; else the node's own name as an identifier."""
+    return path_of(node) if node.scope or "/" in node.name else of_node(node)
+
+
 def path_of(node: OnnxNode) -> str:
     """The module that a node belongs to; or its own name without the repetitions of exporters, as `layer1.0.conv1`; or its operator's."""
     if node.scope:

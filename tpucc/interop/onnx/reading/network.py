@@ -11,6 +11,7 @@ from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.arrays import (
     content_of,
+    is_same,
     own_sizes,
     repeated_axes,
     size_in_memory,
@@ -149,6 +150,12 @@ class Network:
             return node
         return self.on(node, grid, name=node.name)
 
+    def may_have(self, array: AnyArray, name: str) -> bool:
+        """Whether no other values have the key of a weight of this name."""
+        key = keys.key(name, self.path, "")
+        with np.errstate(over="ignore"):
+            return key not in self._weight_nodes or is_same(self._weight_nodes[key][1], array.astype(np.float32))
+
     def on(self, node: Node, grid: Grid, name: str = "") -> Node:
         """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
         of up to 16 bits, the float32 quotient of the product n · scale and the scale is less than 0.01 away from n."""
@@ -190,7 +197,7 @@ class Network:
         wanted, number = key, 0
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
-            if before is values or (before.shape == values.shape and np.array_equal(before, values)):
+            if is_same(before, values):
                 return node
             number += 1
             key = f"{wanted}.{number}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 import numpy as np
 
 from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.names import module_of
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.gate_functions import GateFunction, gate_functions
@@ -152,8 +154,6 @@ def _cell(c: Call, gates: int, direction: int, functions: Sequence[GateFunction]
     units = r.shape[-1]
     bias = c.array(3, "the bias")[direction].astype(np.float32) if c.has(3) else None
     order = LSTM_ORDER if gates == 4 else tuple(range(gates))
-    end = ".reverse" if direction or c.attribute("direction", "forward") == "reverse" else ""
-    names = [f"{net.name}{end}.{name}" for name in ("kernel", "recurrent", "bias", "recurrent_bias")]
 
     def columns(array: AnyArray) -> AnyArray:
         parts = np.split(array, gates)
@@ -164,15 +164,22 @@ def _cell(c: Call, gates: int, direction: int, functions: Sequence[GateFunction]
     together = gates != 3 or not reset_after
     if own is not None and back is not None and together:
         own, back = own + back, None
-    kernel, recurrent, *biases = (
-        net.weight(array, name) if array is not None else None
-        for array, name in zip((columns(w), columns(r), own, back), names, strict=True)
-    )
-    assert kernel is not None
-    assert recurrent is not None
     peepholes = np.split(c.array(7, "the peepholes")[direction], 3) if c.has(7) and c.array(7, "the peepholes").any() else []
-    shares = [net.weight(array, f"{net.name}{end}.peephole_{gate}") for array, gate in zip(peepholes, "iof", strict=False)]
-    return Cell(net, units, kernel, recurrent, biases[0], biases[1], functions, reset_after, shares)
+    arrays = {"kernel": columns(w), "recurrent": columns(r), "bias": own, "recurrent_bias": back}
+    arrays |= {f"peephole_{gate}": array for gate, array in zip("iof", peepholes, strict=False)}
+    keyed = {name: array for name, array in arrays.items() if array is not None}
+    reverse = bool(direction) or c.attribute("direction", "forward") == "reverse"
+    start = _start(net, module_of(c.node), ".reverse" if reverse else "", keyed)
+    weights = {name: net.weight(array, f"{start}.{name}") for name, array in keyed.items()}
+    shares = [weights[f"peephole_{gate}"] for gate, _ in zip("iof", peepholes, strict=False)]
+    biases = weights.get("bias"), weights.get("recurrent_bias")
+    return Cell(net, units, weights["kernel"], weights["recurrent"], *biases, functions, reset_after, shares)
+
+
+def _start(net: Network, module: str, direction: str, arrays: Mapping[str, AnyArray]) -> str:
+    """What a cell's keys begin with: its module, with a number from the module's second layer on, and its direction."""
+    starts = (f"{module}.{number}{direction}" if number else f"{module}{direction}" for number in count())
+    return next(start for start in starts if all(net.may_have(array, f"{start}.{name}") for name, array in arrays.items()))
 
 
 def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Node:
