@@ -311,6 +311,8 @@ class _Builder:
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
             self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
+        if value.note:
+            self.network.notes[value.note] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))
