@@ -171,6 +171,13 @@ REFUSED = {
         "E1007",
         "names of classes may only be a result",
     ),
+    "names in the network and as a result": (
+        [classifier(), node("Identity", ["label"], ["same"], ""), node("Unsqueeze", ["label", "p"], ["z"], "")],
+        {"same": 8, "z": 8},
+        {"p": np.int64([0])},
+        "E1007",
+        "names of classes may only be a result",
+    ),
     "names that are compared": (
         [classifier(), node("Equal", ["label", "setosa"], ["z"], "")],
         {"label": 8, "z": 9},
@@ -178,6 +185,7 @@ REFUSED = {
         "E1006",
         "the tensor setosa has values of the type strings",
     ),
+    "many factors": ([node("ReduceProd", ["x", "p"], ["y"], "")], {"y": 1}, {"p": np.int64([0, 1])}, "E1007", "a product of 18 values"),
     "missing values": (
         [node("Imputer", ["x"], ["y"], imputed_value_floats=[1.0], replaced_value_float=-1.0)],
         {"y": 1},
