@@ -217,6 +217,17 @@ def test_what_cannot_be_read_is_named(
     assert words in str(raised.value)
 
 
+def test_what_is_read_of_scikit_learn_is_said_where_a_model_of_it_is_refused(tmp_path: Path) -> None:
+    """Also where it has operators of ONNX's own domain alone, as nearest neighbours."""
+    for producer, wanted in (("skl2onnx", True), ("pytorch", False)):
+        made = model([node("TopK", ["x", "k"], ["y", "places"], "")], X, {"y": 1}, {"k": np.int64([1])})
+        made.producer_name = producer
+        (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+        with pytest.raises(tpucc.CompileError) as raised:
+            tpucc.import_onnx(tmp_path / "m.onnx")
+        assert ("LogisticRegression, MLPClassifier and MLPRegressor" in str(raised.value)) == wanted
+
+
 def test_other_values_than_tensors_are_refused(tmp_path: Path) -> None:
     helper = pytest.importorskip("onnx").helper
     for ends, name in (("output", "s"), ("input", "m")):

@@ -14,13 +14,13 @@ SCIKIT_LEARN = (
     "Of scikit-learn tpucc reads linear models, as LogisticRegression, MLPClassifier and MLPRegressor, and before them StandardScaler, "
     "MinMaxScaler, MaxAbsScaler, Normalizer, PCA and others"
 )
-"""Which models come across."""
+"""Which models come across, where one doesn't."""
 NEAREST: Mapping[str, str] = {
-    "ai.onnx.ml.SVMClassifier": f"LinearSVC is read, which has no kernel. {SCIKIT_LEARN}",
-    "ai.onnx.ml.SVMRegressor": f"LinearSVR is read, which has no kernel. {SCIKIT_LEARN}",
+    "ai.onnx.ml.SVMClassifier": "LinearSVC is read, which has no kernel",
+    "ai.onnx.ml.SVMRegressor": "LinearSVR is read, which has no kernel",
     **dict.fromkeys(
         ("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor"),
-        f"tpucc has no trees: a network of the same data, as MLPClassifier, is read. {SCIKIT_LEARN}",
+        "tpucc has no trees: a network of the same data, as MLPClassifier, is read",
     ),
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
@@ -79,7 +79,7 @@ def instead_of(node: OnnxNode) -> str:
     if node.domain == OPTIMISED:
         return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
     if node.domain == SCIKIT_LEARNS:
-        return NEAREST.get(node.kind, SCIKIT_LEARN)
+        return NEAREST.get(node.kind, "")
     if node.domain:
         return f"ONNX's own operators are read, not those of {named(node.domain)}: export the model without them"
     return NEAREST.get(node.op) or ("" if node.op in UNREAD else did_you_mean(node.op, RULES, ALIKE))
