@@ -60,7 +60,9 @@ def test_names_of_classes_are_in_comments() -> None:
         assert f"{label}_index has the numbers of the classes that {label} names in the file: {SETOSA}." in text
         assert f"return {label}_index, " in text
     assert "names in the file: 0 for 2, 1 for 3 and 2 for 7." in source("one_vs_rest_others")
-    assert "output_probability has a column for each class, in the file a map for each row: 0, 1 and 2." in source("logistic")
+    columns = "output_probability has a column for each class, in the file a map for each row"
+    assert f"{columns}: setosa, versicolor and virginica." in source("logistic_names")
+    assert f"{columns}." in source("logistic")
     assert "_index" not in source("mlp_relu"), "each class is its own number"
 
 

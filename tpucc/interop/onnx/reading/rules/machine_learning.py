@@ -161,7 +161,8 @@ def _zip_map(c: Call) -> Result:
     """The tensor itself, [n, classes]: a source has no maps."""
     classes: Sequence[Class] = c.attribute("classlabels_int64s") or c.attribute("classlabels_strings", ())
     name = identifier(c.node.outputs[0], "out")
-    c.network.notes[f"{name} has a column for each class, in the file a map for each row: {in_words(classes)}"] = None
+    which = "" if is_counted(classes) else f": {in_words(classes)}"
+    c.network.notes[f"{name} has a column for each class, in the file a map for each row{which}"] = None
     return c.value(0)
 
 
