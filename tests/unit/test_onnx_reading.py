@@ -112,6 +112,8 @@ IMAGE = {"x": (2, 4, 7, 9)}
         ([node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER")], [], ["avg_pool"]),
         ([node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"], ["y"])], [], ["global_avg_pool"]),
         ([node("ReduceMean", ["x", "n"], ["y"], keepdims=0)], [whole("n", 2, 3)], ["global_avg_pool"]),
+        ([node("ReduceProd", ["x", "n"], ["y"], keepdims=0)], [whole("n", 1)], None),
+        ([node("ReduceProd", ["x", "n"], ["y"])], [whole("n", 0, 1)], None),
         ([node("GlobalMaxPool", ["x"], ["y"])], [], ["max", "reshape"]),
         ([node("LRN", ["x"], ["y"], size=3)], [], ["lrn"]),
         ([node("InstanceNormalization", ["x", "s", "t"], ["y"])], [drawn("s", 4), drawn("t", 4)], None),

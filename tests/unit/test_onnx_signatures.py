@@ -299,8 +299,9 @@ def test_shapes_that_fit_for_other_values_of_open_sizes_are_no_damage(tmp_path: 
 def schemas() -> dict[str, list[Any]]:
     """The versions of the operators that are read, by name, the oldest that is known first."""
     versions: dict[str, list[Any]] = {}
-    for schema in sorted((s for s in onnx.defs.get_all_schemas_with_history() if not s.domain), key=lambda s: s.since_version):
-        versions.setdefault(schema.name, []).append(schema)
+    known = (s for s in onnx.defs.get_all_schemas_with_history() if s.domain in ("", "ai.onnx.ml"))
+    for schema in sorted(known, key=lambda s: s.since_version):
+        versions.setdefault(f"{schema.domain}.{schema.name}".lstrip("."), []).append(schema)
     read = {op for op in {*RULES, *FOLDS, *sequences.RULES, "If", "Loop"} if op in versions}
     return {
         op: [s for s, later in zip_longest(versions[op], versions[op][1:]) if later is None or later.since_version > OPSETS.start]

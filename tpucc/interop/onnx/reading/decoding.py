@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ import numpy as np
 
 from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.element_types import require_types
-from tpucc.interop.onnx.reading.model import OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
+from tpucc.interop.onnx.reading.labels import with_numbers_of_classes
+from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
 from tpucc.interop.onnx.reading.order import in_order, require_names
-from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, no_tensor, refused, shortened
 from tpucc.interop.onnx.reading.signatures import require_signatures
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
@@ -60,7 +61,7 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     require_names(model.graph)
     require_signatures(model.graph)
     require_types(model.graph)
-    return model
+    return replace(model, graph=with_numbers_of_classes(model.graph))
 
 
 def _model(data: memoryview, files: Files) -> OnnxModel:
@@ -105,7 +106,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 2:
                 name = text(value)
             case 5:
-                key, array, metadata = tensor(view(value), files)
+                key, array, metadata = tensor(view(value), files, texts=depth == MAX_DEPTH)
                 _add_constant(constants, key, array)
                 said[key] = _weight(dict(_entry(entry, files.reader) for entry in metadata))
             case 11 | 12:
@@ -114,10 +115,17 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
                 declared.update([_declared(view(value), files.reader)])
             case 15:
                 raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
+    _require_tensors(ends[11] if depth == MAX_DEPTH else [*ends[11], *ends[12]])
     inputs = tuple(found for found in ends[11] if found.name not in constants)
     declared |= {found.name: found.type for found in ends[11] if found.name in constants}
     weights = {key: weight for key, weight in said.items() if weight is not None}
     return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared, weights)
+
+
+def _require_tensors(values: Iterable[OnnxValue]) -> None:
+    for value in values:
+        if value.type == NO_TENSOR:
+            raise no_tensor(value.name)
 
 
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
@@ -270,7 +278,7 @@ def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
         elif number == 2:
             for what, _, inner in reader.fields(view(value)):
                 if what != 1 and what != 6:
-                    raise refused("E1006", f"{named(name)} is a sequence, a map or another value that is no tensor")
+                    kind, shape = NO_TENSOR, None
                 if what == 1:
                     kind, shape = _tensor_type(view(inner), reader, f"{who}, {named(name)}," if name else who)
     if not name:

@@ -15,10 +15,10 @@ import numpy as np
 from tpucc.diagnostics import ProgramError
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, type_name
 from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named
-from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, TYPES
+from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, INT64, TYPES
 from tpucc.values import dataclass
 
-UINT8, INT32, INT64 = (next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.uint8, np.int32, np.int64))
+UINT8, INT32 = (next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.uint8, np.int32))
 _FLOATS = frozenset(FLOATS) - {BFLOAT16}
 _INTEGERS = frozenset(TYPES) - {*FLOATS, BOOL}
 ONE_TYPE: Mapping[str, int] = {"b": BOOL, "l": INT64, "s": FLOAT, "u": UINT8, "w": INT32}
@@ -66,13 +66,14 @@ _TABLE = """
     IFIJFJFK>K | QLinearMatMul
     IsIJsJsKw>K | QLinearConv
     N*>N | Einsum Max Min
-    N>N | Abs Erf Neg Relu Sign
+    N>N | Abs Erf Neg Relu Sign ai.onnx.ml.Binarizer ai.onnx.ml.Imputer
     N>Nl | MaxPool
     NN>N | Add Div MatMul Mod Mul PRelu Sub
     NN>b | Greater GreaterOrEqual Less LessOrEqual
     NNN>N | Clip Gemm Range
     Nl>N | ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare
     Nn>N | Pow
+    Nl>N | ai.onnx.ml.ArrayFeatureExtractor
     Nx>N | CumSum
     a>- | Cast EyeLike
     aA>A | CastLike
@@ -83,9 +84,12 @@ _TABLE = """
     fF>F | RMSNormalization
     l>- | ConstantOfShape
     lba*>- | Loop
+    n>-s | ai.onnx.ml.LinearClassifier
     n>l | ArgMax ArgMin
+    n>s | ai.onnx.ml.LinearRegressor ai.onnx.ml.Normalizer ai.onnx.ml.Scaler
     nnA>A | OneHot
     nnI>- | QuantizeLinear
+    s>- | ai.onnx.ml.ZipMap
     s>usu | DynamicQuantizeLinear
 """
 """A row: letters of the operands, and behind the sign those of the results, `-` where more than the operands decides | operators.
@@ -189,8 +193,14 @@ def _of_branches(node: OnnxNode, inner: Mapping[str, Types]) -> Sequence[int]:
     return [taken or other for taken, other in zip(*found, strict=False)]
 
 
+HELP: Mapping[str, str] = {
+    "ai.onnx.ml.ZipMap": 'skl2onnx makes maps of float32 if it is given a row of float32: to_onnx(model, x[:1].astype("float32"))',
+}
+"""What to do about wrong types of an operator, where more is known than that they are wrong."""
+
+
 def _wrong(node: OnnxNode, message: str) -> ProgramError:
-    return malformed(f"{node.title} ({named(node.op)}): {message}", CHECKER)
+    return malformed(f"{node.title} ({named(node.op)}): {message}", HELP.get(node.kind, CHECKER))
 
 
 def _constant(node: OnnxNode, _: Sequence[int]) -> int:

@@ -1,4 +1,5 @@
-"""What exporters take apart is put together again: GELU, SiLU, hard swish, layer normalisation, local response normalisation."""
+"""What exporters take apart is put together again: the logistic function, GELU, SiLU, hard swish, normalisation of layers, and local
+response normalisation."""
 
 from __future__ import annotations
 
@@ -43,9 +44,19 @@ class _Idioms:
             made = self._gate(node)
             return self._response_norm(node) if made is node else made
         if node.op == "div":
-            return self._response_norm(node)
+            made = self._logistic(node)
+            return self._response_norm(node) if made is node else made
         if node.op == "add":
             return LayerNorms(self.nodes).better(node)
+        return node
+
+    def _logistic(self, node: Node) -> Node:
+        """1 / (1 + exp(-x)), whose parts are infinite where x is far from 0."""
+        above, below = node.operands
+        if number_of(self.nodes[above]) == 1 and (power := self._plus(below, 1.0)) and self.nodes[power].op == "exp":
+            factor, factors = self._factors(self.nodes[self.nodes[power].operands[0]])
+            if factor == -1 and len(factors) == 1:
+                return one_operator(node, "sigmoid", factors[0])
         return node
 
     def _gate(self, node: Node) -> Node:

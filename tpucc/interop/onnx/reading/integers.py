@@ -74,13 +74,16 @@ def with_kind(node: OnnxNode, operands: Iterable[Value | None], made: Value) -> 
     """A result that is whole if its operands are. Raises `Unsupported` where ONNX rounds such a result."""
     numbers = [value for place, value in enumerate(operands) if (node.op, place) not in _OTHERS]
     whole = any(isinstance(value, Tensor) and value.kind == "whole" for value in numbers)
-    if not whole or not isinstance(made, Tensor) or made.kind != "float" or node.op in ("Cast", "CastLike", "DequantizeLinear"):
+    if not whole or not isinstance(made, Tensor) or made.kind != "float" or node.kind in REAL:
         return made
-    if node.op not in EXACT:
+    if node.kind not in EXACT:
         raise Unsupported("it rounds a result of integers", "Cast to float before it, or export the model with float32 values there")
     return Tensor(made.node, made.axes, "whole")
 
 
+_OF_ROWS = ("LinearClassifier", "LinearRegressor", "Normalizer", "Scaler")
+REAL = frozenset(["Cast", "CastLike", "DequantizeLinear", *(f"ai.onnx.ml.{op}" for op in _OF_ROWS)])
+"""Operators whose results are no integers, whatever their operands are."""
 EXACT = VIEWS | {
     "Abs",
     "Add",
@@ -95,6 +98,7 @@ EXACT = VIEWS | {
     "ReduceL1",
     "ReduceMax",
     "ReduceMin",
+    "ReduceProd",
     "ReduceSum",
     "ReduceSumSquare",
     "Relu",
@@ -105,6 +109,9 @@ EXACT = VIEWS | {
     "Tile",
     "Trilu",
     "Where",
+    "ai.onnx.ml.ArrayFeatureExtractor",
+    "ai.onnx.ml.Binarizer",
+    "ai.onnx.ml.Imputer",
 }
 """Operators whose results of whole numbers are whole."""
 _OTHERS = frozenset([("Where", 0), ("Pow", 1), *INDICES.items()])

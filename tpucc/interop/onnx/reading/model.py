@@ -16,6 +16,8 @@ from tpucc.values import dataclass
 OPSETS = range(7, 29)
 """The versions of ONNX's operators that are read."""
 
+NO_TENSOR = -1
+"""In the place of ONNX's number of a type, of a result that is a sequence or a map."""
 Dimension = int | str | None
 """A size, the name of one, or nothing."""
 
@@ -74,12 +76,13 @@ class OnnxNode:
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
     """An input or an output: the type is ONNX's number; a shape of None isn't known. `range` is that of the values, where tpucc's export
-    says it."""
+    says it. `note` is what a comment says of it."""
 
     name: str
     type: int
     shape: tuple[Dimension, ...] | None
     range: Range | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

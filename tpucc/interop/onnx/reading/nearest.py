@@ -10,7 +10,18 @@ from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.problems import named
 from tpucc.interop.onnx.reading.rules import RULES
 
+SCIKIT_LEARN = (
+    "Of scikit-learn tpucc reads linear models, as LogisticRegression, MLPClassifier and MLPRegressor, and before them StandardScaler, "
+    "MinMaxScaler, MaxAbsScaler, Normalizer, PCA and others"
+)
+"""Which models come across, where one doesn't."""
 NEAREST: Mapping[str, str] = {
+    "ai.onnx.ml.SVMClassifier": "LinearSVC is read, which has no kernel",
+    "ai.onnx.ml.SVMRegressor": "LinearSVR is read, which has no kernel",
+    **dict.fromkeys(
+        ("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor"),
+        "tpucc has no trees: a network of the same data, as MLPClassifier, is read",
+    ),
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
     "CumSum": "a product with a triangular matrix of ones is the same sum",
@@ -49,6 +60,8 @@ UNREAD = frozenset(_NAMES.split())
 """The other operators of ONNX that tpucc doesn't read: their names are no misspellings of those that it reads."""
 ALIKE = 0.65
 """The share of letters that an unknown name has in common with that of an operator, where this one may be meant."""
+SCIKIT_LEARNS = "ai.onnx.ml"
+"""The domain of operators that scikit-learn's models are written with."""
 OPTIMISED = "com.microsoft"
 """The domain of operators that ONNX Runtime's optimizer makes."""
 
@@ -65,6 +78,8 @@ def instead_of(node: OnnxNode) -> str:
         return f"{table}import what `tpucc export` writes without --quantized"
     if node.domain == OPTIMISED:
         return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
+    if node.domain == SCIKIT_LEARNS:
+        return NEAREST.get(node.kind, "")
     if node.domain:
         return f"ONNX's own operators are read, not those of {named(node.domain)}: export the model without them"
     return NEAREST.get(node.op) or ("" if node.op in UNREAD else did_you_mean(node.op, RULES, ALIKE))

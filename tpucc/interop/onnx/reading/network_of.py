@@ -23,7 +23,7 @@ from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_ki
 from tpucc.interop.onnx.reading.layers import LAYER, with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
-from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
+from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, instead_of
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.parameters import single_weights
@@ -44,6 +44,8 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 NAMED = 6
 """Nodes that a message names."""
+SKL2ONNX = "skl2onnx"
+"""What names itself as the producer of scikit-learn's models."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
@@ -103,7 +105,7 @@ class _Builder:
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
-            raise CompileError([_problem(*key, nodes) for key, nodes in self.problems.items()])
+            raise CompileError(self._found())
         outputs = [self._output(value) for value in self.graph.outputs]
         graph = self.network.graph()
         graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf, self.network.weights)
@@ -218,6 +220,13 @@ class _Builder:
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
+
+    def _found(self) -> list[Diagnostic]:
+        """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""
+        *found, last = [_problem(*key, nodes) for key, nodes in self.problems.items()]
+        if any(node.domain == SCIKIT_LEARNS for node in self.graph.nodes) or self.model.producer == SKL2ONNX:
+            last = replace(last, help=(*last.help, SCIKIT_LEARN))
+        return [*found, last]
 
     def _branch(self, node: OnnxNode, condition: Read) -> Iterable[Read]:
         """The branch that a known condition takes, as if it stood in the place of the node."""
@@ -346,6 +355,8 @@ class _Builder:
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
             self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
+        if value.note:
+            self.network.notes[value.note] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))

@@ -49,6 +49,11 @@ def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError
     return ProgramError(Diagnostic(code, message, help=(help,)))
 
 
+def no_tensor(name: str) -> CompileError:
+    """The error of an input or a result that isn't a tensor."""
+    return refused("E1006", f"{named(name)} is a sequence, a map or another value that is no tensor")
+
+
 def in_file(error: ProgramError, file: str) -> ProgramError:
     """The error with the name of the file."""
     return ProgramError([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])

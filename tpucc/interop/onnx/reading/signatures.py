@@ -89,6 +89,15 @@ _TABLE = """
     Trilu | 1-2 | upper:i
     Upsample | 1-2 | mode:s scales:fs
     Where | 3
+    ai.onnx.ml.ArrayFeatureExtractor | 2
+    ai.onnx.ml.Binarizer | 1 | threshold:f
+    ai.onnx.ml.Imputer | 1 | imputed_value_floats:fs imputed_value_int64s:is replaced_value_float:f replaced_value_int64:i
+    ai.onnx.ml.LinearClassifier | 1>2 | classlabels_ints:is classlabels_strings:ss coefficients:fs! intercepts:fs multi_class:i
+        post_transform:s
+    ai.onnx.ml.LinearRegressor | 1 | coefficients:fs intercepts:fs post_transform:s targets:i
+    ai.onnx.ml.Normalizer | 1 | norm:s
+    ai.onnx.ml.Scaler | 1 | offset:fs scale:fs
+    ai.onnx.ml.ZipMap | 1 | classlabels_int64s:is classlabels_strings:ss
 """
 """A row: operators | operands, as `2-3`, and the most results where that isn't one, as `1>2` | attributes with their kinds.
 
@@ -110,7 +119,9 @@ WORDS: Mapping[str, frozenset[str]] = {
         " tf_half_pixel_for_nn tf_crop_and_resize",
         "direction": "forward reverse bidirectional",
         "keep_aspect_ratio_policy": "stretch not_larger not_smaller",
+        "norm": "MAX L1 L2",
         "nearest_mode": "round_prefer_floor round_prefer_ceil floor ceil",
+        "post_transform": "NONE LOGISTIC SOFTMAX SOFTMAX_ZERO PROBIT",
         "reduction": "none add mul max min",
     }.items()
 }
@@ -165,7 +176,7 @@ def _signatures() -> Mapping[str, Signature]:
 
 
 SIGNATURES = _signatures()
-"""By operator of ONNX's own domain."""
+"""By operator of ONNX's own domain, and of `ai.onnx.ml`."""
 
 
 def require_signatures(graph: OnnxGraph) -> None:

@@ -23,7 +23,7 @@ MAX_RANK = 32
 MAX_SIZE = 2**31 - 1
 MAX_BYTES = 4 * 2**30
 """The largest tensor, and the sum of all."""
-FLOAT, STRING, BOOL, BFLOAT16 = 1, 8, 9, 16
+FLOAT, INT64, STRING, BOOL, BFLOAT16 = 1, 7, 8, 9, 16
 FLOATS = (FLOAT, 10, 11, BFLOAT16)
 TYPES: Mapping[int, np.dtype[Any]] = {
     code: np.dtype(name)
@@ -34,7 +34,7 @@ TYPES: Mapping[int, np.dtype[Any]] = {
         4: "<u2",
         5: "<i2",
         6: "<i4",
-        7: "<i8",
+        INT64: "<i8",
         BOOL: "?",
         10: "<f2",
         11: "<f8",
@@ -62,6 +62,8 @@ NAMES: Mapping[int, str] = {
     28: "float6e3m2",
 }
 """Those that aren't read."""
+NO_NUMBERS = "numbers are float, integer or boolean"
+"""What to do about a tensor of another type."""
 
 
 @dataclass
@@ -85,19 +87,19 @@ class _Found:
     integers: list[AnyArray] = field(default_factory=list)
     external: dict[str, str] = field(default_factory=dict)
     outside: bool = False
-    strings: int = 0
+    strings: list[str] = field(default_factory=list)
     metadata: list[memoryview] = field(default_factory=list)
 
 
-def tensor(data: memoryview, files: Files) -> tuple[str, AnyArray, Sequence[memoryview]]:
-    """A tensor's name, values and metadata.
+def tensor(data: memoryview, files: Files, texts: bool = False) -> tuple[str, AnyArray, Sequence[memoryview]]:
+    """A tensor's name, values and metadata, with `texts` also one of texts: an array of objects.
 
     Raises `ProgramError` E1001 for one that is malformed, E1004 for one whose file can't be used, `CompileError` E1006 for a type that
     tpucc doesn't know.
     """
     found = _fields(data, files.reader)
     what = f"the tensor {named(found.name) or 'without a name'}"
-    dtype = _dtype(found, what)
+    dtype = np.dtype(object) if texts and found.type == STRING else _dtype(found, what)
     size = _size(found, what)
     if size * dtype.itemsize > files.left:
         raise malformed(f"{what} claims {size * dtype.itemsize:,} bytes; a model has at most {MAX_BYTES:,}", code="E1003")
@@ -123,7 +125,7 @@ def _fields(data: memoryview, reader: Reader) -> _Found:
             case 5 | 7 | 11:
                 found.integers.append(integers(kind, value))
             case 6:
-                found.strings += 1
+                found.strings.append(str(view(value), "utf-8", "replace"))
             case 8:
                 found.name = text(value)
             case 9:
@@ -158,7 +160,7 @@ def integers(kind: int, value: Field) -> AnyArray:
 
 def _dtype(found: _Found, what: str) -> np.dtype[Any]:
     if found.type in NAMES:
-        raise refused("E1006", f"{what} has values of the type {NAMES[found.type]}", "numbers are float, integer or boolean")
+        raise refused("E1006", f"{what} has values of the type {NAMES[found.type]}", NO_NUMBERS)
     if found.type not in TYPES:
         raise malformed(f"{what} has the unknown type {found.type}")
     return TYPES[found.type]
@@ -175,6 +177,8 @@ def _size(found: _Found, what: str) -> int:
 
 
 def _values(found: _Found, dtype: np.dtype[Any], size: int, files: Files, what: str) -> AnyArray:
+    if dtype.kind == "O":
+        return np.array(found.strings, object)
     if found.outside:
         return _outside(found, dtype, size, files, what)
     if found.raw is not None:

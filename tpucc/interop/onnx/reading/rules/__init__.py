@@ -8,6 +8,7 @@ from tpucc.interop.onnx.reading.call import Rule
 from tpucc.interop.onnx.reading.rules import (
     einsum,
     elements,
+    machine_learning,
     normalisation,
     places,
     products,
@@ -19,6 +20,19 @@ from tpucc.interop.onnx.reading.rules import (
     windows,
 )
 
-FAMILIES = (einsum, elements, normalisation, places, products, quantised, recurrent, reductions, resizing, shapes, windows)
+FAMILIES = (
+    einsum,
+    elements,
+    machine_learning,
+    normalisation,
+    places,
+    products,
+    quantised,
+    recurrent,
+    reductions,
+    resizing,
+    shapes,
+    windows,
+)
 RULES: Mapping[str, Rule] = {op: rule for family in FAMILIES for op, rule in family.RULES.items()}
 """The rules by the operators' names."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import product
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.rules.places import part
 from tpucc.interop.onnx.reading.values import Tensor
+
+MOST_FACTORS = 8
+"""Of a product along axes."""
 
 
 def reduced(net: Network, op: str, t: Tensor, axes: Sequence[int], keep: bool) -> Tensor:
@@ -98,19 +105,36 @@ def _log_softmax(c: Call) -> Result:
     return net.reshaped(net.elementwise("sub", centred, net.map(total, "log")), shape)
 
 
+def _product(c: Call) -> Result:
+    """Of few values along the axes: one after the other."""
+    net, x = c.network, c.tensor(0)
+    if (axes := _axes(c, x)) is None:
+        return x
+    count = math.prod(x.shape[axis] for axis in axes)
+    if count > MOST_FACTORS:
+        raise Unsupported(f"a product of {count:,} values", f"up to {MOST_FACTORS} are multiplied, one after the other")
+    places = product(*(range(x.shape[axis]) for axis in axes))
+    factors = [part(net, x, {axis: range(place, place + 1) for axis, place in zip(axes, chosen, strict=True)}) for chosen in places]
+    made = reduce(lambda a, b: net.elementwise("mul", a, b), factors)
+    shape = [size for axis, size in enumerate(made.shape) if axis not in axes]
+    return made if c.attribute("keepdims", 1) else net.reshaped(made, shape)
+
+
 def _arg_max(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
     if c.attribute("select_last_index", 0):
         raise Unsupported("of equal values it takes the last", "tpucc takes the first")
     axis = c.axis(0, x.rank)
-    if c.node.op == "ArgMin":
-        x = net.affine(x, -1.0)
+    return argmax(net, net.affine(x, -1.0) if c.node.op == "ArgMin" else x, axis, bool(c.attribute("keepdims", 1)))
+
+
+def argmax(net: Network, x: Tensor, axis: int, keep: bool) -> Tensor:
+    """The place of the largest value along an axis of the file, which stays with size 1 or goes."""
     if len(x.axes[axis]) != 1:
         x = net.single(x)
     place = x.axes[axis][0]
     node = net.add("argmax", x.node, axis=place if place < x.node.type.rank - 1 else -1)
     axes = [tuple(part - (part > place) for part in parts) if index != axis else () for index, parts in enumerate(x.axes)]
-    keep = c.attribute("keepdims", 1)
     return Tensor(node, tuple(parts for index, parts in enumerate(axes) if keep or index != axis), "int")
 
 
@@ -135,6 +159,7 @@ RULES: Mapping[str, Rule] = {
     "ReduceMax": _reduction("max"),
     "ReduceMean": _reduction("mean"),
     "ReduceMin": _reduction("min"),
+    "ReduceProd": _product,
     "ReduceSum": _reduction("sum"),
     "ReduceSumSquare": _reduction("sum", "square"),
     "Softmax": _softmax,
