@@ -86,3 +86,13 @@ def test_parts_of_tensorflow_are_operators_again() -> None:
     assert "layer_norm(" in encoder
     assert "global_avg_pool" not in encoder, "no image is made of words"
     assert "f32[6, 6]" in encoder, "the mask is that of one example"
+
+
+def test_a_batch_that_another_axis_is_as_large_as_stays_open() -> None:
+    """The state has five units."""
+    model = tpucc.import_onnx(TENSORFLOW / "masked.onnx", params={"batch": 5})
+    assert "param batch = 5" in model.source
+    assert len(model.weights) == len(tpucc.import_onnx(TENSORFLOW / "masked.onnx").weights)
+    exe = model.compile(params={"batch": 3})
+    assert exe.compilation is not None
+    assert [tuple(exe.compilation.layers[output.node].type.shape) for output in exe.compilation.layers.outputs] == [(3, 3)]

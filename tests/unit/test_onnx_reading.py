@@ -616,6 +616,7 @@ def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> 
         "the next row": ([("Add", ["i", "one"], ["k"])], False),
         "the last row is the first": ([("Less", ["i", "last"], ["b"]), ("Where", ["b", "i", "zero"], ["k"])], False),
         "a sum of two": ([("Add", ["i", "i"], ["k"])], False),
+        "rounded to bfloat16": ([("Cast16", ["i"], ["c"]), ("Cast7", ["c"], ["k"])], False),
         "the sum of many": (
             [
                 ("Add", ["i", "zero"], ["i0"]),
@@ -630,7 +631,9 @@ def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> 
 def test_a_choice_of_rows_is_the_number_itself_if_it_is_for_each_row(parts: list[tuple[str, list[str], list[str]]], is_it: bool) -> None:
     numbers = {"zero": 0, "one": 1, "last": 6, "rows": 7}
     constants = [array(np.array(number), name) for name, number in numbers.items() if any(name in inputs for _, inputs, _ in parts)]
-    nodes = [*(node(*part) for part in parts), node("Gather", ["t", "k"], ["y"])]
+    casts = {f"Cast{to}": to for to in (7, 16)}
+    made = [node("Cast", *names, to=casts[op]) if op in casts else node(op, *names) for op, *names in parts]
+    nodes = [*made, node("Gather", ["t", "k"], ["y"])]
     model = model_of(nodes, [*constants, drawn("t", 7, 3)], {"i": (4,)})
     model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     if is_it:
@@ -1130,6 +1133,37 @@ def test_the_bias_of_a_layer_with_one_output_is_a_weight(nodes: list[Any], is_bi
         others = [found.attributes.key for found in made if found.op == "weight" and found.attributes.key != "w"]
         assert len(others) == (is_bias or name in parameters), name
         assert others == [name] or name in numbers or (":0" in name and others in (["dense_1.bias"], ["dense_1.scale"]))
+
+
+@each(
+    {
+        "a divisor": (node("Div", ["x", "w"], ["y"]),),
+        "a divisor of one value": (node("Div", ["x", "temperature"], ["y"]),),
+        "factors of Gemm": (node("Gemm", ["x", "w", "temperature"], ["y"], alpha=0.5, beta=3.0),),
+    }
+)
+def test_a_weight_has_the_values_that_the_file_has_for_its_key(reader: Any) -> None:
+    arrays = {"w": np.float32(2 * np.eye(4) + 1), "temperature": np.float32([4])}
+    read_ = {name: made for name, made in arrays.items() if name in reader.input}
+    model = model_of([reader], [array(made, name) for name, made in read_.items()], {"x": (3, 4)} if "w" not in read_ else {"x": (4, 4)})
+    compared(model)
+    weights = built(model).weights
+    assert weights.keys() == read_.keys()
+    assert all(np.array_equal(weights[name], made) for name, made in read_.items())
+
+
+def test_a_bias_of_one_output_behind_a_cast_is_one() -> None:
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Cast", ["h"], ["c"], to=1), node("Add", ["c", "onnx::Add_3"], ["y"], name="/fc/Add")]
+    model = model_of(nodes, [drawn("w", 4, 1), drawn("onnx::Add_3", 1)])
+    assert set(built(model).weights) == {"w", "fc.bias"}
+
+
+def test_keys_made_of_a_path_begin_with_its_first_module() -> None:
+    product_ = node("MatMul", ["x", "onnx::MatMul_9"], ["h"], name="/net/fc/MatMul")
+    model = model_of(
+        [product_, node("Add", ["h", "onnx::Add_3"], ["y"], name="/net/fc/Add")], [drawn("onnx::MatMul_9", 4, 5), drawn("onnx::Add_3", 5)]
+    )
+    assert set(built(model).weights) == {"net.fc.weight", "net.fc.bias"}
 
 
 def test_a_number_that_is_added_to_several_outputs_is_no_bias() -> None:

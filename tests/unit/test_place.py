@@ -522,7 +522,7 @@ def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_littl
     assert notes["two"] == ("kept in float32: two (line 8) is computed on the host",)
     gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
     gains += " as well"
-    assert notes["s"] == notes["h"] == ("kept in float32: h (line 6) is computed on the host", gains)
+    assert notes["s"] == notes["h"] == ("kept in float32: h (line 6) with s is computed on the host", gains)
 
 
 def test_a_note_names_a_kept_layer_by_its_last_node_whichever_was_asked_for() -> None:
@@ -531,7 +531,9 @@ def test_a_note_names_a_kept_layer_by_its_last_node_whichever_was_asked_for() ->
     h = model.op("add", product(model, model.input("x", 2, 4), "one"), model.constant("b", np.ones(4)), name="sum")
     graph = model.build(product(model, model.op("tanh", h, name="h"), "two"))
     for name in ("one", "sum", "h"):
-        assert Place().run(graph, replace(context(), on_host=(name,))).notes == ("kept in float32: h (line 6) is computed on the host",)
+        assert Place().run(graph, replace(context(), on_host=(name,))).notes == (
+            "kept in float32: h (line 6) with one and sum is computed on the host",
+        )
 
 
 def test_each_kept_layer_is_named_though_several_are_of_one_line() -> None:

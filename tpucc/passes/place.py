@@ -57,14 +57,15 @@ class Place(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         _require_operators(graph)
-        sums = _sums_for_host(graph) if self.float_sums else ()
+        sums = tuple(_sums_for_host(graph)) if self.float_sums else ()
         layers = kept_layers(graph, context.on_host)
         kept = frozenset((*chain.from_iterable(layers), *sums))
         decided = _decided(graph, kept, self.float_divisors)
         if all(node.place == decided.places[node.name] for node in decided.graph):
             return graph
         placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
-        return placed.noting(*_notes(decided, kept, layers))
+        before = _decided(graph, sums, self.float_divisors).places if layers else {}
+        return placed.noting(*_notes(decided, kept, layers), *_followers(decided, layers, before))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -274,12 +275,14 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _kept_name(node: Node, last: Node, relations: _Placing) -> str:
-    """The name of the layer with this node, as tables of layers have it: that of a product's weights, else that of its last node, also
-    where layers that the device computes go by the name of the weights, too."""
+def _kept_name(node: Node, layer: Sequence[str], relations: _Placing) -> str:
+    """How a note names the layer with this node: as its product's weights, `fc1`; else by its last node, as tables of layers do, with the
+    others, also where layers that the device computes go by the name of the weights, too."""
     name = layer_name(node) if is_product(node) else node.name
     alike = [other for other in relations.computed if is_product(other) and layer_name(other) == name]
-    return name if name != node.name and all(other.name in relations.kept for other in alike) else _with_line(last)
+    if name != node.name and all(other.name in relations.kept for other in alike):
+        return name
+    return " with ".join((_with_line(relations.graph[layer[-1]]), *([listed(layer[:-1])] if len(layer) > 1 else [])))
 
 
 def _with_line(node: Node) -> str:
@@ -293,12 +296,12 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[
     relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
     functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
-    last = {name: decided.graph[layer[-1]] for layer in layers for name in layer}
+    whole = {name: layer for layer in layers for name in layer}
     for node in relations.computed:
         why = decided.exact.get(node.name, "") if computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
         if why == KEPT:
-            name = _kept_name(node, last.get(node.name, node), relations)
+            name = _kept_name(node, whole.get(node.name, (node.name,)), relations)
             named.setdefault(why, {})[name] = name
         elif why:
             written = _written(node) if is_product(node) else _with_line(node)
@@ -312,6 +315,18 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[
             f"{listed(alone)} {'reads' if len(alone) == 1 else 'read'} integers of the device, which makes integers of what comes out:"
             " that gains little, unless the layers around are kept as well"
         )
+
+
+def _followers(decided: _Decision, layers: Sequence[Sequence[str]], before: Mapping[str, Side]) -> Iterator[str]:
+    """A note of what the device would compute, `before` being the places without layers that are kept: it reads only these."""
+    kept = {*chain.from_iterable(layers)}
+    moved = [
+        node.name
+        for node in decided.graph
+        if computes(node) and node.name not in kept and decided.places[node.name] == "host" and before.get(node.name) == "device"
+    ]
+    if moved:
+        yield f"computed on the host as well, as what they read is the host's then: {some(moved, NAMED)}"
 
 
 def _is_between_integers(decided: _Decision, layer: Sequence[str]) -> bool:

@@ -42,8 +42,8 @@ def _is_of_an_operator(name: str) -> bool:
 
 def common_stem(hints: Sequence[str]) -> str:
     """The variable's name that all of these come from; empty if there is none."""
-    stems = set(map(stem, hints))
-    return stems.pop() if len(stems) == 1 else ""
+    first = stem(hints[0]) if hints else ""
+    return first if first and all(hint == hints[0] or stem(hint) == first for hint in hints) else ""
 
 
 def word_of(op: str) -> str:

@@ -15,6 +15,7 @@ SCIKIT_LEARN = (
     "MinMaxScaler, MaxAbsScaler, Normalizer, PCA and others"
 )
 """Which models come across, where one doesn't."""
+LEFT = "tf2onnx leaves operators of TensorFlow in a file where it has none of ONNX for them, and no runtime reads it"
 NEAREST: Mapping[str, str] = {
     "ai.onnx.ml.SVMClassifier": "LinearSVC is read, which has no kernel",
     "ai.onnx.ml.SVMRegressor": "LinearSVR is read, which has no kernel",
@@ -25,8 +26,8 @@ NEAREST: Mapping[str, str] = {
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
     "CumSum": "a product with a triangular matrix of ones is the same sum",
-    "Erfc": "tf2onnx leaves TensorFlow's operators in a file where ONNX has none, and no runtime reads it: gelu with approximate=True has "
-    "operators of ONNX, and so has Keras's export with the backend PyTorch",
+    "Erfc": f"{LEFT}: gelu with approximate=True has operators of ONNX, and so has Keras's export with the backend PyTorch",
+    "Expm1": f"{LEFT}: the same as exp(x) - 1 has operators of ONNX, and elu in the place of celu",
     "GatherElements": "Gather along an axis, by constants, is read",
     "GatherND": "Gather along an axis, by constants, is read",
     "If": "export the branch that is taken: both may not be in one network",
@@ -41,8 +42,7 @@ NEAREST: Mapping[str, str] = {
     "Scan": "write its steps out, as exporters do with Python's loops",
     "ScatterElements": "Where with a constant mask sets fixed places",
     "ScatterND": "Where with a constant mask sets fixed places",
-    "StatefulPartitionedCall": "tf2onnx leaves functions of TensorFlow in a file where it can't write them in ONNX, as convolutions in "
-    "groups, and no runtime reads it: Keras's export with the backend PyTorch can",
+    "StatefulPartitionedCall": f"{LEFT}, as convolutions in groups: Keras's export with the backend PyTorch writes them in ONNX",
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """By the operator, where something else does."""

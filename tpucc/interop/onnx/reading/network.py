@@ -328,7 +328,7 @@ class Network:
     def _spread(self, value: Value, shape: Sequence[int], order: tuple[int, ...]) -> Node:
         if isinstance(value, Tensor):
             return self.arranged(ranked(value, len(shape)), order)
-        if self._is_number(value):
+        if self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
         return self._held(without_ones(array.transpose(order)), value.name, len(shape))
@@ -353,7 +353,7 @@ class Network:
         return self.arranged(split, [places[part] for part in range(rank)])
 
     def _like_static(self, value: Static, main: Tensor) -> Node:
-        if self._is_number(value):
+        if self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array if value.name in self._constants else without_repetition(value.array)
         array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
@@ -365,7 +365,8 @@ class Network:
             without_ones(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name, main.node.type.rank
         )
 
-    def _is_number(self, value: Static) -> bool:
+    def is_number(self, value: Static) -> bool:
+        """Whether a known value is a number of the source, and no weight of one value."""
         return value.array.size == 1 and value.name not in self._single
 
     def _held(self, array: AnyArray, name: str, rank: int) -> Node:

@@ -138,7 +138,7 @@ class _Builder:
         except (RuleError, Unsupported) as error:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
         if isinstance(kind, Grid):
-            self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
+            self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
             try:
                 node = self.network.on(node, kind, name)
             except Unsupported as error:
@@ -358,7 +358,7 @@ class _Builder:
         if value.note:
             self.network.notes[value.note] = None
         if isinstance(tensor.kind, Grid):
-            self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
+            self.network.notes[f"{name} has real values here, and in the file integers, {tensor.kind.in_words}"] = None
         order = tuple(range(tensor.rank))
         if self.layout == "nhwc" and self._is_image(value.name, tensor):
             order = (0, *range(2, tensor.rank), 1)

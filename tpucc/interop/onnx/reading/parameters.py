@@ -7,12 +7,13 @@ makes of a number in the code has a made-up name, or that of the number.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+MOVES = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 NUMBERS = re.compile(
     r"const(ant)?|eps(ilon)?|exponent|half|inf(inity)?|max(imum)?|min(imum)?|minus|neg(ative)?|num(ber)?|pi|power|scalar|sqrt|value"
     r"|zeros?|ones?|two|three|four|six|x|y|[0-9]+"
@@ -53,8 +54,16 @@ def _added(graph: OnnxGraph) -> Iterator[str]:
     for node in graph.nodes:
         if node.op == "Gemm" and _has_one_output(graph, node):
             yield from node.inputs[2:]
-        elif node.op in ("Add", "Sub") and any(name in made and _has_one_output(graph, made[name]) for name in node.inputs):
+        elif node.op in ("Add", "Sub") and any(_has_one_output(graph, before) for name in node.inputs if (before := _moved(made, name))):
             yield from node.inputs
+
+
+def _moved(made: Mapping[str, OnnxNode], name: str) -> OnnxNode | None:
+    """The node that makes a value, apart from those that only move it."""
+    node = made.get(name)
+    while node is not None and node.op in MOVES and node.inputs[0] in made:
+        node = made[node.inputs[0]]
+    return node
 
 
 def _has_one_output(graph: OnnxGraph, node: OnnxNode) -> bool:

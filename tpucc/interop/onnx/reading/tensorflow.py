@@ -8,7 +8,7 @@ UNKNOWN_SIZE = re.compile(r"unk__\d+")
 """tf2onnx's names of sizes that had none."""
 OPERATION = re.compile(
     r"(Add|BiasAdd|Cast|ExpandDims|GatherV2|MatMul|ReadVariableOp|Reshape|Squeeze|Tensordot|convolution|depthwise|merged_input|resource)"
-    r"(_\d+)?"
+    r"(_?\d+)?"
 )
 """Operations of a layer: the last parts of names."""
 KERNELS = ("/convolution", "/depthwise", "/MatMul")
@@ -21,8 +21,8 @@ def layer_of(name: str) -> str:
     Recurrent layers have a part `while` for their loops, and not for what is computed before them.
     """
     joined = name.removesuffix(":0").split(";")
-    parts = next((part for part in joined if part.endswith(KERNELS)), joined[0]).split("/")
-    if len(parts) == 1 or not (name.endswith(":0") or len(joined) > 1 or OPERATION.fullmatch(parts[-1])):
+    parts = [part for part in next((part for part in joined if part.endswith(KERNELS)), joined[0]).split("/") if part]
+    if len(parts) < 2 or not (name.endswith(":0") or len(joined) > 1 or OPERATION.fullmatch(parts[-1])):
         return ""
     parts.pop()
     while len(parts) > 1 and OPERATION.fullmatch(parts[-1]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from textwrap import wrap
 
@@ -38,7 +39,7 @@ MOST_STATES = 8
 NAMED = 3
 """Names of which a comment says the same as of another; the others are counted."""
 SEVERAL = 5
-"""A size in the place of 1."""
+"""The least size that takes the place of another one."""
 OTHERS = (2, 3)
 """What is added to the open sizes for the graphs that tell which numbers follow from them; of the batch, these numbers themselves."""
 
@@ -103,18 +104,27 @@ def imported_model(
             return Text(_source(found, made, sizes, params, comments, name), made.weights, called)
         except (Unwritable, _Differs) as error:
             reason = error
-        if any(sizes[param] == 1 for param in params):  # axes of size 1 are left out, and others are not
-            more = {size: SEVERAL if size in params and value == 1 else value for size, value in sizes.items()}
+        changed = _changed(found, made, sizes, params)
+        if changed:
+            more = {**sizes, **changed}
             try:
                 several = found.built(more)
                 source = _source(found, several, more, params, comments, name)
-                source = _with_values(source, {param: sizes[param] for param in params if sizes[param] == 1}, made)
+                source = _with_values(source, changed, sizes, made)
             except (Unwritable, _Differs, Error):
                 continue
             return Text(source, several.weights, called)
     node = first_unwritable(made.graph)
     where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
     raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
+
+
+def _changed(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> dict[str, int]:
+    """Other values of params with which a text may be found that isn't with theirs: of a size 1, as axes of size 1 are left out, and of a
+    batch that another axis is as large as."""
+    taken = {size for node in made.graph for size in node.type.shape}
+    free = next(number for number in count(SEVERAL) if number not in taken)
+    return {param: free for param in params if sizes[param] == 1 or param == BATCH or param in found.batches}
 
 
 def _source(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], comments: Sequence[str], name: str) -> str:
@@ -134,10 +144,11 @@ def _source(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequ
     return min(texts, key=lambda text: text.count("\n"))
 
 
-def _with_values(source: str, values: Mapping[str, int], wanted: Built) -> str:
-    """The text with other values of its params. Raises what elaborating it does, and `_Differs` where it has other results than wanted."""
-    for param, value in values.items():
-        source = source.replace(f"\nparam {param} = {SEVERAL}\n", f"\nparam {param} = {value}\n", 1)
+def _with_values(source: str, changed: Mapping[str, int], sizes: Mapping[str, int], wanted: Built) -> str:
+    """The text with `sizes` in the place of changed params. Raises what elaborating it does, and `_Differs` where it has other results than
+    wanted."""
+    for param, value in changed.items():
+        source = source.replace(f"\nparam {param} = {value}\n", f"\nparam {param} = {sizes[param]}\n", 1)
     text = Source("", source)
     if _types(elaborate(parse(text), text).graph) != _types(wanted.graph):
         raise _Differs("its results depend on the sizes")
@@ -248,7 +259,8 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
         yield f"The axes of {listed(others)} are in the file's order."
     if fixed:
         values = listed([f"{name} = {sizes[name]}" for name in fixed])
-        yield f"{found.file[:1].upper()}{found.file[1:]} leaves {listed(fixed)} open; this is the model for {values}."
+        of = f"T{found.file[1:]}" if found.file.startswith("the ") else found.file
+        yield f"{of} leaves {listed(fixed)} open; this is the model for {values}."
     yield from grouped(made.notes)
 
 

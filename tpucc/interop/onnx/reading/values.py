@@ -35,6 +35,13 @@ class Grid:
     shift: int = 0
     measured: bool = False
 
+    @property
+    def in_words(self) -> str:
+        """How the file's integers stand for real values, in a comment."""
+        zero = self.zero_point + self.shift
+        apart = f"(integer {'-' if zero > 0 else '+'} {abs(zero)})" if zero else "integer"
+        return f"of which they are {np.float32(self.scale)!s} · {apart}"
+
     def real(self, integers: AnyArray) -> Float32:
         """The real values of integers of the file."""
         return dequantise(integers.astype(np.int32) - self.shift, self.scale, self.zero_point)

@@ -44,7 +44,7 @@ def _compared(c: Call, op: str, rows: Tensor, number: Static) -> Tensor:
         raise Unsupported("it compares numbers of rows, whose largest isn't known", INDICES)
     places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
     table = OPS[op].reference(OPS[op].attributes(), (places, known))
-    node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], f"{net.name}.table"))
+    node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], "", "table"))
     return net.reshaped(Tensor(node, (*rows.axes, (node.type.rank - 1,)), "bool"), rows.shape)
 
 
@@ -67,7 +67,8 @@ def _subtracted(c: Call) -> Result:
 def _divided(c: Call) -> Result:
     """By a known number it is a product with the reciprocal, as the language has it."""
     divisor = c.value(1)
-    if isinstance(divisor, Static) and divisor.array.size == 1 and np.isfinite(1 / np.float64(divisor.array.reshape(()))):
+    is_number = isinstance(divisor, Static) and c.network.is_number(divisor)
+    if isinstance(divisor, Static) and is_number and np.isfinite(1 / np.float64(divisor.array.reshape(()))):
         inverse = Static(np.reciprocal(divisor.array.astype(np.float64)).astype(np.float32), divisor.name)
         return c.network.elementwise("mul", c.value(0), inverse)
     return c.network.elementwise("div", c.value(0), divisor)

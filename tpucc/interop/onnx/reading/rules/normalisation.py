@@ -96,7 +96,7 @@ def layer_norm(net: Network, x: Tensor, scale: Value, bias: Value | None, epsilo
     order = sorted(range(x.rank), key=lambda axis: (axis == x.rank - 1, single.axes[axis]))
     width = x.shape[-1]
     if bias is None:
-        bias = Static(np.zeros(width, np.float32), f"{net.name}.bias")
+        bias = Static(np.zeros(width, np.float32), "")
     gamma, beta = (_row(net, value, width, role) for value, role in ((scale, "scale"), (bias, "bias")))
     return Tensor(net.add("layer_norm", net.arranged(single, order), gamma, beta, epsilon=epsilon), axes_of(order))
 

@@ -305,7 +305,7 @@ def _reverse_sequence(c: Call) -> Result:
     net, x, lengths = c.network, c.tensor(0), c.integers(1, "the lengths of the sequences")
     time, batch = normal(int(c.attribute("time_axis", 0)), x.rank), normal(int(c.attribute("batch_axis", 1)), x.rank)
     steps = x.shape[time]
-    if len(lengths) != x.shape[batch] or not 0 <= min(lengths) <= max(lengths) <= steps:
+    if c.value(1).shape != x.shape[batch : batch + 1] or not 0 <= min(lengths) <= max(lengths) <= steps:
         raise Damaged(f"lengths of sequences {shortened(lengths)}, of {counted(x.shape[batch], 'sequence')} of {counted(steps, 'step')}")
     parts, start = list[Value](), 0
     for length, same in groupby(lengths):

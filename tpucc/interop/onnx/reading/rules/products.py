@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from tpucc.interop.onnx.reading.axes import order_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
@@ -69,12 +67,10 @@ def _matmul(c: Call) -> Result:
 
 
 def _gemm(c: Call) -> Result:
-    """alpha · A' @ B' + beta · C. What is constant takes in the factors."""
+    """alpha · A' @ B' + beta · C."""
     net = c.network
     a, b = _turned(c.value(0), c.attribute("transA", 0)), _turned(c.value(1), c.attribute("transB", 0))
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
-    if alpha != 1 and isinstance(b, Static):
-        b, alpha = Static(b.array * np.float32(alpha), b.name), 1.0
     made = product(net, a, b)
     if alpha != 1:
         made = net.affine(made, alpha)
@@ -82,7 +78,7 @@ def _gemm(c: Call) -> Result:
         return made
     term = c.value(2)
     if beta != 1:
-        term = Static(term.array * np.float32(beta), term.name) if isinstance(term, Static) else net.affine(term, beta)
+        term = net.affine(net.tensor(term), beta)
     return net.elementwise("add", made, term)
 
 
