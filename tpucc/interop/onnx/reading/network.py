@@ -277,7 +277,7 @@ class Network:
         key = (op, node.name, numbers)
         if key not in self._arranged:
             attributes = {"shape": numbers} if op == "reshape" else {"perm": numbers}
-            self._arranged[key] = self.add(op, node, name=node.name if node.op == "weight" else "", **attributes)
+            self._arranged[key] = self.add(op, node, name=node.name if node.op == "weight" else op, **attributes)
         return self._arranged[key]
 
     # Functions of elements
