@@ -315,7 +315,7 @@ class Network:
         return self.is_said(value) and value.array.size > 1 and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
 
     def _is_in_another_shape(self, value: Value, beside: Tensor) -> bool:
-        """Whether a weight has another shape than in the source beside a tensor's node, and its own beside the tensor's axes of the file."""
+        """Whether a weight has another shape than in the source beside a node, and its own beside the axes that this has in the file."""
         if not self.is_said(value):
             return False
         shape, rank = self.said[value.name].shape, beside.node.type.rank
