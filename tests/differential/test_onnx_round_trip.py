@@ -575,6 +575,17 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
 
 
+@each([(text, bits) for text in ("conv2d(i, k) - g, x @ e2 - t", "relu(x @ w + s) * s, y2 - s") for bits in (8, 16)])
+def test_a_weight_of_one_value_may_be_a_bias(text: str, bits: int, tmp_path: Path) -> None:
+    """Each column has integers of its own, in units of its scale. One value has them all."""
+    again, arrays = quantised_again(text, bits, tmp_path / "m.onnx")
+    assert {key for key, array in again.weights.items() if array.size == 1} == {key for key, array in arrays.items() if array.size == 1}
+    assert not any("bias" in key for key in again.weights)
+    for key in ("scale", "t", "g"):
+        if key in arrays:
+            np.testing.assert_allclose(again.weights[key], arrays[key], rtol=0.01, strict=True)
+
+
 def test_a_kernel_that_two_convolutions_read_is_one_constant_of_the_file() -> None:
     made = tpucc.compile_source(WEIGHTS.format(text="conv2d(i, k), conv2d(i * 0.5 + 0.3, k)")).compilation
     assert made is not None
