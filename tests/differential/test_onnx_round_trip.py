@@ -462,6 +462,7 @@ model m(x: f32[2, 6] in [-1.0, 1.0], y: f32[6, 2] in [-1.0, 2.0], y2: f32[2, 6] 
     [
         "(x @ w + s) * s - g, x * t + r, s * i, g - x",
         "x + s * t * 0.5, tanh(s) * x, x * 0.5",
+        "x / s, i / g * g, x / 3.0",
         "x @ w, relu(x @ w) @ w, x @ transpose(w, (1, 0))",
         "(y @ e) @ transpose(e, (1, 0)), transpose(y, (1, 0)) * e",
         "conv2d(i, k), conv2d(i * 0.5 + 0.3, k), conv2d(i, transpose(k, (1, 0, 2, 3))) * c + c",
