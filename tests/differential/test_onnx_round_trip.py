@@ -462,9 +462,11 @@ model m(x: f32[2, 6] in [-1.0, 1.0], y: f32[6, 2] in [-1.0, 2.0], y2: f32[2, 6] 
     [
         "(x @ w + s) * s - g, x * t + r, s * i, g - x",
         "x + s * t * 0.5, tanh(s) * x, x * 0.5",
+        "x / s, i / g * g, x / 3.0",
         "x @ w, relu(x @ w) @ w, x @ transpose(w, (1, 0))",
         "(y @ e) @ transpose(e, (1, 0)), transpose(y, (1, 0)) * e",
         "conv2d(i, k), conv2d(i * 0.5 + 0.3, k), conv2d(i, transpose(k, (1, 0, 2, 3))) * c + c",
+        "conv2d(g * relu(conv2d(i, k)), k), conv2d(maximum(g, conv2d(i, k)) - g, k), conv2d(s / exp(conv2d(i, k) * t), k)",
         "embedding(j, concat([w, w * s], axis=0)), conv2d(i, k * 0.5) + c * 2.0",
         "layer_norm(x, b * 2.0, b) @ w[:, 3:5], batch_norm(i, c * 0.5, c, c, abs(c)), x @ (w @ w)",
     ]
@@ -487,14 +489,24 @@ def test_a_float_export_has_the_steps_and_the_weights_of_its_source(text: str, t
         np.testing.assert_array_equal(again.weights[key], node.attributes.value.data, strict=True)
 
 
-@each(["flatten(x) * v + v", "reshape(x, (8, 5)) + u", "tanh(reshape(x, (2, 2, 2, 5)) * t) - t"])
+@each(
+    [
+        "flatten(x) * v + v",
+        "reshape(x, (8, 5)) + u",
+        "tanh(reshape(x, (2, 2, 2, 5)) * t) - t",
+        "relu(x[:, 1]) * q + maximum(x[:, 2], q)",
+        "sigmoid(x[:, 1] + q @ o) * q + x[:, 0]",
+        "reshape(x[:, 1], (2, 1, 5)) * reshape(q, (2, 1, 5)) + p, x[:, 1] * q, x[:1, 1] - r, x[0, 1] - r",
+    ]
+)
 def test_weights_behind_a_reshape_keep_their_shapes(text: str, tmp_path: Path) -> None:
     head = "weights random(seed=1)\nmodel m(x: f32[2, 4, 5] in [-2.0, 2.0]):\n"
-    head += "    weight v: f32[20]\n    weight u: f32[8, 5]\n    weight t: f32[2, 2, 5]\n"
+    shapes = {"v": (20,), "u": (8, 5), "t": (2, 2, 5), "q": (2, 5), "o": (5, 5), "p": (2, 1, 5), "r": (1, 5)}
+    head += "".join(f"    weight {key}: f32{[*shape]}\n" for key, shape in shapes.items())
     exe = tpucc.compile_source(f"{head}    return {text}\n")
     tpucc.export_onnx(exe, tmp_path / "m.onnx")
     again = tpucc.import_onnx(tmp_path / "m.onnx")
-    assert {key: array.shape for key, array in again.weights.items()}.items() <= {"v": (20,), "u": (8, 5), "t": (2, 2, 5)}.items()
+    assert {key: array.shape for key, array in again.weights.items()}.items() <= shapes.items()
     inputs = random_inputs(exe.runtime, 3)
     for one, other in zip(again.compile().run(inputs).values(), exe.run(inputs).values(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -562,6 +574,17 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
     assert again.weights.keys() == arrays.keys()
     for key, array in arrays.items():
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
+
+
+@each([(text, bits) for text in ("conv2d(i, k) - g, x @ e2 - t", "relu(x @ w + s) * s, y2 - s") for bits in (8, 16)])
+def test_a_weight_of_one_value_may_be_a_bias(text: str, bits: int, tmp_path: Path) -> None:
+    """Each column has integers of its own, in units of its scale. One value has them all."""
+    again, arrays = quantised_again(text, bits, tmp_path / "m.onnx")
+    assert {key for key, array in again.weights.items() if array.size == 1} == {key for key, array in arrays.items() if array.size == 1}
+    assert not any("bias" in key for key in again.weights)
+    for key in ("scale", "t", "g"):
+        if key in arrays:
+            np.testing.assert_allclose(again.weights[key], arrays[key], rtol=0.01, strict=True)
 
 
 def test_a_kernel_that_two_convolutions_read_is_one_constant_of_the_file() -> None:

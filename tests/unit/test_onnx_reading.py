@@ -809,13 +809,18 @@ def test_a_range_of_an_input_is_read_where_it_is_one(value: str, wanted: str) ->
         ),
         ({"tokens": ("batch", 4)}, "y", "model m(tokens: f32[batch, 4]) -> f32[batch, 4]:", []),
         ({"a": ("unk__3", 4), "b": ("unk__7", 4)}, "y", "model m(a: f32[batch, 4], b: f32[batch, 4]) -> f32[batch, 4]:", []),
+        ({"a": ("unk__7", "unk__7", 4)}, "y", "model m(a: f32[batch, batch, 4]) -> f32[batch, batch, 4]:", []),
+        ({"a": (4, "unk__7"), "b": ("unk__7", 4)}, "y", "model m(a: f32[4, batch], b: f32[batch, 4]) -> f32[4, 4]:", []),
+        ({"x__1": ("n__1", 4)}, "y__0", "model m(x__1: f32[n__1, 4]) -> f32[n__1, 4]:", []),
+        ({"x/_1": ("if", 4)}, "y__1", "model m(x_1: f32[if_, 4]) -> f32[if_, 4]:", ["the size if to if_", "the input x/_1 to x_1"]),
     ]
 )
 def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
     inputs: dict[str, tuple[str, int]], output: str, head: str, renamed: list[str], tmp_path: Path
 ) -> None:
     names = list(inputs)
-    nodes = [node("Relu", names, [output])] if len(names) == 1 else [node("Add", names, [output])]
+    op = "Relu" if len(names) == 1 else "Add" if isinstance(inputs[names[0]][0], str) else "MatMul"
+    nodes = [node(op, names, [output])]
     onnx.save(model_of(nodes, (), inputs, (output,)), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx").source
     assert head in source
@@ -828,17 +833,17 @@ def test_names_of_the_file_stay_apart_and_a_comment_says_which_are_others(
 @each(
     [
         ({"seq-len": 4, "unk__12": 5}, ""),
-        ({"seq_len": 4, "unk_12": 5}, ""),
+        ({"seq_len": 4, "unk__12": 5}, ""),
         ({"seq-len": 4, "seq_len": 4, "unk__12": 5}, ""),
         (
-            {"seq-len": 4},
-            "m.onnx leaves the size unk_12 (unk__12 in the file) open\n"
-            'help: say it: -D unk_12=…, in Python params={"unk_12": …}; the name in the file does, too',
+            {"unk__12": 4},
+            "m.onnx leaves the size seq_len (seq-len in the file) open\n"
+            'help: say it: -D seq_len=…, in Python params={"seq_len": …}; the name in the file does, too',
         ),
         ({"seq-len": 4, "seq_len": 3}, "m.onnx has one size seq_len (seq-len in the file), and 4 and 3 are given for it"),
         (
             {"tokens": 4},
-            "m.onnx leaves no size open that is named tokens\nhelp: there are batch, seq_len (seq-len in the file) and unk_12 (",
+            "m.onnx leaves no size open that is named tokens\nhelp: there are batch, seq_len (seq-len in the file) and unk__12",
         ),
     ]
 )
@@ -853,7 +858,7 @@ def test_a_size_may_be_given_by_the_name_in_the_file_or_by_that_in_the_source(
     assert says in capsys.readouterr().err
     if not says:
         made = tpucc.import_onnx(path, params=sizes)
-        assert "x: f32[batch, seq_len, unk_12]" in made.source
+        assert "x: f32[batch, seq_len, unk__12]" in made.source
         exe = made.compile(params={"batch": 1, "unk__12": 3})
         assert exe.compilation is not None
         assert exe.compilation.model is not None

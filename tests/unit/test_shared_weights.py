@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.support.cases import each
-from tpucc.interop.onnx.reading.shared_weights import Claim, common_values, of_bias, of_columns, of_elements, of_values
-from tpucc.interop.onnx.scales import Use, bias_integers
+from tpucc.interop.onnx.reading.shared_weights import Claim, common_values, of_bias, of_columns, of_elements, of_one_bias, of_values
+from tpucc.interop.onnx.scales import Use, bias_integers, scales_with_one_bias
 from tpucc.ir.dtypes import I8, I16, IntegerFormat
 from tpucc.layers.parameters import quantisation_of
 from tpucc.numerics import AnyArray, Float32, multiplier, quantise, quantise_weights, weight_scales
@@ -58,6 +58,30 @@ def test_a_bias_may_be_a_factor_too() -> None:
     assert found is not None
     np.testing.assert_allclose(found, bias, atol=1e-4)
     assert common_values([*claims, of_bias(bias_integers(bias + 1, 0.02, units), 0.02, units)]) is None
+
+
+@each([(seed, of, sign) for seed in range(8) for of in (I8, I16) for sign in (1, -1)])
+def test_a_value_is_found_that_is_the_bias_of_all_columns(seed: int, of: IntegerFormat, sign: int) -> None:
+    """Also where its integers have more digits than float32: then only the right ones of the scales that the multipliers allow have it."""
+    rng = np.random.default_rng(seed)
+    scales = weight_scales(rng.normal(0, 0.1, (8, 30)).astype(np.float32), per_channel=True)
+    product, value = use(rng, scales), rng.normal(0, 1, 1).astype(np.float32)
+    x = 0.01 if of is I8 else 0.01 / 256
+    integers = bias_integers(np.repeat(sign * value, 30), x, scales)
+    found = scales_with_one_bias(product, integers, x, None)
+    assert found is not None
+    assert product.gives(found).all()
+    claim = of_one_bias(integers, x, found, sign < 0)
+    held = common_values([claim])
+    assert held is not None
+    assert claim.has(held)
+    np.testing.assert_allclose(held, value, rtol=1e-2)
+    wanted = scales_with_one_bias(product, integers, x, sign * value[0])
+    assert wanted is not None
+    np.testing.assert_array_equal(bias_integers(np.repeat(sign * value, 30), x, wanted), integers)
+    integers[0] += 2**16
+    assert scales_with_one_bias(product, integers, x, None) is None
+    assert common_values([of_one_bias(integers, x, found, sign < 0)]) is None
 
 
 def test_values_within_all_bounds_are_tried_by_rounding_them() -> None:

@@ -56,18 +56,45 @@ def weight_scales(uses: Sequence[Use], again: Again = of_weights) -> Float32 | N
 
     Where several do, one that the weights have again.
     """
-    first = uses[0]
     with np.errstate(over="ignore", under="ignore"):
-        near = (first.multiplier.astype(np.float64) * float(first.y) / float(first.x)).astype(np.float32)
-        tried = [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
+        tried = _near(uses[0])
         fitting = [np.all([use.gives(scale) for use in uses], axis=0) for scale in tried]
-        found = near.copy()
+        found = tried[NEIGHBOURS].copy()
         for scale, fits in zip(tried, fitting, strict=True):
             found = np.where(fits, scale, found)
         for scale, fits in zip(tried, fitting, strict=True):
             found = np.where(fits & again(scale), scale, found)
         fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & np.all([use.gives(found) for use in uses], axis=0)
     return found.astype(np.float32) if fits.all() else None
+
+
+def _near(use: Use) -> list[Float32]:
+    """The scales [N] that a product's multipliers say, and those beside them, in order."""
+    near = (use.multiplier.astype(np.float64) * float(use.y) / float(use.x)).astype(np.float32)
+    return [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
+
+
+def scales_with_one_bias(use: Use, integers: AnyArray, x: float, wanted: np.float32 | None) -> Float32 | None:
+    """Float32 [N] that weights have again and that give a product its multipliers, with which these integers [N] are those of one bias in
+    units of x times the scales: of the one that is `wanted`, if they can be, else of any. None where they are of several."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        tried = np.stack(_near(use))
+        fits = np.stack([use.gives(scales) & of_weights(scales) for scales in tried])
+    if fits.shape != tried.shape or integers.shape != use.multiplier.shape or not fits.any(axis=0).all():
+        return None
+    units = x * tried.astype(np.float64)
+    low, high = (np.where(fits, (integers + half) * units, np.nan) for half in (-0.5, 0.5))
+    within = low[(low >= np.nanmin(low, axis=0).max()) & (low <= np.nanmax(high, axis=0).min())]
+    rounded = within.astype(np.float32)
+    least = np.where(
+        rounded < within, np.nextafter(rounded, np.float32(np.inf)), rounded
+    )  # of the values that all columns have, one is such
+    for value in (*([] if wanted is None else [wanted]), *np.unique(least)):
+        found = fits & (bias_integers(np.full(integers.shape, value, np.float32), x, tried) == integers)
+        if found.any(axis=0).all():
+            chosen: Float32 = tried[found.argmax(axis=0), np.arange(len(integers))]
+            return chosen
+    return None
 
 
 def bias_integers(bias: Float32, x: float, scales: Float32) -> Float64:

@@ -186,17 +186,18 @@ def _held(content: str) -> tuple[float, int] | None:
 
 def _weight(said: Mapping[bytes, str]) -> Weight | None:
     """A key and the sizes of a shape; None where they aren't there."""
-    key, sizes = said.get(WEIGHT) or said.get(TURNED, ""), said.get(SHAPE)
-    if not key or sizes is None or re.fullmatch(r"([0-9]{1,10}( [0-9]{1,10})*)?", sizes, re.ASCII) is None:
+    entry = next((entry for entry in (WEIGHT, TURNED, SUBTRACTED) if said.get(entry)), None)
+    sizes = said.get(SHAPE)
+    if entry is None or sizes is None or re.fullmatch(r"([0-9]{1,10}( [0-9]{1,10})*)?", sizes, re.ASCII) is None:
         return None
     shape = tuple(map(int, sizes.split()))
-    return Weight(key, shape, WEIGHT not in said) if len(shape) <= MAX_RANK else None
+    return Weight(said[entry], shape, entry == TURNED, entry == SUBTRACTED) if len(shape) <= MAX_RANK else None
 
 
 def _number(said: Mapping[bytes, str]) -> tuple[Weight | None, bool]:
     """The weight of one value that a function's number is, and whether it is the opposite of that."""
-    weight = _weight({WEIGHT: said.get(WEIGHT) or said.get(SUBTRACTED, ""), SHAPE: said.get(SHAPE, "0")})
-    return weight if weight is not None and math.prod(weight.shape) == 1 else None, WEIGHT not in said
+    weight = _weight({entry: said[entry] for entry in (WEIGHT, SUBTRACTED, SHAPE) if entry in said})
+    return (weight.plain, weight.is_subtracted) if weight is not None and weight.is_single else (None, False)
 
 
 def _range(content: str) -> Range | None:

@@ -21,9 +21,10 @@ from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSt
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.own_names import with_own_names
 from tpucc.interop.onnx.reading.problems import malformed
+from tpucc.interop.onnx.reading.shared_weights import common_values, of_one_bias
 from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.weight_forms import KERNEL_OF_ONNX, Shared
-from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, weight_scales
+from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, scales_with_one_bias, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
 from tpucc.numerics import weight_scales as columns_of
@@ -95,7 +96,7 @@ class _Layers(LayerWriter):
                 kept = node if node.op in MOVES or node.op == "DequantizeLinear" else written  # what is joined may be no operator of ONNX
                 self.nodes.append(kept if node.held is None or node.op in MOVES else _unknown(node))
             self._note(node)
-        weights = {name: weight for name, weight in self.weights.items() if not weight.is_turned}
+        weights = {name: weight for name, weight in self.weights.items() if weight == weight.plain}
         made = replace(self.graph, nodes=self._needed(), constants=self.constants, weights=weights)
         return with_own_names(made, self.own_names)
 
@@ -361,19 +362,27 @@ class _Layers(LayerWriter):
             return self._put("Concat", self._parts([product.inputs[0] for product in products]), axis=-1)
         terms: list[str] = []
         first: tuple[str, str, Float32] | None = None
-        for product in products:
-            x, weights = product.inputs
-            if self.constants[weights].shape[1:] != factors.shape:
-                raise UnknownSteps
-            scales = self._weight_scales(factors, x, weights)
-            bias = bias + self.held[x].zero_point * self.constants[weights].sum(axis=0, dtype=np.int64)
+        bias = bias + self._zero_points(products, factors)
+        for x, weights in (product.inputs for product in products):
+            scales = self._weight_scales(factors, x, weights, None if first else (total.inputs[1], bias))
             real = self._real_weights(weights, scales)
             terms.append(self._put("MatMul", [self._dequantised(x), real]))
             first = first or (weights, x, scales)
         made = terms[0]
         for term in terms[1:]:
             made = self._put("Add", [made, term])
-        return self._put("Add", [made, self._bias((total.inputs[1], bias), *first)]) if bias.any() and first else made
+        if not bias.any() or first is None:
+            return made
+        op, added = self._bias((total.inputs[1], bias), *first)
+        return self._put(op, [made, added])
+
+    def _zero_points(self, products: Sequence[OnnxNode], factors: AnyArray) -> AnyArray:
+        """What the zero points of the operands take off the bias. Raises `UnknownSteps` for weights of other columns."""
+        if any(self.constants[product.inputs[1]].shape[1:] != factors.shape for product in products):
+            raise UnknownSteps
+        operands = [product.inputs for product in products]
+        folded: AnyArray = sum(self.held[x].zero_point * self.constants[w].sum(axis=0, dtype=np.int64) for x, w in operands)
+        return folded
 
     def _of_computed(self, products: Sequence[OnnxNode], factors: AnyArray, bias: AnyArray) -> str:
         """A product whose weights the network computes. Both sides have the zero point 0, so that there is no bias."""
@@ -386,27 +395,43 @@ class _Layers(LayerWriter):
     def _convolved(self, node: OnnxNode, x: str, weights: str, factors: AnyArray, bias: tuple[str, AnyArray]) -> str:
         """A convolution with weights that have these multipliers, and a bias: its name and its integers."""
         self.forms.kernels.add(weights)
-        scales = self._weight_scales(factors, x, weights)
+        scales = self._weight_scales(factors, x, weights, bias)
         real = self._real_weights(weights, scales)
-        inputs = [self._dequantised(x), real, *([self._bias(bias, weights, x, scales)] if bias[1].any() else [])]
-        return self._put("Conv", inputs, **node.attributes)
+        inputs = [self._dequantised(x), real]
+        if not bias[1].any():
+            return self._put("Conv", inputs, **node.attributes)
+        op, added = self._bias(bias, weights, x, scales)
+        if op == "Add" and self.constants[added].shape == scales.shape:
+            return self._put("Conv", [*inputs, added], **node.attributes)
+        return self._put(op, [self._put("Conv", inputs, **node.attributes), added])
 
-    def _bias(self, bias: tuple[str, AnyArray], weights: str, x: str, scales: Float32) -> str:
-        """Real values of a bias in units of a product with weights: those of all products with them, where they have these integers, else
-        the float32 numbers nearest to the integers."""
+    def _bias(self, bias: tuple[str, AnyArray], weights: str, x: str, scales: Float32) -> tuple[str, str]:
+        """The operator that adds a bias to a product with weights, or takes it off, and its real values: those of all products with them,
+        where they have these integers, else the float32 numbers nearest to the integers."""
         (name, integers), scale = bias, self.held[x].scale
         self.biases.setdefault(weights, []).append((integers, scale))
         self.forms.biases.setdefault(name, []).append((integers, scale, scales))
-        if (shared := self.shared.get(name)) is not None:
+        shared, weight = self.shared.get(name), self.weights.get(name)
+        if weight is not None and weight.is_single:
+            claim = of_one_bias(integers, scale, scales, weight.is_subtracted)
+            tried = shared.values.reshape(1) if shared is not None else None
+            if (value := tried if tried is not None and claim.has(tried) else common_values([claim])) is not None:
+                return "Sub" if weight.is_subtracted else "Add", self._weight(weight.plain, value.reshape(weight.shape))
+        elif shared is not None:
             values = shared.values.reshape(integers.shape)
             if np.array_equal(bias_integers(values, scale, scales), integers):
-                return self._weight(shared.weight, values)
+                return "Add", self._weight(shared.weight, values)
         common = self.common_biases.get(weights)
         if common is None or not np.array_equal(bias_integers(common, scale, scales), integers):
-            return self._in_place_of(name, (integers * (scale * scales.astype(np.float64))).astype(np.float32))
+            return "Add", self._own_bias(name, (integers * (scale * scales.astype(np.float64))).astype(np.float32))
         if weights not in self.bias_names:
-            self.bias_names[weights] = self._in_place_of(name, common)
-        return self.bias_names[weights]
+            self.bias_names[weights] = self._own_bias(name, common)
+        return "Add", self.bias_names[weights]
+
+    def _own_bias(self, name: str, values: Float32) -> str:
+        """Real values of a bias. Those of columns are no weight of one value, whatever the file says."""
+        is_other = name in self.weights and self.weights[name].is_single and values.size > 1
+        return self._constant(values, "bias") if is_other else self._in_place_of(name, values)
 
     def _terms(self, node: OnnxNode) -> list[OnnxNode]:
         if node.op in ("ConvInteger", "MatMulInteger"):
@@ -424,9 +449,9 @@ class _Layers(LayerWriter):
             return self._weight(shared.weight, shared.values.transpose(KERNEL_OF_ONNX))
         return self._source_weight(shared, shared.turned)
 
-    def _weight_scales(self, factors: AnyArray, x: str, weights: str) -> Float32:
+    def _weight_scales(self, factors: AnyArray, x: str, weights: str, bias: tuple[str, AnyArray] | None = None) -> Float32:
         """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
-        there are such. Raises `UnknownSteps` where there are none."""
+        there are such, or those with which a bias is one value, if it is a weight of one. Raises `UnknownSteps` where there are none."""
         use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
         self.forms.products.setdefault(weights, []).append(use)
         if weights in self.shared:
@@ -434,9 +459,19 @@ class _Layers(LayerWriter):
             return columns_of(values.reshape(-1, values.shape[-1]), per_channel=True)
         if (common := self.common_scales.get(weights)) is not None and use.gives(common).all():
             return common
-        if (scales := weight_scales([use])) is None:
+        scales = self._scales_with_bias(use, bias, self.held[x].scale) if bias else None
+        if scales is None and (scales := weight_scales([use])) is None:
             raise UnknownSteps
         return scales
+
+    def _scales_with_bias(self, use: Use, bias: tuple[str, AnyArray], x: float) -> Float32 | None:
+        """The scales of weights with which a bias is that of the source, if this is a weight of one value; None where it is no such."""
+        name, integers = bias
+        weight, shared = self.weights.get(name), self.shared.get(name)
+        if weight is None or not weight.is_single or not integers.any():
+            return None
+        wanted = None if shared is None else np.float32(shared.values.reshape(()) * (-1 if weight.is_subtracted else 1))
+        return scales_with_one_bias(use, integers, x, wanted)
 
 
 def _held(how: Quantisation) -> str:

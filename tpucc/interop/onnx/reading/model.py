@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
@@ -25,11 +26,22 @@ Dimension = int | str | None
 @dataclass(frozen=True, slots=True)
 class Weight:
     """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape; whether the form is that of
-    the transposed matrix."""
+    the transposed matrix, or of the opposite of the weight's one value."""
 
     key: str
     shape: tuple[int, ...]
     is_turned: bool = False
+    is_subtracted: bool = False
+
+    @property
+    def plain(self) -> Weight:
+        """The weight, whatever the form is."""
+        return Weight(self.key, self.shape)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it has one value."""
+        return math.prod(self.shape) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,12 @@ def identifier(text: str, otherwise: str) -> str:
     return f"{made}_" if made in RESERVED or is_function(made) else made
 
 
+def of_value(text: str, otherwise: str) -> str:
+    """The name of an input, a result or a size: its own, if that is one of the language, else `identifier`."""
+    is_name = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", text) and len(text) <= LONGEST and text not in RESERVED and not is_function(text)
+    return text if is_name else identifier(text, otherwise)
+
+
 @dataclass(frozen=True)
 class Names:
     """What a model calls the inputs and the results of a file, and the sizes that it leaves open, by the input and its axis.
@@ -87,26 +93,26 @@ def names_of(graph: OnnxGraph) -> Names:
     """The names of a graph."""
     axes: dict[tuple[str, int], str | tuple[str, int]] = {}
     wanted: dict[str | tuple[str, int], str] = {}
+    batches = _batches(graph)
     for value in graph.inputs:
         for axis, size in enumerate(value.shape or ()):
             if not isinstance(size, int):
-                key = axes[value.name, axis] = (BATCH if _is_batch(axis, size) else size) or (value.name, axis)
-                wanted[key] = identifier(key if isinstance(key, str) else f"{value.name}_size{axis}", "size")
+                is_batch = size in batches if size else axis == 0
+                key = axes[value.name, axis] = BATCH if is_batch else size or (value.name, axis)
+                wanted[key] = of_value(key if isinstance(key, str) else f"{value.name}_size{axis}", "size")
     symbols = _apart(wanted, ())
-    inputs = _apart({value.name: identifier(value.name, "x") for value in graph.inputs}, symbols.values())
-    results = {value.name: identifier(value.name, "out") for value in graph.outputs}
+    inputs = _apart({value.name: of_value(value.name, "x") for value in graph.inputs}, symbols.values())
+    results = {value.name: of_value(value.name, "out") for value in graph.outputs}
     passed = {name: inputs[name] for name in results if name in inputs}
     made = _apart({name: text for name, text in results.items() if name not in passed}, (*symbols.values(), *inputs.values()))
-    by_name = {key: name for key, name in symbols.items() if isinstance(key, str)}
-    by_name |= {
-        size: symbols[BATCH] for value in graph.inputs for size in (value.shape or ())[:1] if isinstance(size, str) and _is_batch(0, size)
-    }
+    by_name = {key: name for key, name in symbols.items() if isinstance(key, str)} | dict.fromkeys(batches, symbols.get(BATCH, BATCH))
     return Names(inputs, passed | made, {place: symbols[key] for place, key in axes.items()}, by_name)
 
 
-def _is_batch(axis: int, size: str | None) -> bool:
-    """Whether a size is that of a batch: a first one that has no name of its own."""
-    return axis == 0 and (not size or UNKNOWN_SIZE.fullmatch(size) is not None)
+def _batches(graph: OnnxGraph) -> frozenset[str]:
+    """The sizes that are those of batches, wherever they stand: first ones whose names TensorFlow has made up."""
+    first = (size for value in graph.inputs for size in (value.shape or ())[:1])
+    return frozenset(size for size in first if isinstance(size, str) and UNKNOWN_SIZE.fullmatch(size))
 
 
 def _apart(wanted: Mapping[K, str], taken: Iterable[str]) -> dict[K, str]:

@@ -297,22 +297,34 @@ class Network:
 
     def _unsplit(self, value: Value, beside: Sequence[Value]) -> Value:
         """A tensor that a reshape or a transpose has made, in its shape of the file, where a weight beside it has an axis that the node has
-        in parts, or has the axes that the source gives it, and the node has them in another order."""
+        in parts, or has the axes that the source gives it, and the node has them in another order or further ones of size 1."""
         if not isinstance(value, Tensor):
             return value
         if list(value.order) != sorted(value.order):
             return self.plain(value) if any(map(self._is_in_order, beside)) else value
+        t = ranked(value, max(len(other.shape) for other in beside))
+        if any(self._is_in_another_shape(other, t) for other in beside):
+            return self.plain(t)
         parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
         weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
         split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
         return self.plain(value) if split else value
 
     def _is_in_order(self, value: Value) -> bool:
-        """Whether a value is a weight with the axes of the source, which the file has channels first beside images."""
-        return self.is_said(value) and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
+        """Whether a value is a weight of several values with the axes of the source, which the file has channels first beside images."""
+        return self.is_said(value) and value.array.size > 1 and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
+
+    def _is_in_another_shape(self, value: Value, beside: Tensor) -> bool:
+        """Whether a weight has another shape than in the source beside a node, and its own beside the axes that this has in the file."""
+        if not self.is_said(value):
+            return False
+        shape, rank = self.said[value.name].shape, beside.node.type.rank
+        can_keep = len(shape) <= beside.rank and own_sizes(shape) == own_sizes(value.shape)
+        return can_keep and self._as_said(self._placed(value.array, beside), value.name, rank).shape != shape
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
-        """Nodes that broadcast as the values do, and the axes of the result."""
+        """Nodes that broadcast as the values do, and the axes of the result: in files of ours those of the file, where one of the values
+        has them and nothing moves."""
         try:
             shape = np.broadcast_shapes(*(value.shape for value in values))
         except ValueError:
@@ -320,6 +332,8 @@ class Network:
         tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
         fitting = [t for t in tensors if t.shape == shape]
         main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
+        if self._ours and main is not None and list(main.order) == sorted(main.order):
+            main = next(filter(is_plain, fitting), main)
         if main is None:
             order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
             return [self._spread(value, shape, order) for value in values], axes_of(order)
@@ -356,14 +370,16 @@ class Network:
         if self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array if value.name in self._constants else without_repetition(value.array)
+        return self._held(self._placed(array, main), value.name, main.node.type.rank)
+
+    def _placed(self, array: AnyArray, main: Tensor) -> AnyArray:
+        """A known value with the axes of the node of `main`, from the first that isn't of size 1."""
         array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
         sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
         missing = [part for part in range(main.node.type.rank) if part not in main.order]
         split = array.reshape(*sizes, *(1 for _ in missing))
         places = {part: index for index, part in enumerate((*main.order, *missing))}
-        return self._held(
-            without_ones(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name, main.node.type.rank
-        )
+        return without_ones(split.transpose([places[part] for part in range(main.node.type.rank)]))
 
     def is_number(self, value: Static) -> bool:
         """Whether a known value is a number of the source, and no weight of one value."""

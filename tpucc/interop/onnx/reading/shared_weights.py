@@ -164,6 +164,18 @@ def of_bias(integers: AnyArray, x: float, scales: Float32) -> Claim:
     )
 
 
+def of_one_bias(integers: AnyArray, x: float, scales: Float32, is_subtracted: bool) -> Claim:
+    """A weight [1] that is the bias of all columns, or of which the bias is the opposite."""
+    each = of_bias(integers, x, scales)
+    low, high = np.max(each.bounds.low, keepdims=True), np.min(each.bounds.high, keepdims=True)
+    bounds = Bounds(-high, -low) if is_subtracted else Bounds(low, high)
+
+    def has(found: Float32) -> bool:
+        return each.has(np.broadcast_to(-found if is_subtracted else found, integers.shape))
+
+    return Claim(bounds, bounds, has, np.zeros(1, np.bool_))
+
+
 def _largest(uses: Sequence[Use], largest: int) -> tuple[Float64, Float64] | None:
     """The least and the largest values [N] that give all products their multipliers, as multiples of their scales; None where none do."""
     first = uses[0]

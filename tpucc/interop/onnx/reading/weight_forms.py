@@ -8,7 +8,16 @@ from dataclasses import field, replace
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import Weight
-from tpucc.interop.onnx.reading.shared_weights import Claim, common_values, of_bias, of_columns, of_elements, of_held, of_values
+from tpucc.interop.onnx.reading.shared_weights import (
+    Claim,
+    common_values,
+    of_bias,
+    of_columns,
+    of_elements,
+    of_held,
+    of_one_bias,
+    of_values,
+)
 from tpucc.interop.onnx.scales import Use
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
@@ -59,15 +68,19 @@ class Forms:
 
     def shared(self, constants: Mapping[str, AnyArray], weights: Mapping[str, Weight], of: IntegerFormat) -> dict[str, Shared]:
         """The weights that have several forms of the same values, by the names of these. `weights` are what constants are forms of."""
-        names: dict[Weight, list[str]] = {replace(weight, is_turned=False): [] for weight in (*self.numbers, *weights.values())}
+        names: dict[Weight, list[str]] = {weight.plain: [] for weight in (*self.numbers, *weights.values())}
         for name, weight in weights.items():
-            names[replace(weight, is_turned=False)].append(name)
+            names[weight.plain].append(name)
         found: dict[str, Shared] = {}
         for weight, own in names.items():
             count = len(self.numbers.get(weight, ())) + sum(self._count(name, constants[name]) for name in own)
             if count > 1 or any(weights[name].is_turned for name in own):  # claims take more room than weights
                 forms = [_Form("", of_values(number), is_turned=False) for number in self.numbers.get(weight, ())]
-                forms += [_Form(name, claim, weights[name].is_turned) for name in own for claim in self._claims(name, constants[name], of)]
+                forms += [
+                    _Form(name, claim, weights[name].is_turned)
+                    for name in own
+                    for claim in self._claims(name, constants[name], weights[name], of)
+                ]
                 found |= _agreeing(weight, forms)
         return found
 
@@ -76,8 +89,8 @@ class Forms:
         several = (self.elements, self.held, self.biases)
         return (name in self.products) + (array.dtype == np.float32) + sum(len(uses.get(name, ())) for uses in several)
 
-    def _claims(self, name: str, array: AnyArray, of: IntegerFormat) -> Iterator[Claim]:
-        """What each form that a constant is says."""
+    def _claims(self, name: str, array: AnyArray, weight: Weight, of: IntegerFormat) -> Iterator[Claim]:
+        """What each form that a constant is says of a weight."""
         if not array.size or (name in self.kernels and array.ndim != len(KERNEL_OF_ONNX)):  # files may say anything
             return
         if array.dtype == np.float32:
@@ -90,7 +103,8 @@ class Forms:
         yield from (of_held(last, held, of) for held in self.held.get(name, ()))
         found = (of_elements(last, self.zeros[name], [use], of) for use in self.elements.get(name, ()))
         yield from (claim for claim in found if claim is not None)
-        yield from (of_bias(*form) for form in self.biases.get(name, ()))
+        biases = self.biases.get(name, ())
+        yield from (of_one_bias(*form, weight.is_subtracted) if weight.is_single else of_bias(*form) for form in biases)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def _graph(model: OnnxModel) -> bytes:
         *(_bytes(1, _node(node)) for node in model.nodes),
         _text(2, model.name),
         *(
-            _bytes(5, _tensor(array, name) + _weight(16, model.weights.get(name), KEY, TURNED))
+            _bytes(5, _tensor(array, name) + _weight(16, weight := model.weights.get(name), _entry_of(weight)))
             for name, array in model.initializers.items()
         ),
         *(_bytes(11, _port(name, type_) + _range(type_.range)) for name, type_ in model.inputs.items()),
@@ -87,7 +87,7 @@ def _node(node: OnnxNode) -> bytes:
         *(_entry(9, HELD, text) for text in _held(node.held)),
         *(_entry(9, FUNCTION, text) for text in ([node.activation.function.text] if node.activation else [])),
         *(_entry(9, BEFORE, text) for text in _held(node.activation.before if node.activation else None)),
-        *([_weight(9, node.activation.weight, SUBTRACTED if node.activation.is_subtracted else KEY, KEY)] if node.activation else []),
+        *([_weight(9, node.activation.weight, SUBTRACTED if node.activation.is_subtracted else KEY)] if node.activation else []),
     )
 
 
@@ -95,11 +95,14 @@ def _held(held: Quantisation | None) -> list[str]:
     return [] if held is None else [f"{held.scale!r} {held.zero_point}"]
 
 
-def _weight(number: int, weight: Weight | None, key: str, turned: str) -> bytes:
+def _weight(number: int, weight: Weight | None, entry: str) -> bytes:
     """Entries of metadata that say a weight."""
-    if weight is None:
-        return b""
-    return _entry(number, turned if weight.is_turned else key, weight.key) + _entry(number, SHAPE, " ".join(map(str, weight.shape)))
+    return b"" if weight is None else _entry(number, entry, weight.key) + _entry(number, SHAPE, " ".join(map(str, weight.shape)))
+
+
+def _entry_of(weight: Weight | None) -> str:
+    """The entry that says of which form of a weight a constant is."""
+    return KEY if weight is None else TURNED if weight.is_turned else SUBTRACTED if weight.is_subtracted else KEY
 
 
 def _attribute(name: str, value: Any) -> bytes:

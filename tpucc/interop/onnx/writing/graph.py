@@ -105,7 +105,9 @@ class _Writer:
         self._graph = graph
         self._all_keys = frozenset(weight.key for weight in weights.values())
         self._keys = {
-            name: f"{weight.key}.1" if weight.is_changed else weight.key for name, weight in weights.items() if not weight.is_turned
+            name: f"{weight.key}.1" if weight.is_changed else weight.key
+            for name, weight in weights.items()
+            if not weight.is_turned and not weight.is_subtracted
         }
         self._weights = {self.key(name): weight for name, weight in weights.items() if not weight.is_changed}
         """By the names that their forms are to have."""

@@ -27,6 +27,8 @@ class Kept:
     unchanged: Mapping[str, Weight] = field(default_factory=dict)
     turned: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
+    repeated: Mapping[str, Weight] = field(default_factory=dict)
+    """The weights of one value which constants have over and over, or of which they have the opposite, as biases do."""
 
 
 def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str], kept: Kept) -> dict[str, Weight]:
@@ -39,8 +41,9 @@ def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str], k
     """
     if not any(map(is_layer, graph)):
         return _weights(model)
-    found = _made_of(graph, model, biases)
-    changed = {name for name in found if biases.get(name, name) in kept.changed}
+    repeated = {name: kept.repeated[bias] for name, bias in biases.items() if bias in kept.repeated}
+    found = _made_of(graph, model, biases) | repeated
+    changed = {name for name in found if name not in repeated and biases.get(name, name) in kept.changed}
     own = {weight for name, weight in found.items() if name not in changed}
     return {
         name: replace(weight, is_turned=name in kept.turned, is_changed=weight in own and name in changed) for name, weight in found.items()
@@ -78,7 +81,26 @@ def kept_weights(graph: Graph, model: Iterable[Node], bound: Graph | None) -> Ke
     found = {name: (array_of(graph[name]), arrays.get(weight), weight) for name, weight in _made_of(graph, nodes, {}).items()}
     unchanged = {name: weight for name, (one, other, weight) in found.items() if _is_equal(one, other)}
     turned = {name for name, (one, other, _) in found.items() if other is not None and other.ndim == 2 and _is_equal(one, other.T)}
-    return Kept(unchanged, frozenset(turned.difference(unchanged)), frozenset(found.keys() - unchanged.keys() - turned))
+    changed = frozenset(found.keys() - unchanged.keys() - turned)
+    return Kept(unchanged, frozenset(turned.difference(unchanged)), changed, _repeated(graph, nodes, arrays))
+
+
+def _repeated(graph: Graph, model: Iterable[Node], arrays: Mapping[Weight, AnyArray | None]) -> dict[str, Weight]:
+    """The weights of one value that vectors of a graph have over and over, or of which they have the opposite, by the names of these."""
+    weights = _weights(model)
+    single = [node for node in model if node.name in weights and node.type.size == 1]
+    found: dict[str, Weight] = {}
+    for node in graph if single else ():
+        array = array_of(node)
+        if array is None or array.ndim != 1 or (array != array[0]).any():
+            continue
+        near = [other for other in single if not {*other.origin.spans}.isdisjoint(node.origin.spans)]
+        values = {other.name: arrays.get(weights[other.name]) for other in near if {*node.origin.calls} >= {*other.origin.calls}}
+        for sign in (1, -1):
+            same = {name: weights[name] for name, value in values.items() if value is not None and sign * value.reshape(()) == array[0]}
+            if node.name not in found and (weight := _weight(node.name, same)) is not None:
+                found[node.name] = replace(weight, is_subtracted=sign < 0)
+    return found
 
 
 def _is_equal(one: AnyArray | None, other: AnyArray | None) -> bool:

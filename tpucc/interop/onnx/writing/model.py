@@ -30,11 +30,13 @@ class Activation:
 @dataclass(frozen=True, slots=True)
 class Weight:
     """A weight of the model, of which a constant is a form: its key in the weight file, and its shape in the source; whether the form is
-    that of the transposed matrix, or has other values than another form, as with a scale folded in."""
+    that of the transposed matrix, or of the opposite of the weight's one value, or has other values than another form, as with a scale
+    folded in."""
 
     key: str
     shape: tuple[int, ...]
     is_turned: bool = False
+    is_subtracted: bool = False
     is_changed: bool = False
 
 

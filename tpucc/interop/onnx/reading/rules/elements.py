@@ -65,12 +65,13 @@ def _subtracted(c: Call) -> Result:
 
 
 def _divided(c: Call) -> Result:
-    """By a known number it is a product with the reciprocal, as the language has it."""
+    """By a known number it is a product with the reciprocal, as the language has it. A weight of the source keeps its values."""
     divisor = c.value(1)
-    is_number = isinstance(divisor, Static) and c.network.is_number(divisor)
-    if isinstance(divisor, Static) and is_number and np.isfinite(1 / np.float64(divisor.array.reshape(()))):
-        inverse = Static(np.reciprocal(divisor.array.astype(np.float64)).astype(np.float32), divisor.name)
-        return c.network.elementwise("mul", c.value(0), inverse)
+    if isinstance(divisor, Static) and c.network.is_number(divisor):
+        with np.errstate(divide="ignore"):
+            inverse = np.reciprocal(divisor.array.astype(np.float64))
+        if np.isfinite(inverse).all():
+            return c.network.elementwise("mul", c.value(0), Static(inverse.astype(np.float32), divisor.name))
     return c.network.elementwise("div", c.value(0), divisor)
 
 
