@@ -1157,6 +1157,14 @@ def test_a_weight_has_the_values_that_the_file_has_for_its_key(reader: Any) -> N
     assert all(np.array_equal(weights[name], made) for name, made in read_.items())
 
 
+def test_what_gemm_takes_no_times_is_left_out() -> None:
+    """As jax2onnx writes a product without a bias."""
+    made = compared(model_of([node("Gemm", ["x", "w", "nothing"], ["y"], beta=0.0)], [drawn("w", 4, 5), drawn("nothing")], {"x": (3, 4)}))
+    assert ops(made) == ["matmul"]
+    made = compared(model_of([node("Gemm", ["x", "w", "half"], ["y"], beta=3.0)], [drawn("w", 4, 5), drawn("half")], {"x": (3, 4)}))
+    assert ops(made) == ["matmul", "add"]
+
+
 def test_a_bias_of_one_output_behind_a_cast_is_one() -> None:
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Cast", ["h"], ["c"], to=1), node("Add", ["c", "onnx::Add_3"], ["y"], name="/fc/Add")]
     model = model_of(nodes, [drawn("w", 4, 1), drawn("onnx::Add_3", 1)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from tpucc.interop.onnx.reading.axes import order_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
@@ -74,10 +76,12 @@ def _gemm(c: Call) -> Result:
     made = product(net, a, b)
     if alpha != 1:
         made = net.affine(made, alpha)
-    if not c.has(2):
+    if not c.has(2) or beta == 0:
         return made
     term = c.value(2)
-    if beta != 1:
+    if beta != 1 and isinstance(term, Static) and net.is_number(term):
+        term = Static(term.array * np.float32(beta), term.name)
+    elif beta != 1:
         term = net.affine(net.tensor(term), beta)
     return net.elementwise("add", made, term)
 
