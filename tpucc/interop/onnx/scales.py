@@ -57,7 +57,7 @@ def weight_scales(uses: Sequence[Use], again: Again = of_weights) -> Float32 | N
     Where several do, one that the weights have again.
     """
     first = uses[0]
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
         near = (first.multiplier.astype(np.float64) * float(first.y) / float(first.x)).astype(np.float32)
         tried = [(near.view(np.int32) + np.int32(step)).view(np.float32) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)]
         fitting = [np.all([use.gives(scale) for use in uses], axis=0) for scale in tried]
