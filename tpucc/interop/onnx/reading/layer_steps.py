@@ -74,7 +74,7 @@ class LayerSteps:
         integers, zero = self._cast(centred.inputs[0], as_type), self._number(centred.inputs[1])
         if integers in self.held:
             self._require_zero(centred, zero, integers)
-        elif not (zero.is_integer() and self.format.low <= zero <= self.format.high) or (self.format.symmetric and zero):
+        elif not (zero.is_integer() and self.format.low <= zero <= self.format.high):
             raise UnknownSteps
         return integers, int(zero)
 

@@ -158,7 +158,7 @@ class _Layers(LayerWriter):
     def _surrounded(self, node: OnnxNode) -> str:
         """Likewise of integers with zeros around."""
         x, pads, value = node.inputs
-        if node.attributes.get("mode", "constant") != "constant":
+        if node.attributes:
             raise UnknownSteps
         self._require_moved([x])
         return self._put("Pad", [self._dequantised(x), pads, self._constant(self._own(value), "value")])
