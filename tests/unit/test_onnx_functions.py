@@ -192,11 +192,12 @@ def test_metadata_that_are_no_scale_are_damage(text: str, tmp_path: Path) -> Non
         tpucc.import_onnx(path)
 
 
-def test_two_scales_of_one_layer_are_damage(tmp_path: Path) -> None:
+@each([("node", "scale_and_zero_point"), ("node", "function"), ("initializer", "weight"), ("initializer", "shape")])
+def test_what_metadata_say_twice_is_damage(where: str, key: str, tmp_path: Path) -> None:
     path, _ = written(tmp_path)
     model = onnx.load(path)
-    layer = next(node for node in model.graph.node if node.metadata_props)
-    layer.metadata_props.add(key="scale_and_zero_point", value="0.5 3")
+    said = next(holder.metadata_props for holder in getattr(model.graph, where) if key in [entry.key for entry in holder.metadata_props])
+    said.add(key=key, value=said[0].value)
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(tpucc.ProgramError, match="it has scale_and_zero_point twice"):
+    with pytest.raises(tpucc.ProgramError, match=rf"E1001: m.onnx: .* has {key} twice"):
         tpucc.import_onnx(path)

@@ -56,7 +56,7 @@ def weight_scales(uses: Sequence[Use], again: Again = of_weights) -> Float32 | N
 
     Where several do, one that the weights have again.
     """
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
         tried = _near(uses[0])
         fitting = [np.all([use.gives(scale) for use in uses], axis=0) for scale in tried]
         found = tried[NEIGHBOURS].copy()

@@ -37,6 +37,9 @@ SCOPES = b"pkg.torch.onnx.name_scopes"
 HELD, BEFORE, FUNCTION, RANGE = b"scale_and_zero_point", b"scale_and_zero_point_before", b"function", b"range"
 WEIGHT, TURNED, SHAPE, SUBTRACTED = b"weight", b"transposed_weight", b"shape", b"subtracted_weight"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
+OF_NODES = frozenset({HELD, BEFORE, FUNCTION, WEIGHT, SUBTRACTED, SHAPE})
+OF_CONSTANTS = frozenset({WEIGHT, TURNED, SHAPE})
+"""Those of tpucc's that are there once."""
 _INTEGER = r"-?[0-9]+"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
 LONGEST_ENTRY = 4096
@@ -108,7 +111,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 5:
                 key, array, metadata = tensor(view(value), files, texts=depth == MAX_DEPTH)
                 _add_constant(constants, key, array)
-                said[key] = _weight(dict(_entry(entry, files.reader) for entry in metadata))
+                said[key] = _weight(_entries(metadata, files.reader, key))
             case 11 | 12:
                 ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
             case 13:
@@ -147,7 +150,7 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
             case 9:
                 key, content = _entry(view(value), files.reader)
                 scope = _scope(content) if key == SCOPES else scope
-                twice = key.decode() if key in said and key in (HELD, BEFORE) else twice
+                twice = key.decode() if key in said and key in OF_NODES else twice
                 said[key] = content
     held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
     function = function_of(said.get(FUNCTION, ""))
@@ -159,6 +162,16 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
         if key in said and found is None:
             raise malformed(f"{node.title}: {key.decode()} is {shortened(said[key])}, which is no scale and zero point")
     return node
+
+
+def _entries(metadata: Iterable[memoryview], reader: Reader, constant: str) -> dict[bytes, str]:
+    """The entries of a constant's metadata. Raises `ProgramError` E1001 where one of tpucc's is there twice."""
+    said: dict[bytes, str] = {}
+    for key, content in (_entry(data, reader) for data in metadata):
+        if key in said and key in OF_CONSTANTS:
+            raise malformed(f"the constant {named(constant)} has {key.decode()} twice", CHECKER)
+        said[key] = content
+    return said
 
 
 def _entry(data: memoryview, reader: Reader) -> tuple[bytes, str]:

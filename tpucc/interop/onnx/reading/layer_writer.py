@@ -9,31 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.layer_steps import LayerSteps, UnknownSteps
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, Weight
 from tpucc.interop.onnx.reading.weight_forms import Forms, Shared
-from tpucc.interop.onnx.scales import Again, Use, of_constant, weight_scales
-from tpucc.ir.dtypes import I8, I16
+from tpucc.interop.onnx.scales import Use, of_constant, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
 
-ENDS = {"QLinearConv": 7, "QLinearMatMul": 7, "QuantizeLinear": 2}
-"""What makes integers of sums, and the operand that is their zero point."""
 
-
-class UnknownSteps(Exception):
-    """The steps are none that are read back."""
-
-
-class LayerWriter:
+class LayerWriter(LayerSteps):
     """The nodes and constants that are written, and the layer for which they are."""
 
     def __init__(self, graph: OnnxGraph) -> None:
-        self.graph = graph
-        self.constants = dict(graph.constants)
-        self.made = {name: node for node in graph.nodes for name in node.outputs}
-        self.format = I16 if any(self._zero_type(node) == I16.numpy for node in graph.nodes) else I8
-        self.held: dict[str, Quantisation] = {}
-        """How integers stand for real values."""
+        super().__init__(graph)
         self.nodes: list[OnnxNode] = []
         self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
         self.weights = dict(graph.weights)
@@ -48,18 +36,6 @@ class LayerWriter:
         """How often names have been taken already, by what they are for."""
         self.last = OnnxNode("", (), ())
         """The last node of the layer that is being read."""
-        self.own = Quantisation(1.0, 0)
-        """How its integers are held."""
-
-    def _step(self, name: str) -> OnnxNode:
-        return self.made[name]
-
-    def _integers(self, name: str) -> tuple[str, str]:
-        """The integers of which a value is, Sub(Cast(integers), zero), and the zero point."""
-        centred = self._step(name)
-        if centred.op != "Sub" or self._step(centred.inputs[0]).op != "Cast":
-            raise UnknownSteps
-        return self._step(centred.inputs[0]).inputs[0], centred.inputs[1]
 
     def _centred(self, name: str, factor: float, source: float = 1.0) -> str:
         """The real values that Sub(Cast(integers), zero) are, whose scale times `source` is `factor` of the result's. Integers may be
@@ -70,20 +46,14 @@ class LayerWriter:
                 raise UnknownSteps
             return self._dequantised(integers)
         use = Use(np.asarray([factor], np.float32), np.float32(source), np.float32(self.own.scale))
-        again = self._again(integers, zero)
+        again = of_constant(self.constants[integers], zero, self.format)
         self.forms.elements.setdefault(integers, []).append(use)
-        self.forms.zeros[integers] = int(self.constants[zero].reshape(()))
+        self.forms.zeros[integers] = zero
         if integers in self.shared:
             return self._source_weight(self.shared[integers], self.constants[integers])
         found = weight_scales([use], again)
         scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
-        return self._in_place_of(integers, (self.constants[integers].astype(np.float32) - self.constants[zero]) * scale)
-
-    def _again(self, integers: str, zero: str) -> Again:
-        """The scales that constant integers with this zero point have again. Raises `UnknownSteps`."""
-        if integers not in self.constants or self.constants[zero].size != 1:
-            raise UnknownSteps
-        return of_constant(self.constants[integers], int(self.constants[zero]), self.format)
+        return self._in_place_of(integers, (self.constants[integers].astype(np.float32) - zero) * scale)
 
     def _dequantised(self, name: str) -> str:
         scale, zero = self.held[name].scale, self.held[name].zero_point
@@ -118,11 +88,6 @@ class LayerWriter:
 
     def _integer(self, zero: int) -> str:
         return self._constant(np.asarray(zero, self.format.numpy), "zero")
-
-    def _zero_type(self, node: OnnxNode) -> np.dtype[Any] | None:
-        """The type of the integers that a node makes of sums."""
-        zero = self.constants.get(node.inputs[ENDS[node.op]]) if len(node.inputs) > ENDS.get(node.op, len(node.inputs)) else None
-        return None if zero is None else zero.dtype
 
     def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         name = f"{self.last.outputs[0]}.{op}.{len(self.nodes)}.{len(self.constants)}"

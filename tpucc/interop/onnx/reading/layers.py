@@ -9,7 +9,6 @@ those of 8.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -17,13 +16,15 @@ from itertools import groupby
 import numpy as np
 
 from tpucc.interop.onnx.functions import ARITHMETIC, Function, Step
-from tpucc.interop.onnx.reading.layer_writer import ENDS, LayerWriter, UnknownSteps
+from tpucc.interop.onnx.reading.layer_steps import UnknownSteps, described
+from tpucc.interop.onnx.reading.layer_writer import LayerWriter
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.own_names import with_own_names
 from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.interop.onnx.reading.shared_weights import common_values, of_one_bias
-from tpucc.interop.onnx.reading.steps import REAL_VALUES, TABLE, with_joined_steps
+from tpucc.interop.onnx.reading.steps import FLOAT32, REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.weight_forms import KERNEL_OF_ONNX, Shared
+from tpucc.interop.onnx.reading.window_shares import Shares
 from tpucc.interop.onnx.scales import Use, bias_integers, common_bias, scales_with_one_bias, weight_scales
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32, multiplier
@@ -104,14 +105,14 @@ class _Layers(LayerWriter):
         """What makes real values of integers, or moves them with a scale of its own, has the scale and the zero point that the layer before
         says. Raises `ProgramError` E1001 where it hasn't."""
         if node.op == "MaxPool" and node.held is not None and self.held.get(node.inputs[0], said := Quantisation(*node.held)) != said:
-            raise malformed(f"{node.title}: {_held(said)}, of integers that have others")
+            raise malformed(f"{node.title}: {described(said)}, of integers that have others")
         held = self.held.get(node.inputs[0]) if node.op == "DequantizeLinear" and node.inputs else None
         if held is None or not self.constants.keys() >= set(node.inputs[1:]):
             return
         scale, *zero = (self.constants[name] for name in node.inputs[1:])
         found = Quantisation(float(scale.flat[0]), int(zero[0].flat[0]) if zero else 0) if scale.size == 1 else None
         if found != held:
-            raise malformed(f"{node.title}: {_held(found) if found else 'several scales'}, of integers that have {_held(held)}")
+            raise malformed(f"{node.title}: {described(found) if found else 'several scales'}, of integers that have {described(held)}")
 
     def _note(self, node: OnnxNode) -> None:
         """Notes how a node's integers are held."""
@@ -158,6 +159,8 @@ class _Layers(LayerWriter):
     def _surrounded(self, node: OnnxNode) -> str:
         """Likewise of integers with zeros around."""
         x, pads, value = node.inputs
+        if node.attributes:
+            raise UnknownSteps
         self._require_moved([x])
         return self._put("Pad", [self._dequantised(x), pads, self._constant(self._own(value), "value")])
 
@@ -174,7 +177,7 @@ class _Layers(LayerWriter):
         if table.dtype != self.format.numpy or function is None or x is None:
             raise UnknownSteps
         if not function.has_table(table, x, own, self.format):
-            said = f"{function.text!r} from {_held(x)} to {_held(own)}"
+            said = f"{function.text!r} from {described(x)} to {described(own)}"
             raise malformed(f"{node.title}: its table isn't that of {said}, as its metadata say")
         if node.before is not None:
             end = self._step(source)
@@ -210,20 +213,24 @@ class _Layers(LayerWriter):
         this function. Raises `UnknownSteps`."""
         clip = end if end.op == "Clip" else None
         end = self._step(end.inputs[0]) if clip else end
-        if self._zero_type(end) != self.format.numpy or int(self.constants[end.inputs[ENDS[end.op]]]) != self.own.zero_point:
-            raise UnknownSteps
+        self._require_end(end)
         if end.op != "QuantizeLinear":
             return self._clamped(self._scaled(end), clip, function)
         last = self._step(end.inputs[0])
-        clip, last = (last, self._step(last.inputs[0])) if last.op == "Clip" else (clip, last)
+        if last.op == "Clip":
+            if clip is not None:
+                raise UnknownSteps
+            clip, last = last, self._step(last.inputs[0])
         return self._clamped(self._real(last), clip, function)
 
     def _clamped(self, real: str, clip: OnnxNode | None, function: Function | None) -> str:
         """Values between bounds, which a Clip has in units of the result, or as its integers."""
         zero, low, high = self.own.zero_point, float(self.format.low), float(self.format.high)
         if clip is not None:
-            bounds = [self.constants[name] for name in clip.inputs[1:]]
-            low, high = (float(bound) + zero * (bound.dtype != self.format.numpy) for bound in bounds)
+            bounds = [(self._number(name), self.constants[name].dtype) for name in clip.inputs[1:]]
+            low, high = (bound + zero * (dtype != self.format.numpy) for bound, dtype in bounds)
+            if not (low.is_integer() and high.is_integer()):
+                raise UnknownSteps
         if function is not None and function.has_bounds(int(low), int(high), self.own, self.format):
             return self._applied(function.steps[0], real)
         if clip is None:
@@ -236,27 +243,29 @@ class _Layers(LayerWriter):
     def _scaled(self, node: OnnxNode) -> str:
         """A product of integers with the real scales, where the file may have the multiplier in their place."""
         x, weights = node.inputs[0], node.inputs[3]
-        named = [self.constants[node.inputs[index]] for index in (1, 4, 6)]
-        factors = multiplier(float(named[0]), named[1], float(named[2]))
-        if self._joins(node, factors):
+        columns = self.constants[weights].shape[0 if node.op == "QLinearConv" else -1]
+        found = multiplier(self._number(node.inputs[1]), self.constants[node.inputs[4]], self._number(node.inputs[6]))
+        factors = np.broadcast_to(found, (columns,))
+        zero = self._number(node.inputs[2])
+        if zero == 0 and self._joins(node, factors):
             return self._put_together(self.made[x])
-        zero, own = int(self.constants[node.inputs[2]]), self.held[x].zero_point
+        own = self.held[x].zero_point
         if node.op == "QLinearConv":
             name, bias = (node.inputs[8], self.constants[node.inputs[8]]) if len(node.inputs) > 8 else ("", np.zeros(1))
             if zero != own:
-                bias = bias + self._folded(node, own - zero)
+                bias = bias + self._folded(node, x, int(zero))
             return self._convolved(node, x, weights, factors, (name, bias))
-        if zero != own:
-            raise UnknownSteps
+        self._require_zero(node, zero, x)
         real = self._real_weights(weights, self._weight_scales(factors, x, weights))
         return self._put("MatMul", [self._dequantised(x), real])
 
-    def _folded(self, node: OnnxNode, zero: int) -> AnyArray:
-        """What a zero point adds to a convolution of single pixels, which has it in its bias. Raises `UnknownSteps` for other windows."""
+    def _folded(self, node: OnnxNode, x: str, zero: int) -> AnyArray:
+        """What the zero point of x adds to a convolution of single pixels that takes another one off it, as it has the rest in its bias.
+        Raises `ProgramError` E1001 for other windows."""
         weights = self.constants[node.inputs[3]]
         if weights.shape[2:] != (1, 1) or any(node.attributes.get("pads", ())):
-            raise UnknownSteps
-        return np.asarray(zero * weights.sum(axis=(1, 2, 3), dtype=np.int64))
+            self._require_zero(node, zero, x)
+        return np.asarray((self.held[x].zero_point - zero) * weights.sum(axis=(1, 2, 3), dtype=np.int64))
 
     def _joins(self, node: OnnxNode, factors: AnyArray) -> bool:
         """Whether a convolution only puts channels on one scale: each column has a one, and its part's scale and zero point."""
@@ -270,15 +279,18 @@ class _Layers(LayerWriter):
     def _selects(self, node: OnnxNode) -> bool:
         """Whether each column of a convolution of several values side by side is one channel of them."""
         concat, weights = self.made.get(node.inputs[0]), self.constants[node.inputs[3]]
-        if concat is None or concat.op != "Concat" or len(node.inputs) < 9 or weights.size != len(weights) ** 2:
+        if concat is None or concat.op != "Concat" or concat.attributes["axis"] != 1 or len(node.inputs) < 9:
+            return False
+        if node.attributes != {"kernel_shape": (1, 1)} or weights.size != len(weights) ** 2:
             return False
         return np.array_equal(weights.reshape(len(weights), -1), np.eye(len(weights)))
 
-    def _joins_parts(self, products: Sequence[OnnxNode], factors: AnyArray) -> bool:
-        """Likewise of products in 16 bits, where each part has the rows of its channels."""
+    def _joins_parts(self, products: Sequence[OnnxNode], factors: AnyArray, bias: AnyArray) -> bool:
+        """Likewise of products of matrices, where each part has the rows of its channels."""
         names, rows = zip(*(product.inputs for product in products), strict=True)
-        wanted = np.repeat(self._shares(names), [len(self.constants[name]) for name in rows])
-        return self._selects_rows(products) and np.array_equal(factors, wanted.astype(np.float32))
+        counts = [len(self.constants[name]) for name in rows]
+        wanted, zeros = np.repeat(self._shares(names), counts), np.repeat([self._held(name).zero_point for name in names], counts)
+        return self._selects_rows(products) and np.array_equal(factors, wanted.astype(np.float32)) and np.array_equal(bias, -zeros)
 
     def _selects_rows(self, products: Sequence[OnnxNode]) -> bool:
         """Whether each column of a sum of products is one channel of one of the values."""
@@ -296,32 +308,32 @@ class _Layers(LayerWriter):
             return self._sum(node)
         if node.op != "Mul":
             raise UnknownSteps
-        factor = self.constants[node.inputs[1]]
-        before = self._step(node.inputs[0])
+        sums, factor = node.inputs
+        before = self._step(sums)
         if before.op == "Mul":
-            return self._product(before, float(factor))
+            return self._product(before, self._number(factor))
         if before.op == "Sub":
-            return self._centred(node.inputs[0], float(factor))
+            return self._centred(sums, self._number(factor))
         if before.op == "Conv" or self._step(before.inputs[0]).op == "ReduceSum":
-            return self._average(before, factor)
-        return self._dense(before, factor)
+            return self._average(node, before)
+        return self._dense(self._step(self._cast(sums, FLOAT32), "Add"), self.constants[factor])
 
     def _sum(self, node: OnnxNode) -> str:
         """left · s + right · t, where s and t are the scales of both as shares of the result's."""
-        scaled = [self._step(name) for name in node.inputs]
-        factors = [float(self.constants[each.inputs[1]]) for each in scaled]
+        scaled = [self._step(name, "Mul") for name in node.inputs]
+        factors = [self._number(each.inputs[1]) for each in scaled]
         return self._put(node.op, [self._centred(each.inputs[0], factor) for each, factor in zip(scaled, factors, strict=True)])
 
     def _product(self, node: OnnxNode, factor: float) -> str:
         """left · right · factor. Where one side is constant, its scale follows; a product with 1 only changes the scale."""
-        names = [self._integers(name)[0] for name in node.inputs]
+        names, zeros = zip(*map(self._integers, node.inputs), strict=True)
         scales = [self.held[name].scale for name in names if name in self.held]
         if len(scales) == len(names):
             if float(multiplier(scales[0], scales[1], self.own.scale)) != factor:
                 raise UnknownSteps
             return self._put("Mul", [self._dequantised(name) for name in names])
         x, other = names
-        if x in self.held and self.constants[other].size == 1 and int(self.constants[other].reshape(())) == 1:
+        if x in self.held and self.constants[other].size == 1 and int(self.constants[other].reshape(())) - zeros[1] == 1:
             if float(multiplier(scales[0], 1.0, self.own.scale)) != factor:
                 raise UnknownSteps
             return self._dequantised(x)
@@ -329,36 +341,36 @@ class _Layers(LayerWriter):
         real = [self._dequantised(name) if name in self.held else self._centred(side, factor, scales[0]) for name, side in sides]
         return self._put("Mul", real)
 
-    def _average(self, node: OnnxNode, factors: AnyArray) -> str:
-        """The sums of windows times the share of each; windows at an edge may have fewer pixels."""
-        if node.op == "Cast":
-            values = self._step(self._step(node.inputs[0]).inputs[0])
-            return self._put("GlobalAveragePool", [self._dequantised(self._step(values.inputs[0]).inputs[0])])
-        windows = {name: node.attributes[name] for name in ("kernel_shape", "strides", "pads")}
-        x = self._integers(node.inputs[0])[0]
-        whole = multiplier(self.held[x].scale, 1.0, self.own.scale) / np.float32(math.prod(windows["kernel_shape"]))
-        counted = int((factors == whole).all())
-        return self._put("AveragePool", [self._dequantised(x)], count_include_pad=counted, **windows)
+    def _average(self, node: OnnxNode, sums: OnnxNode) -> str:
+        """The sums of windows times the share of each; windows at an edge may have fewer pixels. The operator's rule knows the image."""
+        if sums.op == "Conv":
+            op, (x, windows) = "AveragePool", self._sums_of_windows(sums)
+        else:
+            op, x, windows = "GlobalAveragePool", self._sums_of_image(node.inputs[0]), {}
+        pixel = multiplier(self.held[x].scale, 1.0, self.own.scale)
+        return self._put(op, [self._dequantised(x)], **windows, shares=Shares(node.title, pixel, self.constants[node.inputs[1]]))
 
-    def _dense(self, node: OnnxNode, factors: AnyArray) -> str:
+    def _dense(self, total: OnnxNode, factors: AnyArray) -> str:
         """Products of integers, their sum and a bias, times the multiplier. The bias has the zero points of all operands in it."""
-        total = self._step(node.inputs[0])
         bias = self.constants[total.inputs[1]].astype(np.int64)
         if bias.shape != factors.shape:
             raise UnknownSteps
         products = self._terms(self._step(total.inputs[0]))
+        if len({product.op for product in products}) > 1:
+            raise UnknownSteps
         if products[0].op == "ConvInteger":
-            x, weights = products[0].inputs
-            attributes = dict(products[0].attributes)
+            (product,) = products
+            x, weights = product.inputs
+            attributes = dict(product.attributes)
             outside = attributes.pop("outside", 0)
             zero = self.held[x].zero_point
-            if any(attributes["pads"]) and outside != zero:
+            if (any(attributes["pads"]) and outside != zero) or bias.shape[1:] != (1, 1):
                 raise UnknownSteps
             own = bias.reshape(-1) + zero * self.constants[weights].sum(axis=(1, 2, 3), dtype=np.int64)
-            return self._convolved(replace(products[0], attributes=attributes), x, weights, factors.reshape(-1), (total.inputs[1], own))
+            return self._convolved(replace(product, attributes=attributes), x, weights, factors.reshape(-1), (total.inputs[1], own))
         if products[0].inputs[1] in self.held:
             return self._of_computed(products, factors, bias)
-        if len(products) > 1 and self._joins_parts(products, factors):
+        if len(products) > 1 and self._joins_parts(products, factors, bias):
             return self._put("Concat", self._parts([product.inputs[0] for product in products]), axis=-1)
         terms: list[str] = []
         first: tuple[str, str, Float32] | None = None
@@ -452,6 +464,8 @@ class _Layers(LayerWriter):
     def _weight_scales(self, factors: AnyArray, x: str, weights: str, bias: tuple[str, AnyArray] | None = None) -> Float32:
         """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
         there are such, or those with which a bias is one value, if it is a weight of one. Raises `UnknownSteps` where there are none."""
+        if factors.shape != (self.constants[weights].shape[0 if weights in self.forms.kernels else -1],):
+            raise UnknownSteps
         use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
         self.forms.products.setdefault(weights, []).append(use)
         if weights in self.shared:
@@ -472,11 +486,6 @@ class _Layers(LayerWriter):
             return None
         wanted = None if shared is None else np.float32(shared.values.reshape(()) * (-1 if weight.is_subtracted else 1))
         return scales_with_one_bias(use, integers, x, wanted)
-
-
-def _held(how: Quantisation) -> str:
-    """How integers are held, in a message."""
-    return f"the scale {how.scale:g} and the zero point {how.zero_point}"
 
 
 def _bounded(step: Step) -> tuple[str, Sequence[float], Mapping[str, object]]:

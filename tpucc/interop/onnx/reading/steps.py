@@ -24,8 +24,8 @@ SIGNED = ".signed"
 """What follows the name of a kernel in that of its signed integers."""
 BYTE = I16.table_step
 HALF = BYTE // 2
-FLOAT32, FLOAT64, UINT8, INT16 = (
-    next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.float32, np.float64, np.uint8, np.int16)
+FLOAT32, FLOAT64, UINT8, INT16, INT32 = (
+    next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.float32, np.float64, np.uint8, np.int16, np.int32)
 )
 """ONNX's numbers of types."""
 
@@ -86,8 +86,10 @@ class _Steps:
         attributes = dict(self.made[above].attributes)
         self._require(self.made[node.inputs[1]].attributes == attributes)
         if self.made[values].op == "Pad":
+            self._require(not self.made[values].attributes and not any(attributes["pads"]))
             values, pads, outside = self._operands(values, "Pad")
             before, after = np.split(self.constants[pads], 2)
+            self._require(not before[:2].any() and not after[:2].any())
             attributes |= {"pads": [*before[2:].tolist(), *after[2:].tolist()], "outside": float(self.constants[outside])}
         return replace(node, op="ConvInteger", inputs=(self._cast(values, FLOAT32), weights), attributes=attributes)
 
@@ -98,8 +100,8 @@ class _Steps:
         table, places = node.inputs
         integers, first = self._operands(places, "Sub")
         self._require(self.constants[table].shape == (I8.table_entries,) and self.constants[table].dtype == I8.numpy)
-        self._require(self._is(first, I8.low))
-        return replace(node, op=TABLE, inputs=(table, self._operands(integers, "Cast")[0]), attributes={})
+        self._require(self._is(first, I8.low) and not node.attributes.get("axis", 0))
+        return replace(node, op=TABLE, inputs=(table, self._cast(integers, INT32)), attributes={})
 
     def interpolated(self, node: OnnxNode) -> OnnxNode:
         """Two points, by the high byte, and a share of their difference, by the low one: see `tpucc.numerics.interpolate`."""
@@ -107,9 +109,11 @@ class _Steps:
         first, share = self._operands(self._only(node), "Add")
         products = self._shifted(self._scaled(self._operands(share, "Floor")[0], 1 / BYTE), HALF)
         points, places = self._operands(first, "Gather")
+        self._require(not self.made[first].attributes.get("axis", 0))
         step, low = self._operands(products, "Mul")
         steps, same = self._operands(step, "Gather")
-        values = self._high_byte(self._shifted(self._operands(places, "Cast")[0], -I16.low / BYTE))
+        self._require(not self.made[step].attributes.get("axis", 0))
+        values = self._high_byte(self._shifted(self._cast(places, INT32), -I16.low / BYTE))
         self._require(same == places and self._low_byte(low) == values)
         table = self.constants[points]
         self._require(table.shape == (I16.table_entries,) and np.array_equal(self.constants[steps], np.diff(table)))
@@ -132,7 +136,7 @@ class _Steps:
         """MaxPool of integers as float32."""
         pool = self.made[self._only(node)]
         self._require(pool.op == "MaxPool" and node.attributes["to"] == INT16)
-        return replace(node, op="MaxPool", inputs=(self._operands(pool.inputs[0], "Cast")[0],), attributes=pool.attributes)
+        return replace(node, op="MaxPool", inputs=(self._cast(pool.inputs[0], FLOAT32),), attributes=pool.attributes)
 
     def surrounded(self, node: OnnxNode) -> OnnxNode:
         """Identity, and one Concat with constant rows for each axis that has some."""

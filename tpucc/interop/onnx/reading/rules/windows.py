@@ -16,6 +16,7 @@ from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.rules.reductions import reduced
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.window_shares import SHARES
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -241,15 +242,14 @@ def _pool(c: Call) -> Result:
     made = windows(c, at)
     if made.dilation != (1, 1):
         raise Unsupported("windows with dilation", "tpucc's pools have none")
-    attributes: dict[str, Any] = {
-        "size": short(made.size),
-        "padding": short_padding(made.padding),
-        "ceil": bool(c.attribute("ceil_mode", 0)),
-    }
+    attributes: dict[str, Any] = {"size": short(made.size), "padding": made.padding, "ceil": bool(c.attribute("ceil_mode", 0))}
     if made.stride != made.size:
         attributes["stride"] = short(made.stride)
     if c.node.op != "MaxPool":
         attributes["count_padding"] = bool(c.attribute("count_include_pad", 0)) and any(made.padding)
+    if (shares := c.attribute(SHARES)) is not None:
+        attributes |= shares.padding(tuple(at.shape[axis] for axis in CHANNELS_LAST), made.size, made.stride, made.padding)
+    attributes["padding"] = short_padding(attributes["padding"])
     if c.node.op == "MaxPool":
         found = from_channels_last(net, net.add("max_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
         return Tensor(found.node, found.axes, x.kind)
@@ -279,6 +279,8 @@ def _averages(c: Call, x: Tensor) -> Tensor:
 def _global(op: str) -> Rule:
     def rule(c: Call) -> Result:
         x = c.tensor(0)
+        if (shares := c.attribute(SHARES)) is not None:
+            shares.of_image(*x.shape[2:])
         if x.rank == 3 and x.axes == ((0,), (1,), (2,)):
             return reduced(c.network, op, x, [2], True)
         node = channels_last(c.network, x)
