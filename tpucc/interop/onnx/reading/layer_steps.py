@@ -6,6 +6,7 @@ QuantizeLinear, weights' zero points of 0, kernels of ones. Nothing is made of t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tpucc.interop.onnx.reading.problems import malformed, shortened
 from tpucc.interop.onnx.reading.steps import FLOAT32, INT32
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
-from tpucc.numerics import AnyArray
+from tpucc.numerics import EXACT, AnyArray
 
 ENDS = {"QLinearConv": 7, "QLinearMatMul": 7, "QuantizeLinear": 2}
 """What makes integers of sums, and the operand that is their zero point."""
@@ -111,6 +112,8 @@ class LayerSteps:
         centred, ones = node.inputs
         kernel, windows = self.constants[ones], {name: node.attributes[name] for name in WINDOWS}
         if node.attributes != {**windows, "group": len(kernel)} or kernel.shape != (len(kernel), 1, *windows["kernel_shape"]):
+            raise UnknownSteps
+        if math.prod(kernel.shape[2:]) * (self.format.high - self.format.low) >= EXACT:  # these have no such form
             raise UnknownSteps
         if (kernel != 1).any():
             raise malformed(f"{node.title}: it adds up the pixels of windows, and its kernel has {other_than(1, kernel)}")

@@ -40,7 +40,7 @@ class Shares:
     def padding(self, image: tuple[int, ...], size: tuple[int, int], stride: tuple[int, int], sides: tuple[int, ...]) -> Mapping[str, Any]:
         """The attributes of a pool of an image [N, H, W, C] that say which padding counts. Raises `ProgramError` E1001 for factors that are
         those of none."""
-        for padding, ceil, counted in _candidates(sides):
+        for padding, ceil, counted in _candidates(size, sides):
             try:
                 axes = pool_axes(PoolAttributes(size, stride, padding, ceil), image, counted)
             except RuleError:
@@ -59,12 +59,13 @@ class Shares:
         return malformed(f"{self.title}: its factors aren't those of {what}, with the scales in the metadata")
 
 
-def _candidates(sides: tuple[int, ...]) -> Iterator[tuple[tuple[int, int, int, int], bool, bool]]:
+def _candidates(size: tuple[int, int], sides: tuple[int, ...]) -> Iterator[tuple[tuple[int, int, int, int], bool, bool]]:
     """Paddings, whether a last window reaches beyond it, and whether it counts: of padding that doesn't count, that does, and that does but
     for what a last window needs."""
     top, bottom, left, right = sides
     yield (top, bottom, left, right), False, False
     if any(sides):
         yield (top, bottom, left, right), False, True
-    for below, beside in product(range(bottom + 1), range(right + 1)):
-        yield (top, below, left, beside), True, True
+    if bottom < size[0] and right < size[1]:  # else there is no such pool
+        for below, beside in product(range(bottom + 1), range(right + 1)):
+            yield (top, below, left, beside), True, True
