@@ -150,16 +150,16 @@ def test_what_is_wrong_is_said_at_the_node(name: str, text: str, message: str, t
         tpucc.import_onnx(tmp_path / "m.onnx")
 
 
-@each([0.01, [0.01], [0.01, 0.02, 0.01], [0.01, 0.02]])
+@each([0.01, [0.01], [0.01, 0.02, 0.01], [0.01, 0.02], -0.01])
 def test_scales_of_weights_may_be_one_for_all(scales: float | list[float], tmp_path: Path) -> None:
-    """A number, one for each column, or a number of them that doesn't fit; of a kernel that another convolution reads, too."""
+    """One, one for each column, too few of them, or one below zero; of a kernel that another convolution reads, too."""
     head = HEAD.format(shape="1, 4, 4, 3")
     model = written(f"{head}    weight k: f32[1, 1, 3, 3]\n    return conv2d(relu(conv2d(x, k)), k)\n", 8, tmp_path)
     (last,) = [node for node in model.graph.node if node.op_type == "QLinearConv"][1:]
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(scales, np.float32), "scales"))
     last.input[4] = "scales"
     imported = read_or_refused(model, tmp_path / "m.onnx", tpucc.import_onnx)
-    assert (imported is None) == (np.size(scales) == 2)
+    assert (imported is None) == (np.size(scales) == 2 or np.min(scales) < 0)
     if imported is not None:
         x = np.random.default_rng(0).uniform(-2, 2, (1, 4, 4, 3)).astype(np.float32)
         for found, expected in zip(imported.compile().run(x=x).values(), results_of(model, x), strict=True):

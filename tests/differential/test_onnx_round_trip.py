@@ -822,3 +822,11 @@ def test_the_steps_of_a_quantised_lstm_have_the_same_weights_and_are_a_loop(tmp_
     steps = [f"matmul.{gate}.bias" for gate in range(6, 10)]
     assert again.weights.keys() == {"c", *steps, *(f"{weight}.{gate}" for weight in "krb" for gate in range(1, 5))}
     assert re.search(r"    for t in range\(1, 7\):\n        h6, h2 = step\(h6, .*, grids\[t - 1\]\)\n", again.source)
+
+
+def test_a_bias_that_is_subtracted_does_not_have_the_key_of_its_opposite(tmp_path: Path) -> None:
+    exe = tpucc.compile_source(
+        "weights random(seed=1)\nmodel m(x: f32[3, 4]):\n    weight k: f32[4, 5]\n    weight b: f32[5]\n    return relu(x @ k - b)\n"
+    )
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    assert set(tpucc.import_onnx(tmp_path / "m.onnx").weights) == {"k", "b.1"}

@@ -246,6 +246,8 @@ class _Layers(LayerWriter):
         columns = self.constants[weights].shape[0 if node.op == "QLinearConv" else -1]
         found = multiplier(self._number(node.inputs[1]), self.constants[node.inputs[4]], self._number(node.inputs[6]))
         factors = np.broadcast_to(found, (columns,))
+        if (factors <= 0).any():
+            raise malformed(f"{node.title}: a scale that isn't above zero")
         zero = self._number(node.inputs[2])
         if zero == 0 and self._joins(node, factors):
             return self._put_together(self.made[x])

@@ -27,6 +27,8 @@ class Kept:
     unchanged: Mapping[str, Weight] = field(default_factory=dict)
     turned: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
+    negated: frozenset[str] = frozenset()
+    """Those of the changed ones that have the opposite values, as a bias that is subtracted."""
     repeated: Mapping[str, Weight] = field(default_factory=dict)
     """The weights of one value which constants have over and over, or of which they have the opposite, as biases do."""
 
@@ -45,8 +47,10 @@ def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str], k
     found = _made_of(graph, model, biases) | repeated
     changed = {name for name in found if name not in repeated and biases.get(name, name) in kept.changed}
     own = {weight for name, weight in found.items() if name not in changed}
+    negated = {name for name in changed if biases.get(name, name) in kept.negated}
     return {
-        name: replace(weight, is_turned=name in kept.turned, is_changed=weight in own and name in changed) for name, weight in found.items()
+        name: replace(weight, is_turned=name in kept.turned, is_changed=name in negated or (weight in own and name in changed))
+        for name, weight in found.items()
     }
 
 
@@ -82,7 +86,8 @@ def kept_weights(graph: Graph, model: Iterable[Node], bound: Graph | None) -> Ke
     unchanged = {name: weight for name, (one, other, weight) in found.items() if _is_equal(one, other)}
     turned = {name for name, (one, other, _) in found.items() if other is not None and other.ndim == 2 and _is_equal(one, other.T)}
     changed = frozenset(found.keys() - unchanged.keys() - turned)
-    return Kept(unchanged, frozenset(turned.difference(unchanged)), changed, _repeated(graph, nodes, arrays))
+    negated = frozenset(name for name in changed if (one := found[name])[1] is not None and _is_equal(one[0], -one[1]))
+    return Kept(unchanged, frozenset(turned.difference(unchanged)), changed, negated, _repeated(graph, nodes, arrays))
 
 
 def _repeated(graph: Graph, model: Iterable[Node], arrays: Mapping[Weight, AnyArray | None]) -> dict[str, Weight]:
