@@ -150,6 +150,22 @@ def test_what_is_wrong_is_said_at_the_node(name: str, text: str, message: str, t
         tpucc.import_onnx(tmp_path / "m.onnx")
 
 
+def test_a_changed_factor_of_a_weight_that_several_layers_read_is_that_of_its_layer(tmp_path: Path) -> None:
+    text = f"{HEAD.format(shape='3, 8')}    weight w: f32[8]\n    return sigmoid(tanh(sigmoid(x) * w) * w) * w\n"
+    model = written(text, 8, tmp_path)
+    factors = [tensor for tensor in model.graph.initializer if tensor.name.startswith("mul") and tensor.name.endswith("scale")]
+    assert len(factors) == 3
+    x = np.random.default_rng(0).uniform(-2, 2, (3, 8)).astype(np.float32)
+    for tensor in factors:
+        whole = tensor.raw_data
+        tensor.raw_data = (onnx.numpy_helper.to_array(tensor) * np.float32(0.5)).tobytes()
+        imported = read_or_refused(model, tmp_path / "changed.onnx", tpucc.import_onnx)
+        if imported is not None:
+            (found,), (expected,) = imported.compile().run(x=x).values(), results_of(model, x)
+            np.testing.assert_array_equal(found, expected)
+        tensor.raw_data = whole
+
+
 @each([0.01, [0.01], [0.01, 0.02, 0.01], [0.01, 0.02], -0.01])
 def test_scales_of_weights_may_be_one_for_all(scales: float | list[float], tmp_path: Path) -> None:
     """One, one for each column, too few of them, or one below zero; of a kernel that another convolution reads, too."""

@@ -1157,6 +1157,21 @@ def test_a_weight_has_the_values_that_the_file_has_for_its_key(reader: Any) -> N
     assert all(np.array_equal(weights[name], made) for name, made in read_.items())
 
 
+@each([2, 3, 8])
+def test_a_batch_stays_open_beside_a_state_of_any_size(units: int, tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"], end=1),
+        node("Concat", ["s", "units"], ["shape"], axis=0),
+        node("Expand", ["h0", "shape"], ["h"]),
+        node("MatMul", ["h", "u"], ["hu"]),
+        node("MatMul", ["x", "w"], ["xw"]),
+        node("Add", ["xw", "hu"], ["y"]),
+    ]
+    constants = [whole("units", units), drawn("h0", 1, units), drawn("u", units, units), drawn("w", 6, units)]
+    onnx.save(model_of(nodes, constants, {"x": ("batch", 6)}), tmp_path / "m.onnx")
+    assert "param batch = 8" in tpucc.import_onnx(tmp_path / "m.onnx").source
+
+
 def test_what_gemm_takes_no_times_is_left_out() -> None:
     """As jax2onnx writes a product without a bias."""
     made = compared(model_of([node("Gemm", ["x", "w", "nothing"], ["y"], beta=0.0)], [drawn("w", 4, 5), drawn("nothing")], {"x": (3, 4)}))

@@ -14,6 +14,7 @@ from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, Weight
 from tpucc.interop.onnx.reading.weight_forms import Forms, Shared
 from tpucc.interop.onnx.scales import Use, of_constant, weight_scales
 from tpucc.ir.types import Quantisation
+from tpucc.layers.parameters import quantisation_of
 from tpucc.numerics import AnyArray, Float32, dequantise, multiplier
 
 
@@ -49,11 +50,15 @@ class LayerWriter(LayerSteps):
         again = of_constant(self.constants[integers], zero, self.format)
         self.forms.elements.setdefault(integers, []).append(use)
         self.forms.zeros[integers] = zero
-        if integers in self.shared:
+        if integers in self.shared and use.gives(self._scale_of(self.shared[integers])).all():
             return self._source_weight(self.shared[integers], self.constants[integers])
         found = weight_scales([use], again)
         scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
         return self._in_place_of(integers, (self.constants[integers].astype(np.float32) - zero) * scale)
+
+    def _scale_of(self, shared: Shared) -> Float32:
+        """The scale that the values of a weight have beside a value of one scale."""
+        return np.asarray([quantisation_of(shared.values, self.format).scale], np.float32)
 
     def _dequantised(self, name: str) -> str:
         scale, zero = self.held[name].scale, self.held[name].zero_point

@@ -41,7 +41,7 @@ NAMED = 3
 SEVERAL = 5
 """The least size that takes the place of another one."""
 OTHERS = (2, 3)
-"""What is added to the open sizes for the graphs that tell which numbers follow from them; of the batch, these numbers themselves."""
+"""What is added to the open sizes for the graphs that tell which numbers follow from them. The batch is as large as no axis is."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,14 @@ def imported_model(
 def _changed(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> dict[str, int]:
     """Other values of params with which a text may be found that isn't with theirs: of a size 1, as axes of size 1 are left out, and of a
     batch that another axis is as large as."""
-    taken = {size for node in made.graph for size in node.type.shape}
-    free = next(number for number in count(SEVERAL) if number not in taken)
+    free = next(_sizes_of_no_axis(made, SEVERAL))
     return {param: free for param in params if sizes[param] == 1 or param == BATCH or param in found.batches}
+
+
+def _sizes_of_no_axis(made: Built, least: int) -> Iterator[int]:
+    """Numbers from this one on that no axis of a graph has."""
+    taken = {size for node in made.graph for size in node.type.shape}
+    return (number for number in count(least) if number not in taken)
 
 
 def _source(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], comments: Sequence[str], name: str) -> str:
@@ -219,9 +224,9 @@ def _param(found: Imported, size: str, fixed: Collection[str]) -> str | None:
 def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
     """Other values of the params, with their graphs. Each is changed by another number, so that the text tells them apart."""
     samples: list[Sample] = []
-    for number in OTHERS if params else ():
+    for number, batch in zip(OTHERS, _sizes_of_no_axis(made, min(OTHERS)), strict=False) if params else ():
         more = {name: number + place for place, name in enumerate(params)}
-        others = {name: (number if name == BATCH else size + more[name]) if name in params else size for name, size in sizes.items()}
+        others = {name: (batch if name == BATCH else size + more[name]) if name in params else size for name, size in sizes.items()}
         try:
             other = found.built(others)
         except Error as error:
