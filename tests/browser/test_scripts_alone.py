@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.lone_scripts import MODEL, with_scripts
+from tests.support.visits import enter
 from tpucc.diagnostics import percent
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def test_origins_are_linked_to_their_parts_and_wholes(open_page: OpenPage) -> No
 
 
 def found(page: Page, query: str) -> list[str]:
-    page.fill("#search input", query)
+    enter(page, "#search input", query)
     return page.locator("#search li").all_text_contents()
 
 

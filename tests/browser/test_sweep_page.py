@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.command_line import SMALL
 from tests.support.legibility import legibility_in_both_themes
+from tests.support.visits import enter
 from tpucc.cli.main import main
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_point_is_chosen_in_the_table_and_shows_its_command(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept)
-    page.fill("#find", "weight_memory_bytes=1234567, mxu=16")
+    enter(page, "#find", "weight_memory_bytes=1234567, mxu=16")
     assert page.locator("#count").inner_text() == "1 to 30 of 30"
     page.locator("#row-60 a").click()
     assert_chosen(page, "60")
@@ -53,7 +54,7 @@ def test_large_numbers_are_exact_or_show_a_fraction(tmp_path: Path, open_page: O
     )
     page = open_page(table.with_suffix(".html"))
     assert page.locator("#rows tr[id] td:nth-child(2)").all_inner_texts() == ["10,737,418,240", "3,333,333,333.25"]
-    page.fill("#find", "host_bandwidth=10737418240")
+    enter(page, "#find", "host_bandwidth=10737418240")
     assert page.locator("#count").inner_text() == "1 to 1 of 1"
 
 
@@ -94,9 +95,9 @@ def test_rows_are_sorted_searched_and_turned(swept: Path, open_page: OpenPage) -
     assert float(texts["time, µs"].inner_text()) == pytest.approx(cycles[0] / 700, rel=1e-5)
     align = "(cell) => getComputedStyle(cell).textAlign"
     assert [texts[name].evaluate(align) for name in ("bottleneck", "time, µs")] == ["left", "right"]
-    page.fill("#find", "E0622")
+    enter(page, "#find", "E0622")
     assert page.locator("#count").inner_text() == "1 to 60 of 60"
-    page.fill("#find", "nothing of the kind")
+    enter(page, "#find", "nothing of the kind")
     assert page.locator("#count").inner_text() == "none"
 
 
@@ -124,7 +125,7 @@ FOUND = {
 def test_points_are_found_however_they_are_asked_for(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept)
     for words, count in FOUND.items():
-        page.fill("#find", words)
+        enter(page, "#find", words)
         assert page.locator("#count").inner_text() == (f"1 to {min(count, 100)} of {count}" if count else "none"), words
 
 

@@ -71,6 +71,12 @@ def address_of(url: str) -> str:
     return url.partition("#")[0]
 
 
+def enter(page: Page, field: str, text: str) -> None:
+    """Types `text` into an empty or filled field; the page has heard of it then, as it need not have when `fill` ends."""
+    page.fill(field, text)
+    page.wait_for_function("([field, text]) => document.querySelector(field).value === text", arg=[field, text])
+
+
 def settle(page: Page) -> None:
     """Returns when two frames have been drawn, and with them all that the page has done until now has been recorded."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
