@@ -504,9 +504,9 @@ def test_the_whole_layer_is_meant_by_the_name_of_a_part_that_a_later_pass_makes(
 def test_what_is_only_moved_between_a_kept_layer_and_the_device_gains_nothing() -> None:
     model = Model()
     x = model.input("x", 4, 4)
-    turned = [model.op("transpose", product(model, x, name), perm=(1, 0), name=f"{name}.t") for name in ("one", "two")]
-    h = model.op("add", *turned, name="h")
-    graph = model.build(product(model, model.op("transpose", h, perm=(1, 0), name="h.t"), "three"))
+    moved = [model.op("reshape", product(model, x, name), shape=(2, 2, 4), name=f"{name}.t") for name in ("one", "two")]
+    h = model.op("add", *moved, name="h")
+    graph = model.build(product(model, model.op("reshape", h, shape=(4, 4), name="h.t"), "three"))
     placed = Place().run(graph, replace(context(), on_host=("h",)))
     assert not {"one.t", "two.t", "h.t"} & {node.name for node in placed if node.on_device}
     assert any(note.startswith("h reads integers of the device") for note in placed.notes)
@@ -522,18 +522,32 @@ def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_littl
     assert notes["two"] == ("kept in float32: two (line 8) is computed on the host",)
     gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
     gains += " as well"
-    assert notes["s"] == notes["h"] == ("kept in float32: h (line 6) with s is computed on the host", gains)
+    assert notes["h"] == ("kept in float32: h (line 6) with s is computed on the host", gains)
+    assert notes["s"] == ("kept in float32: s (line 5) with h is computed on the host", gains.replace("h", "s", 1))
 
 
-def test_a_note_names_a_kept_layer_by_its_last_node_whichever_was_asked_for() -> None:
-    """As the tables of `profile` do."""
+def test_a_note_names_a_kept_layer_by_what_was_asked_for_and_by_its_last_node_for_a_line() -> None:
     model = Model()
     h = model.op("add", product(model, model.input("x", 2, 4), "one"), model.constant("b", np.ones(4)), name="sum")
     graph = model.build(product(model, model.op("tanh", h, name="h"), "two"))
-    for name in ("one", "sum", "h"):
-        assert Place().run(graph, replace(context(), on_host=(name,))).notes == (
-            "kept in float32: h (line 6) with one and sum is computed on the host",
-        )
+    for asked, said in (
+        (("one",), "one (line 3) with sum and h"),
+        (("sum", "h"), "sum (line 5) with one and h"),
+        (("3", "sum"), "h (line 6) with one and sum"),
+        (("h",), "h (line 6) with one and sum"),
+    ):
+        notes = Place().run(graph, replace(context(), on_host=asked)).notes
+        assert notes == (f"kept in float32: {said} is computed on the host",)
+
+
+def test_what_is_the_hosts_anyway_is_not_said_to_be_kept() -> None:
+    model = Model()
+    h = model.op("softmax", product(model, model.input("x", 2, 4), "one"), name="s")
+    graph = model.build(product(model, h, "two"))
+    anyway = "also without --keep: s (line 4) is computed on the host"
+    for asked, said in (("s", (anyway,)), ("one", ("kept in float32: one (line 3) is computed on the host",))):
+        assert Place().run(graph, replace(context(), on_host=(asked,))).notes == said
+    assert Place().run(graph, replace(context(), on_host=("s", "one"))).notes[1:] == (anyway,)
 
 
 def test_each_kept_layer_is_named_though_several_are_of_one_line() -> None:

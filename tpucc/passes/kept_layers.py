@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted, did_you_mean, listed
 from tpucc.ir.dataflow import Relations
@@ -14,6 +14,8 @@ from tpucc.passes.rewriter import is_product
 
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
+Layers = Mapping[tuple[str, ...], str]
+"""Of each layer, which is its nodes from front to back, the node that it was asked for by."""
 SHOWN = 12
 """Layers that a message names where none has the name that was asked for."""
 
@@ -23,22 +25,25 @@ def computes(node: Node) -> bool:
     return not isinstance(OPS[node.op].legalisation, (Given, Boundary, *MOVING))
 
 
-def kept_layers(graph: Graph, wanted: Sequence[str]) -> Sequence[Sequence[str]]:
+def kept_layers(graph: Graph, wanted: Sequence[str]) -> Layers:
     """The layers that `wanted` names, by a name of theirs, that of a node among theirs, or the number of a line that they come from.
 
     Each is the nodes that become one layer, from front to back: a product or another operator, the constant added to it, its activation.
+    With each comes the node that was named first, or the last one where a line was.
     Raises `UsageError` E0534 for a name of none.
     """
     relations = Relations(graph)
     computed = [node for node in relations.computed if computes(node)]
-    found: dict[tuple[str, ...], None] = {}
+    found: dict[tuple[str, ...], str] = {}
     for name in wanted:
         named = [node for node in computed if name in _names(node) or (name.isdecimal() and int(name) in node.origin.lines)]
         if not named:
             what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
             raise UsageError(Diagnostic("E0534", what, help=tuple(_instead(name, relations, computed))))
-        found |= dict.fromkeys(_layer(relations, node) for node in named)
-    return list(found)
+        for node in named:
+            layer = _layer(relations, node)
+            found.setdefault(layer, layer[-1] if name.isdecimal() else node.name)
+    return found
 
 
 def _layer(relations: Relations, node: Node) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.host_copies import with_clamps, with_copies
-from tpucc.passes.kept_layers import MOVING, SHOWN, computes, kept_layers, some
+from tpucc.passes.kept_layers import MOVING, SHOWN, Layers, computes, kept_layers, some
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
@@ -32,6 +32,7 @@ from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
+IDLE = "also without --keep"
 NAMED = 3
 """Products that a note names; the others are counted. Of layers that were asked for there are as many as messages name (`SHOWN`)."""
 
@@ -65,7 +66,7 @@ class Place(Pass):
             return graph
         placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
         before = _decided(graph, sums, self.float_divisors).places if layers else {}
-        return placed.noting(*_notes(decided, kept, layers), *_followers(decided, layers, before))
+        return placed.noting(*_notes(decided, kept, layers, before), *_followers(decided, layers, before))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -275,14 +276,15 @@ def _written(node: Node) -> str:
     return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
 
 
-def _kept_name(node: Node, layer: Sequence[str], relations: _Placing) -> str:
-    """How a note names the layer with this node: as its product's weights, `fc1`; else by its last node, as tables of layers do, with the
-    others, also where layers that the device computes go by the name of the weights, too."""
+def _kept_name(node: Node, layer: Sequence[str], shown: str, relations: _Placing) -> str:
+    """How a note names the layer with this node: as its product's weights, `fc1`; else by the node that is shown, with the others, also
+    where layers that the device computes go by the name of the weights, too."""
     name = layer_name(node) if is_product(node) else node.name
     alike = [other for other in relations.computed if is_product(other) and layer_name(other) == name]
     if name != node.name and all(other.name in relations.kept for other in alike):
         return name
-    return " with ".join((_with_line(relations.graph[layer[-1]]), *([listed(layer[:-1])] if len(layer) > 1 else [])))
+    others = [member for member in layer if member != shown]
+    return " with ".join((_with_line(relations.graph[shown]), *([listed(others)] if others else [])))
 
 
 def _with_line(node: Node) -> str:
@@ -290,34 +292,37 @@ def _with_line(node: Node) -> str:
     return f"{node.name} (line {node.origin.line})" if node.origin.line else node.name
 
 
-def _notes(decided: _Decision, kept: Collection[str], layers: Sequence[Sequence[str]]) -> Iterator[str]:
+def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Mapping[str, Side]) -> Iterator[str]:
     """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once. Layers that were
-    asked for have each their name, in the order of the graph."""
+    asked for have each their name, in the order of the graph; those that were the host's before have a note of their own."""
     relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
     functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
+    idle = {layer for layer in layers if all(before[name] == "host" for name in layer)}
     whole = {name: layer for layer in layers for name in layer}
     for node in relations.computed:
         why = decided.exact.get(node.name, "") if computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
         if why == KEPT:
-            name = _kept_name(node, whole.get(node.name, (node.name,)), relations)
-            named.setdefault(why, {})[name] = name
+            layer = whole.get(node.name, (node.name,))
+            name = _kept_name(node, layer, layers.get(layer, node.name), relations)
+            named.setdefault(IDLE if layer in idle else why, {})[name] = name
         elif why:
             written = _written(node) if is_product(node) else _with_line(node)
             written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
             named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)
     for why, nodes in named.items():
-        shown = some([*nodes.values()], SHOWN if why == KEPT else NAMED)
+        shown = some([*nodes.values()], SHOWN if why in (KEPT, IDLE) else NAMED)
         yield f"{why}: {shown} {'is' if len(nodes) == 1 else 'are'} computed on the host"
-    if alone := [layer[-1] for layer in layers if layer[-1] in functions and _is_between_integers(decided, layer)]:
+    alone = [layers[layer] for layer in layers if layer[-1] in functions and layer not in idle and _is_between_integers(decided, layer)]
+    if alone:
         yield (
             f"{listed(alone)} {'reads' if len(alone) == 1 else 'read'} integers of the device, which makes integers of what comes out:"
             " that gains little, unless the layers around are kept as well"
         )
 
 
-def _followers(decided: _Decision, layers: Sequence[Sequence[str]], before: Mapping[str, Side]) -> Iterator[str]:
+def _followers(decided: _Decision, layers: Layers, before: Mapping[str, Side]) -> Iterator[str]:
     """A note of what the device would compute, `before` being the places without layers that are kept: it reads only these."""
     kept = {*chain.from_iterable(layers)}
     moved = [
