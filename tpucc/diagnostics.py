@@ -397,6 +397,11 @@ def listed(words: Sequence[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
+def some(names: Sequence[str], most: int) -> str:
+    """The first few of many names: `fc1, fc2 and 3 others`."""
+    return listed([*names[:most], *([counted(len(names) - most, "other")] if len(names) > most else [])])
+
+
 def reason(error: OSError) -> str:
     """Why a file can't be had, in words that are the same on every system: `no such file`; else what the system says."""
     return _REASONS.get(error.errno or 0) or error.strerror or str(error)

@@ -280,12 +280,24 @@ def test_operands_that_do_not_fit_by_themselves(name: str, words: str) -> None:
     assert "batch" in diagnostic.help[0]
 
 
+def test_what_takes_the_most_rows_is_named_and_with_it_what_does_not_fit_either() -> None:
+    device = Device()
+    a = device.input("a", 1, 18, 4)
+    h = device.vector("first", "add", a, device.constant("c", 18, 4))
+    wide = device.vector("wide", "add", device.input("b", 1, 20, 4), device.constant("d", 20, 4))
+    with pytest.raises(LimitError) as error:
+        compiled(device.build(device.vector("last", "add", h, a), wide), TINY)
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.message == "wide works on 60 rows at once, 12 more than the unified buffer of 48 has"
+    assert diagnostic.help[0] == "first and last take too many rows, too"
+
+
 def test_operands_that_do_not_fit_are_refused_before_constants_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may take gigabytes."""
     monkeypatch.setattr(Layout, "constants", lambda layout: pytest.fail("packed"))
     device = Device()
     graph = device.build(device.vector("sum", "add", device.input("a", 1, 60, 4), device.constant("c", 60, 4)))
-    with pytest.raises(LimitError, match="sum works on 60 rows at once, 12 more"):
+    with pytest.raises(LimitError, match="sum works on 180 rows at once, 132 more"):
         lower(graph, TINY)
 
 

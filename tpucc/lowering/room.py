@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Label, LimitError, counted
+from tpucc.diagnostics import Diagnostic, Label, LimitError, counted, some
 from tpucc.isa.instructions import Records
 from tpucc.isa.program import LayerInfo
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
@@ -20,17 +20,21 @@ _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few line
 """Endings that passes add to a name, in words."""
 _ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
 """All that they add: numbers and formats too. A layer that is named after its weights has dots of its own."""
+NAMED = 3
+"""Other layers that the message names."""
 _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
 def require_room(tiles: TileProgram) -> None:
-    """Raises `LimitError` E0621 at the first instruction whose operands don't fit by themselves. It needs no constants, which may take much
-    memory."""
-    over = rows_at_once(tiles.instructions, tiles.buffers) > tiles.target.unified_buffer_rows
-    if over.any():
-        index = int(np.argmax(over))
+    """Raises `LimitError` E0621 at the instruction whose operands take the most rows, where they don't fit by themselves. It needs no
+    constants, which may take much memory."""
+    rows = rows_at_once(tiles.instructions, tiles.buffers)
+    over = np.flatnonzero(rows > tiles.target.unified_buffer_rows)
+    if len(over):
+        index = int(over[np.argmax(rows[over])])
         operands = {int(tiles.instructions[field][index]) for field in BUFFER_FIELDS}
-        raise too_large(tiles, sorted(buffer for buffer in operands if buffer >= 0), index)
+        names = [_ADDED.sub("", tiles.layers[layer].name) for layer in dict.fromkeys(tiles.instructions["layer"][over].tolist())]
+        raise too_large(tiles, sorted(buffer for buffer in operands if buffer >= 0), index, names)
 
 
 def rows_at_once(instructions: Records, buffers: Sequence[VirtualBuffer]) -> Int64:
@@ -47,8 +51,8 @@ def lacks_room(error: LimitError) -> bool:
     return any(found.code == CODE for found in error.diagnostics)
 
 
-def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitError:
-    """E0621 for instruction `index`, whose operands are the buffers `needed`."""
+def too_large(tiles: TileProgram, needed: Sequence[int], index: int, names: Sequence[str] = ()) -> LimitError:
+    """E0621 for instruction `index`, whose operands are the buffers `needed`; `names` are those of all layers that don't fit."""
     layer = tiles.layers[int(tiles.instructions["layer"][index])]
     room, rows = tiles.target.unified_buffer_rows, sum(tiles.buffers[buffer].rows for buffer in needed)
     copies = "#copy" in layer.name
@@ -56,7 +60,10 @@ def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitErr
     purpose = f" for {_known(reader.name)}" if reader else ""
     work = f"copying {_known(layer.name)}{purpose} takes" if copies else f"{_known(layer.name)} works on"
     message = f"{work} {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
-    return LimitError(Diagnostic(CODE, message, tuple(_labels(layer, reader)), _HELP))
+    own = {_ADDED.sub("", named.name) for named in (layer, reader) if named}
+    others = [name for name in dict.fromkeys(names) if name not in own]
+    also = [f"{some(others, NAMED)} {'takes' if len(others) == 1 else 'take'} too many rows, too"] if others else []
+    return LimitError(Diagnostic(CODE, message, tuple(_labels(layer, reader)), (*also, *_HELP)))
 
 
 def _labels(layer: LayerInfo, reader: LayerInfo | None) -> Iterator[Label]:

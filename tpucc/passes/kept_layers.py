@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tpucc.diagnostics import Diagnostic, UsageError, counted, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, some
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS, facts_of
@@ -83,7 +83,7 @@ def _instead(name: str, relations: Relations, computed: Sequence[Node]) -> Itera
         return
     whole = name.rpartition(".")[0] if name.rpartition(".")[2].isdecimal() else ""
     near = f"did you mean {whole}?" if whole in lines else did_you_mean(name, list(lines))
-    yield near or f"there {'is' if len(lines) == 1 else 'are'} {some(list(lines))}"
+    yield near or f"there {'is' if len(lines) == 1 else 'are'} {some(list(lines), SHOWN)}"
     line = next((line for known, line in lines.items() if near.endswith(f" {known}?") and line), next(filter(None, lines.values()), 0))
     yield "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts"
     if line:
@@ -104,12 +104,7 @@ def _of_moved(name: str, relations: Relations) -> Iterator[str]:
         seen.update(more)
     yield f"{name} computes nothing: it has values in other places"
     if sources:
-        yield f"the layers that make them can be kept: {some(sources)}"
-
-
-def some(names: Sequence[str], most: int = SHOWN) -> str:
-    """The first few of many names: `fc1, fc2 and 3 others`."""
-    return listed([*names[:most], *([counted(len(names) - most, "other")] if len(names) > most else [])])
+        yield f"the layers that make them can be kept: {some(sources, SHOWN)}"
 
 
 def _names(node: Node) -> Iterator[str]:

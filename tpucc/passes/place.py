@@ -17,14 +17,14 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
-from tpucc.diagnostics import Diagnostic, ProgramError, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, listed, some
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.host_copies import with_clamps, with_copies
-from tpucc.passes.kept_layers import MOVING, SHOWN, Layers, computes, kept_layers, some
+from tpucc.passes.kept_layers import MOVING, SHOWN, Layers, computes, kept_layers
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
