@@ -202,14 +202,18 @@ def test_types_inside_of_branches_and_loops(tmp_path: Path) -> None:
 
 @each(
     [
-        (helper.make_node("Frobnicate", ["x"], ["y"]), {}, "E1006: tpucc has nothing for the operator Frobnicate (1 node: y)"),
+        (helper.make_node("Frobnicate", ["x"], ["y"]), {}, "E1006: m.onnx: tpucc has nothing for the operator Frobnicate (1 node: y)"),
         (
             helper.make_node("BatchNorm", ["x"], ["y"]),
             {},
-            "E1006: tpucc has nothing for the operator BatchNorm (1 node: y)\nhelp: did you mean",
+            "E1006: m.onnx: tpucc has nothing for the operator BatchNorm (1 node: y)\nhelp: did you mean",
         ),
-        (helper.make_node("Pow", ["x", "a"], ["y"]), {"a": -1e9}, "E1007: Pow: the exponent -1e+09 (1 node: y)"),
-        (helper.make_node("MatMul", ["x", "w"], ["y"]), {"w": np.ones((4, 0))}, "E1007: MatMul: the weight w has the shape [4, 0] (1 node"),
+        (helper.make_node("Pow", ["x", "a"], ["y"]), {"a": -1e9}, "E1007: m.onnx: Pow: the exponent -1e+09 (1 node: y)"),
+        (
+            helper.make_node("MatMul", ["x", "w"], ["y"]),
+            {"w": np.ones((4, 0))},
+            "E1007: m.onnx: MatMul: the weight w has the shape [4, 0] (1 node",
+        ),
         (
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),
             {"s": 0.0, "z": np.int8(0)},
@@ -289,7 +293,7 @@ def test_shapes_that_fit_for_other_values_of_open_sizes_are_no_damage(tmp_path: 
     model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [weight])
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    says = r"E1007: y \(MatMul\): a product of \[2, 4\] and \[5, 3\]: the inner sizes differ, with features = 4"
+    says = r"E1007: m.onnx: y \(MatMul\): a product of \[2, 4\] and \[5, 3\]: the inner sizes differ, with features = 4"
     with pytest.raises(tpucc.CompileError, match=says) as raised:
         tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 4})
     assert "other sizes, by -D, may fit" in str(raised.value)

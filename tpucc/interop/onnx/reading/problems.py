@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
-from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, ProgramError, printable
+from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, Error, ProgramError, printable
 
 CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
 """What to do about a node that isn't what ONNX says."""
@@ -14,6 +15,8 @@ LONGEST = 60
 
 INDICES = "numbers of rows stay integers: give the model the same numbers as a second input, of float32"
 """What to do where a network computes with the integers that it takes rows by."""
+
+E = TypeVar("E", bound=Error)
 
 
 class Unsupported(Exception):
@@ -54,9 +57,9 @@ def no_tensor(name: str) -> CompileError:
     return refused("E1006", f"{named(name)} is a sequence, a map or another value that is no tensor")
 
 
-def in_file(error: ProgramError, file: str) -> ProgramError:
+def in_file(error: E, file: str) -> E:
     """The error with the name of the file."""
-    return ProgramError([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])
+    return type(error)([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])
 
 
 def refused(code: str, message: str, help: str = "") -> CompileError:
