@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tpucc
@@ -53,3 +55,61 @@ def test_of_two_files_the_one_is_named_that_is_refused(tmp_path: Path, capsys: p
     (tmp_path / "b.onnx").write_bytes(FILES["operators"][0])
     assert main(["compare", str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]) == 1
     assert "E1006: b.onnx: tpucc has nothing for the operator TopK" in capsys.readouterr().err
+
+
+SCALES = {
+    "zero": (0.0, "is 0, and the smallest one here is 1.17549e-38", "what it measured is always 0"),
+    "tiny": (1e-45, "is 1.4013e-45, and the smallest", "what it measured is always 0"),
+    "below zero": (-0.25, "is -0.25, and the smallest", "no quantiser writes a scale below 0"),
+    "infinite": (np.inf, "is inf", "its quantiser saw an infinite value"),
+    "no number": (np.nan, "is nan", "its quantiser saw NaN"),
+}
+
+
+@each(SCALES)
+def test_scales_that_values_can_not_have_are_named_with_the_node_and_what_to_do(scale: float, says: str, mend: str, tmp_path: Path) -> None:
+    """ONNX takes any number, and ONNX Runtime computes with it: the file isn't damaged."""
+    constants = [onnx.numpy_helper.from_array(np.float32(scale), "s"), onnx.numpy_helper.from_array(np.int8(0), "z")]
+    back = helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], name="back")
+    quantised = model_of([helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="there"), back], constants)
+    integers = model_of([back], constants, inputs={"q": (2, 4)})
+    integers.graph.input[0].type.tensor_type.elem_type = TensorProto.INT8
+    for model, node in ((quantised, "QuantizeLinear: the scale s"), (integers, "back: the scale s")):
+        onnx.save(model, tmp_path / "m.onnx")
+        with pytest.raises(tpucc.CompileError) as raised:
+            tpucc.import_onnx(tmp_path / "m.onnx")
+        (found,) = raised.value.diagnostics
+        assert found.message.startswith(f"m.onnx: {node} {says}")
+        assert ("(1 node: there)" in found.message) or "of the integers of the input q" in found.message
+        assert mend in found.help[0]
+
+
+@each([7, 11, 21])
+def test_a_clip_whose_bounds_are_the_other_way_round_gives_the_upper_one(opset: int, tmp_path: Path) -> None:
+    """As ONNX says: Min(max, Max(input, min))."""
+    bounds = {"low": np.float32(2), "high": np.float32(1)}
+    constants = [] if opset < 11 else [onnx.numpy_helper.from_array(value, name) for name, value in bounds.items()]
+    attributes = {"min": 2.0, "max": 1.0} if opset < 11 else {}
+    node = helper.make_node("Clip", ["x", *(value.name for value in constants)], ["y"], **attributes)
+    onnx.save(model_of([node], constants, opset=opset), tmp_path / "m.onnx")
+    (found,) = tpucc.import_onnx(tmp_path / "m.onnx").compile().run(x=np.linspace(-3, 3, 8, dtype=np.float32).reshape(2, 4)).values()
+    np.testing.assert_allclose(found, np.ones((2, 4)), atol=0.0125)  # half a step of the integers of x
+
+
+@each(
+    [
+        ({"s": [0, 0], "e": [1], "a": [0]}, "its starts, ends, axes and steps are lists of different lengths"),
+        ({"s": [0, 0], "e": [1, 1], "a": [0]}, "its starts, ends, axes and steps are lists of different lengths"),
+        ({"s": [0, 0], "e": [1, 1], "a": [1, -1]}, "the list of axes [1, -1] has one twice"),
+        ({"s": [0] * 3, "e": [1] * 3, "a": [0, 1, 0]}, "it cuts 3 axes of [8, 4]"),
+        ({"s": [[0]], "e": [1], "a": [0]}, "the starts have the shape [1, 1], and ONNX has a list there"),
+        ({"s": [0], "e": [1], "a": [2]}, "axis 2 of a tensor with 2 axes"),
+    ]
+)
+def test_a_slice_that_no_sound_file_has_is_damage_whatever_the_open_sizes_are(lists: dict[str, Any], says: str, tmp_path: Path) -> None:
+    constants = [onnx.numpy_helper.from_array(np.array(numbers), name) for name, numbers in lists.items()]
+    onnx.save(model_of([helper.make_node("Slice", ["x", *lists], ["y"])], constants, inputs={"x": ("batch", 4)}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.ProgramError) as raised:
+        tpucc.import_onnx(tmp_path / "m.onnx")
+    assert [found.code for found in raised.value.diagnostics] == ["E1001"]
+    assert f"m.onnx: y (Slice): {says}" in str(raised.value)

@@ -214,11 +214,11 @@ def _slice(o: Operands) -> None:
     named = {name: o.node.attributes[name] for name in ("starts", "ends", "axes") if name in o.node.attributes}
     counts = {len(numbers) for numbers in named.values()} if named else {math.prod(o.shape(index)) for index in range(1, 5) if o.has(index)}
     if len(counts) > 1:
-        o.misfit("its starts, ends, axes and steps are lists of different lengths")
+        o.refuse("its starts, ends, axes and steps are lists of different lengths")
     if not named and not o.has(2):
         o.refuse("it has no ends")
     if counts and max(counts) > len(o.shape(0)):
-        o.misfit(f"it cuts {counted(max(counts), 'axis', 'axes')} of {list(o.shape(0))}")
+        o.refuse(f"it cuts {counted(max(counts), 'axis', 'axes')} of {list(o.shape(0))}")
 
 
 def _triangle(o: Operands) -> None:

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from tpucc.interop.onnx.functions import Function
-from tpucc.interop.onnx.reading.problems import named
+from tpucc.interop.onnx.reading.problems import CHECKER, named
 from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
@@ -16,6 +16,8 @@ from tpucc.values import dataclass
 
 OPSETS = range(7, 29)
 """The versions of ONNX's operators that are read."""
+OPTIMISED = "com.microsoft"
+"""The domain of operators that ONNX Runtime's optimizer and its quantiser make."""
 
 NO_TENSOR = -1
 """In the place of ONNX's number of a type, of a result that is a sequence or a map."""
@@ -71,6 +73,11 @@ class OnnxNode:
     def title(self) -> str:
         """How messages call the node: by its name, or by that of its result."""
         return named(self.name or next(filter(None, self.outputs), self.op))
+
+    @property
+    def checker(self) -> str:
+        """What may say more of a node that isn't what its operator says; the package onnx doesn't know ONNX Runtime's operators."""
+        return "onnxruntime.InferenceSession(FILE) may say more" if self.domain == OPTIMISED else CHECKER
 
     @property
     def kind(self) -> str:

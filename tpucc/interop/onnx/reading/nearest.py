@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tpucc.diagnostics import did_you_mean
 from tpucc.interop.onnx.reading.layers import LAYER
-from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.model import OPTIMISED, OnnxNode
 from tpucc.interop.onnx.reading.problems import named
 from tpucc.interop.onnx.reading.rules import RULES
 
@@ -62,8 +62,6 @@ ALIKE = 0.65
 """The share of letters that an unknown name has in common with that of an operator, where this one may be meant."""
 SCIKIT_LEARNS = "ai.onnx.ml"
 """The domain of operators that scikit-learn's models are written with."""
-OPTIMISED = "com.microsoft"
-"""The domain of operators that ONNX Runtime's optimizer makes."""
 
 
 def instead_of(node: OnnxNode) -> str:

@@ -31,6 +31,7 @@ from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupp
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
+from tpucc.interop.onnx.reading.usable_scales import require_usable
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
@@ -140,10 +141,11 @@ class _Builder:
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
             try:
+                require_usable(kind.scale, scale := self.said[value.name][0])
                 node = self.network.on(node, kind, name)
             except Unsupported as error:
-                help = "a quantiser writes such a scale when what it measured is always zero, or infinite"
-                raise refused("E1007", f"the integers of the input {name}: {error.message}", help) from None
+                who = next(node.title for node in self.graph.nodes if scale in node.inputs)
+                raise refused("E1007", f"{who}: {error.message}, of the integers of the input {name}", error.help) from None
         elif kind in ("bool", "whole"):
             values = "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
             self.network.notes[f"{name} takes {values} as f32 here, and {type_name(value.type)} in the file"] = None
@@ -214,9 +216,9 @@ class _Builder:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
         message = f"{node.title} ({named(node.op)}): {fault}"
         if not isinstance(fault, Misfit) or not self.sizes:
-            return malformed(message, CHECKER)
+            return malformed(message, node.checker)
         given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
-        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {CHECKER}")
+        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
@@ -336,7 +338,7 @@ class _Builder:
                 inputs, grid = kept(network, node, operands, self._said)
                 made = RULES[node.kind](Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
-            raise Unsupported(_misfit(node, operands), CHECKER) from None
+            raise Unsupported(_misfit(node, operands), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)
         return [with_kind(node, inputs, moved(network, value, grid)) for value in results]
 

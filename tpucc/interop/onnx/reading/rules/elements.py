@@ -186,14 +186,15 @@ def _clip(c: Call) -> Result:
 
 
 def clipped(net: Network, low: float | None, high: float | None, x: Node) -> Node:
-    """A clamp between two bounds, of which one or both may be missing."""
+    """A clamp between two bounds, of which one or both may be missing. If the lower one is above the other, all values are the upper one:
+    Min(high, Max(x, low)), as ONNX's Clip says."""
     if low is None:
         return x if high is None else net.add("minimum", x, net.scalar(high))
     if high is None:
         return net.add("relu", x) if low == 0 else net.add("maximum", x, net.scalar(low))
     if low == 0 and high == 6:
         return net.add("relu6", x)
-    return net.add("clip", x, low=low, high=high)
+    return net.add("clip", x, low=min(low, high), high=high)
 
 
 def _bound(c: Call, index: int, given: float | None) -> float | Tensor | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.shapes import joined
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
@@ -34,7 +34,7 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     ranges = [range(size) for size in sizes]
     for axis, taken in places.items():
         if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
-            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing")
+            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing", NO_VALUES)
         ranges[t.axes[axis][0]] = taken if len(taken) > 1 else range(taken[0], taken[0] + 1)
     gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
     axes = tuple(parts for axis, parts in enumerate(t.axes) if axis not in dropped)

@@ -16,6 +16,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, named
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
+from tpucc.interop.onnx.reading.usable_scales import SMALLEST, require_finite, require_usable
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.scales import largest_weights
 from tpucc.numerics import WEIGHT_MAX, AnyArray
@@ -23,27 +24,15 @@ from tpucc.numerics import WEIGHT_MAX, AnyArray
 BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
 """The bits of integers, and what is taken from unsigned ones."""
 UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator that reads them, and it is a constant of the file"
-SMALLEST = float(np.finfo(np.float32).tiny)
-"""The smallest scale that integers have here."""
-ALWAYS_ZERO = (
-    "a quantiser writes such a scale where what it measured is always 0: measure with other examples, or leave these values in float32"
-)
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
-INFINITE = (
-    "its quantiser saw an infinite value there, as masks have it: let the network mask by -30 in the place of -inf, and quantise it again "
-    "(-1e4 would be finite, and leave the scores beside it no steps); or leave out the nodes that add the mask and take the softmax of it: "
-    "nodes_to_exclude of quantize_static takes their names in the file before it is quantised"
-)
 BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
 
 def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor."""
     size = c.number(scale, "the scale")
-    _require_finite(np.asarray(size), c.node.inputs[scale])
-    if size < SMALLEST:
-        raise Unsupported(f"the scale {named(c.node.inputs[scale])} is {size:g}, and the smallest one here is {SMALLEST:g}", ALWAYS_ZERO)
+    require_usable(size, c.node.inputs[scale])
     point = c.value(zero).shape if c.has(zero) else ()
     array = c.array(zero, "the zero point") if c.has(zero) else None
     if array is not None and array.size != 1:
@@ -53,11 +42,6 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
         raise Unsupported(f"values of the type {name}", f"there are {', '.join(BITS)}")
     bits, less = BITS[name]
     return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits, less)
-
-
-def _require_finite(scale: AnyArray, name: str) -> None:
-    if not np.isfinite(scale).all():
-        raise Unsupported(f"the scale {named(name)} is {scale[~np.isfinite(scale)].reshape(-1)[0]}", INFINITE)
 
 
 def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
@@ -106,7 +90,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name if x.name in net.said else x.name.removesuffix("_quantized")
     scale = scale.astype(np.float32)
-    _require_finite(scale, f"of {x.name}")
+    require_finite(scale, f"of {x.name}")
     axis = normal(given, integers.ndim) if scale.size > 1 else 0
     offset = np.zeros((), integers.dtype) if zero is None else zero
     centred = integers.astype(np.int64) - _along(offset.astype(np.int64), integers, axis)
