@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.differential.test_onnx_damaged import IMAGES, written
 from tests.support.cases import each
 from tests.support.onnx_files import model_of, wire
 from tpucc.cli.main import main
@@ -113,3 +116,61 @@ def test_a_slice_that_no_sound_file_has_is_damage_whatever_the_open_sizes_are(li
         tpucc.import_onnx(tmp_path / "m.onnx")
     assert [found.code for found in raised.value.diagnostics] == ["E1001"]
     assert f"m.onnx: y (Slice): {says}" in str(raised.value)
+
+
+def numbers_changed(model: Any) -> Iterator[Any]:
+    """The model with other lists of integers in its attributes, one after the other, each taken back."""
+    for attribute in (attribute for node in model.graph.node for attribute in node.attribute if attribute.ints):
+        kept = list(attribute.ints)
+        for number in (99_999_999, 0, -1):
+            attribute.ints[:] = [number] * len(kept)
+            yield model
+        attribute.ints[:] = kept
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_nodes_that_are_read_as_others_are_named_as_in_the_file(bits: int, tmp_path: Path) -> None:
+    """Of a quantised export several nodes are read as one, which may have another operator and a name of its own."""
+    model = written(IMAGES, bits, tmp_path)
+    operators = {node.name: node.op_type for node in model.graph.node}
+    found: set[str] = set()
+    for changed in numbers_changed(model):
+        onnx.save(changed, tmp_path / "m.onnx")
+        try:
+            tpucc.import_onnx(tmp_path / "m.onnx")
+        except tpucc.Error as error:
+            found.update(problem.message for problem in error.diagnostics)
+    named = [re.fullmatch(r"m\.onnx: (?P<op>\w+)(?:, read as \w+)?: .* \(1 node: (?P<node>[\w.]+)\)", message) for message in found]
+    named += [re.match(r"m\.onnx: (?P<node>[\w.]+) \((?P<op>\w+)[,)]", message) for message in found]
+    pairs = {(match["node"], match["op"]) for match in named if match is not None}
+    assert len(pairs) >= 3
+    assert {(node, operators.get(node)) for node, _ in pairs} == pairs
+
+
+def test_a_comparison_that_is_read_as_rows_of_one_1_is_named_as_in_the_file(tmp_path: Path) -> None:
+    steps = [("Greater", ["x", "zero"], {}), ("Cast", ["a"], {"to": TensorProto.INT64}), ("Unsqueeze", ["b", "last"], {})]
+    steps += [("Equal", ["c", "rows"], {}), ("Cast", ["d"], {"to": TensorProto.FLOAT})]
+    nodes = [helper.make_node(op, given, [made], **more) for (op, given, more), made in zip(steps, "abcdy", strict=True)]
+    arrays = {"zero": np.float32(0), "last": np.array([-1]), "rows": np.arange(5)}
+    model = model_of(nodes, [onnx.numpy_helper.from_array(value, name) for name, value in arrays.items()])
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(tpucc.CompileError, match=r"m\.onnx: Equal, read as OneHot: the network computes its numbers .* \(1 node: d\)"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+@each(["bool", "comparison", "float"])
+def test_rows_by_numbers_that_are_computed_are_refused_in_words_of_onnx(of: str, tmp_path: Path) -> None:
+    before = {"bool": ["Cast", "Cast"], "comparison": ["Greater", "Cast"], "float": ["Cast"]}[of]
+    nodes, name = [], "x"
+    for place, op in enumerate(before):
+        to = TensorProto.INT64 if place == len(before) - 1 else TensorProto.BOOL
+        nodes.append(helper.make_node(op, [name, name][: 1 + (op == "Greater")], [f"v{place}"], **({"to": to} if op == "Cast" else {})))
+        name = f"v{place}"
+    table = onnx.numpy_helper.from_array(np.ones((5, 4), np.float32), "table")
+    onnx.save(model_of([*nodes, helper.make_node("Gather", ["table", name], ["y"], name="pick")], [table]), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.CompileError) as raised:
+        tpucc.import_onnx(tmp_path / "m.onnx")
+    (found,) = raised.value.diagnostics
+    assert found.message == "m.onnx: Gather: the network computes its numbers of rows or classes (1 node: pick)"
+    assert "give them to the model as an input" in found.help[0]
+    assert "i32" not in str(raised.value)

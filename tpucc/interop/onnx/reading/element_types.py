@@ -16,7 +16,7 @@ import numpy as np
 from tpucc.diagnostics import ProgramError
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, type_name
 from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named
-from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, INT64, TYPES
+from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, INT64, NAMES, TYPES
 from tpucc.values import dataclass
 
 UINT8, INT8, UINT16, INT16, INT32, FLOAT16 = (
@@ -219,6 +219,13 @@ def _wrong(node: OnnxNode, message: str) -> ProgramError:
     return malformed(f"{node.title} ({named(node.op)}): {message}", HELP.get(node.kind, node.checker))
 
 
+def _cast(node: OnnxNode, _: Sequence[int]) -> int:
+    to = int(node.attributes["to"])
+    if to not in TYPES and to not in NAMES:
+        raise _wrong(node, f"it makes elements of {type_name(to)}")
+    return _known(to)
+
+
 def _constant(node: OnnxNode, _: Sequence[int]) -> int:
     names = {"value_float": FLOAT, "value_floats": FLOAT, "value_int": INT64, "value_ints": INT64}
     return next((number for name, number in names.items() if name in node.attributes), _type_of(node.attributes.get("value")))
@@ -248,7 +255,7 @@ def _gemm(node: OnnxNode, operands: Sequence[int]) -> int:
 
 
 MAKES: Mapping[str, Callable[[OnnxNode, Sequence[int]], int]] = {
-    "Cast": lambda node, _: _known(node.attributes["to"]),
+    "Cast": _cast,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "DequantizeLinear": lambda node, operands: _known(node.attributes.get("output_dtype", 0)) or operands[1],

@@ -12,10 +12,8 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.call import normal
-from tpucc.interop.onnx.reading.model import type_name
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
-from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 
 Fit = Callable[[Operands], None]
 Shape = tuple[int, ...]
@@ -137,12 +135,6 @@ def _pool(o: Operands) -> None:
     if len(o.shape(0)) < 3:
         o.misfit(f"an image {list(o.shape(0))}, where ONNX has [N, C, …]")
     _windows(o, len(o.shape(0)) - 2)
-
-
-def _cast(o: Operands) -> None:
-    to = o.node.attributes["to"]
-    if to not in TYPES and to not in NAMES:
-        o.refuse(f"it makes elements of {type_name(to)}")
 
 
 def _blocks(divided: Callable[[Shape], Sequence[int]], power: int) -> Fit:
@@ -301,7 +293,6 @@ ALIKE = "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min 
 FITS: Mapping[str, Fit] = dict.fromkeys(ALIKE.split(), _one_shape) | {
     "AveragePool": _pool,
     "BatchNormalization": _of_channels(1, 2, 3, 4),
-    "Cast": _cast,
     "Clip": _clip,
     "Concat": _concat,
     "Conv": _conv(1, 2),

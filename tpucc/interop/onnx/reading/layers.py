@@ -169,7 +169,7 @@ class _Layers(ProductLayers):
             end = self._step(source)
             self.own = self.held[source] = x
             real = self._steps(end)
-            self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(x.zero_point)), attributes={}))
+            self.nodes.append(end.read_as("QuantizeLinear", (real, self._scale(), self._integer(x.zero_point)), {}))
             self.own = own
         real = self._dequantised(source)
         for index, step in enumerate(function.steps):
@@ -285,4 +285,4 @@ def _bounded(step: Step) -> tuple[str, Sequence[float], Mapping[str, object]]:
 
 def _unknown(node: OnnxNode) -> OnnxNode:
     """What stands for a layer that can't be read back, which may be one with a table."""
-    return replace(node, op=LAYER, inputs=(), attributes={"table": node.op in (TABLE, "Gather")})
+    return node.read_as(LAYER, (), {"table": node.op in (TABLE, "Gather")})

@@ -214,14 +214,14 @@ class _Builder:
 
     def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
-        message = f"{node.title} ({named(node.op)}): {fault}"
+        message = f"{node.title} ({node.operator}): {fault}"
         if not isinstance(fault, Misfit) or not self.sizes:
             return malformed(message, node.checker)
         given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
         return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
-        self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
+        self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
 
     def _found(self) -> list[Diagnostic]:
         """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""
@@ -399,7 +399,7 @@ def _known(value: Read) -> AnyArray:
 
 def _stack(node: OnnxNode) -> OnnxNode:
     """The node that puts together what the steps of a loop give."""
-    return replace(node, op="ConcatFromSequence", attributes={"axis": 0, "new_axis": 1})
+    return node.read_as("ConcatFromSequence", node.inputs, {"axis": 0, "new_axis": 1})
 
 
 def _is_integers(value: Value | None) -> bool:
@@ -431,8 +431,8 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     """One message for all nodes that have one problem."""
     shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
     where = f"{counted(len(nodes), 'node')}: {shown}"
-    if op == LAYER:
+    if nodes[0].op == LAYER:
         return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
     if not message:
-        return Diagnostic("E1006", f"tpucc has nothing for the operator {named(op)} ({where})", help=(help,))
-    return Diagnostic("E1007", f"{named(op)}: {message} ({where})", help=(help,))
+        return Diagnostic("E1006", f"tpucc has nothing for the operator {op} ({where})", help=(help,))
+    return Diagnostic("E1007", f"{op}: {message} ({where})", help=(help,))

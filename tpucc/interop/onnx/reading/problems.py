@@ -18,6 +18,14 @@ INDICES = "numbers of rows stay integers: give the model the same numbers as a s
 
 E = TypeVar("E", bound=Error)
 
+ELSEWHERE = "change this layer in the program that makes the model, and export it again"
+"""What to do where an operator of tpucc doesn't take what the file has."""
+COMPUTED = (
+    "tpucc has integers as inputs and constants only: compute them in your own program, and give them to the model as an input; between "
+    "two rows of a table Where chooses by a condition"
+)
+"""What to do where a network computes the numbers that it takes rows by."""
+
 
 class Unsupported(Exception):
     """A use of an operator that has no counterpart in tpucc; `help` says what would do instead."""

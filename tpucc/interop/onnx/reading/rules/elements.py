@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
+from tpucc.interop.onnx.reading.problems import COMPUTED, INDICES, Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import expanded
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Static, Tensor
@@ -246,7 +246,7 @@ def _near_quarter(number: float) -> float:
 def _where(c: Call) -> Result:
     mask, a, b = c.value(0), c.value(1), c.value(2)
     if isinstance(a, Tensor) and a.kind == "int":
-        raise Unsupported("it chooses among integers that are computed")
+        raise Unsupported("it chooses among integers that are computed", COMPUTED)
     return c.network.elementwise("where", mask, a, b)
 
 
@@ -281,7 +281,7 @@ def _as_type(c: Call, x: Tensor, to: int) -> Tensor:
         return x if x.kind == "bool" else Tensor(c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
     if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
         return Tensor(x.node, x.axes, "whole")
-    raise Unsupported("it makes integers of computed values", "tpucc has no conversion for it")
+    raise Unsupported("it makes integers of computed values", "compute them in your own program, and give them to the model as an input")
 
 
 def _cast_like(c: Call) -> Result:

@@ -56,7 +56,7 @@ def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
 
 def _quantize(c: Call) -> Result:
     if c.attribute("block_size", 0):
-        raise Unsupported("blocks with scales of their own")
+        raise Unsupported("blocks with scales of their own", "quantise it with one scale for each tensor, or for each column of a weight")
     given = BY_NUMBER.get(c.attribute("output_dtype", 0), "uint8")
     if isinstance(x := c.value(0), Static):
         scale = c.array(1, "the scale")
@@ -70,7 +70,7 @@ def _quantize(c: Call) -> Result:
 
 def _dequantize(c: Call) -> Result:
     if c.attribute("block_size", 0):
-        raise Unsupported("blocks with scales of their own")
+        raise Unsupported("blocks with scales of their own", "quantise it with one scale for each tensor, or for each column of a weight")
     x = c.value(0)
     if isinstance(x, Static):
         zero = c.array(2, "the zero point") if c.has(2) else None
@@ -267,10 +267,12 @@ def _integer_product(multiply: Callable[[Call, Tensor, Static], Tensor]) -> Rule
     def rule(c: Call) -> Result:
         x, w = c.tensor(0), c.value(1)
         if not isinstance(w, Static) or not isinstance(x.kind, Grid):
-            raise Unsupported("factors that aren't a quantised tensor and a constant")
+            raise Unsupported("factors that aren't a quantised tensor and a constant", "weights are constants of the file")
         own = int(c.number(2, "the zero point")) if c.has(2) else 0
         if not x.kind.measured and own - x.kind.shift != x.kind.zero_point:
-            raise Unsupported("integers with another zero point than that of their QuantizeLinear")
+            raise Unsupported(
+                "integers with another zero point than that of their QuantizeLinear", "both read one constant in what quantisers write"
+            )
         zero = c.array(3, "the zero point").astype(np.float32) if c.has(3) else np.zeros((), np.float32)
         if zero.size > 1:
             raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")
