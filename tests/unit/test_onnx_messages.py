@@ -174,3 +174,27 @@ def test_rows_by_numbers_that_are_computed_are_refused_in_words_of_onnx(of: str,
     assert found.message == "m.onnx: Gather: the network computes its numbers of rows or classes (1 node: pick)"
     assert "give them to the model as an input" in found.help[0]
     assert "i32" not in str(raised.value)
+
+
+@each(
+    [
+        (["MatMul", ["x", "w"]], {"w": np.ones((5, 3))}, "a product of [8, 4] and [5, 3]: the inner sizes differ"),
+        (["Gemm", ["x", "w"]], {"w": np.ones((5, 3))}, "a product of [8, 4] and [5, 3], where"),
+        (["Gemm", ["x", "w", "b"]], {"w": np.ones((4, 3)), "b": np.ones(2)}, "what is added has the shape [2]"),
+        (["Add", ["x", "w"]], {"w": np.ones(3)}, "shapes that don't broadcast: [8, 4], [3]"),
+        (["PRelu", ["x", "w"]], {"w": np.ones(3)}, "the slope has the shape [3]"),
+        (["BatchNormalization", ["x", *"wwww"]], {"w": np.ones(3)}, "operand 2 has the shape [3], and [8, 4] 4 channels"),
+        (["Squeeze", ["x", "a"]], {"a": np.array([1])}, "the axes [1] of [8, 4] are dropped, and their sizes aren't 1"),
+        (["Conv", ["x", "w"]], {"w": np.ones((2, 3, 2, 2))}, "an image [8, 4] and weights [2, 3, 2, 2]"),
+    ]
+)
+def test_what_no_batch_mends_is_damage_in_a_file_that_leaves_the_batch_open(
+    node: tuple[str, list[str]], arrays: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    typed = {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in arrays.items()}
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in typed.items()]
+    onnx.save(model_of([helper.make_node(*node, ["y"])], constants, inputs={"x": ("batch", 4)}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.ProgramError) as raised:
+        tpucc.import_onnx(tmp_path / "m.onnx")
+    assert f"E1001: m.onnx: y ({node[0]}): {says}" in str(raised.value)
+    assert "-D" not in str(raised.value)

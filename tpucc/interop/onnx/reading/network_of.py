@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, listed
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.axes import axes_of, order_of
@@ -47,6 +47,8 @@ NAMED = 6
 """Nodes that a message names."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
+OTHER = 3
+"""What is added to open sizes, to see what follows from them."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
@@ -74,8 +76,9 @@ def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout
 
 
 class _Builder:
-    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
-        self.model, self.sizes, self.layout = model, sizes, layout
+    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, is_trial: bool = False) -> None:
+        """A trial raises `Misfit` as it is."""
+        self.model, self.sizes, self.layout, self.is_trial = model, sizes, layout, is_trial
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
         said = self.graph.weights if ours else {}
@@ -202,6 +205,8 @@ class _Builder:
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
             except Damaged as fault:
+                if self.is_trial and isinstance(fault, Misfit):
+                    raise
                 raise self._damaged(node, fault) from None
             except Unsupported as found:
                 self._unread(node, found)
@@ -215,10 +220,20 @@ class _Builder:
     def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
         message = f"{node.title} ({node.operator}): {fault}"
-        if not isinstance(fault, Misfit) or not self.sizes:
+        if not isinstance(fault, Misfit) or not self.sizes or not self._may_be_given(fault):
             return malformed(message, node.checker)
         given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
         return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
+
+    def _may_be_given(self, fault: Misfit) -> bool:
+        """Whether open sizes that were given are among the numbers that don't fit: these differ with other ones."""
+        try:
+            _Builder(self.model, "trial", {name: size + OTHER for name, size in self.sizes.items()}, self.layout, is_trial=True).built()
+        except Misfit as other:
+            return other.sizes != fault.sizes
+        except Error:
+            return True
+        return True
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.operator, why.message, why.help), []).append(node)

@@ -67,6 +67,6 @@ class Operands:
     def refuse(self, message: str, code: str = "E1001") -> None:
         raise malformed(f"{self.node.title} ({self.node.operator}): {message}", self.node.checker, code)
 
-    def misfit(self, message: str) -> None:
-        """Refuses shapes that can't be together, whichever of them is wrong."""
-        raise Misfit(message)
+    def misfit(self, message: str, sizes: object = None) -> None:
+        """Refuses shapes that can't be together, whichever of them is wrong; `sizes` are those that don't fit, or all of the message."""
+        raise Misfit(message, sizes)

@@ -41,7 +41,12 @@ class Damaged(Exception):
 
 
 class Misfit(Damaged):
-    """Shapes that can't be together. In a file that leaves sizes open those that were given may be the reason."""
+    """Shapes that can't be together. In a file that leaves sizes open those that were given may be the reason, if they are among `sizes`:
+    the numbers that don't fit."""
+
+    def __init__(self, message: str, sizes: object = None) -> None:
+        super().__init__(message)
+        self.sizes = message if sizes is None else sizes
 
 
 def shortened(value: object) -> str:
