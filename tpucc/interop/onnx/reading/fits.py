@@ -97,11 +97,11 @@ def _gemm(o: Operands) -> None:
 
 def _windows(o: Operands, count: int) -> None:
     """The numbers of windows over an image with so many axes of pixels."""
-    for name, each, least in (("kernel_shape", 1, 1), ("strides", 1, 1), ("dilations", 1, 1), ("pads", 2, None), ("output_padding", 1, 0)):
+    for name, each, least in (("kernel_shape", 1, 1), ("strides", 1, 1), ("dilations", 1, 1), ("pads", 2, 0), ("output_padding", 1, 0)):
         numbers = o.node.attributes.get(name) or ()
         if numbers and len(numbers) != each * count:
             o.misfit(f"{name} is {shortened(list(numbers))}, of {counted(count, 'axis', 'axes')} of pixels")
-        if least is not None and any(number < least for number in numbers):
+        if any(number < least for number in numbers):
             o.refuse(f"{name} is {shortened(list(numbers))}, and each is at least {least}")
 
 
@@ -280,11 +280,13 @@ def _local_norm(o: Operands) -> None:
 def _scales(o: Operands) -> None:
     """One scale, or one for each place of an axis."""
     shape, scales = o.shape(0), o.shape(1)
+    if o.has(2) and math.prod(o.shape(2)) != math.prod(scales):
+        o.refuse(f"zero points of the shape {list(o.shape(2))}, and scales of the shape {list(scales)}: ONNX has as many of both")
     if math.prod(scales) == 1 or o.node.attributes.get("block_size", 0):
         return
     axis = normal(o.node.attributes.get("axis", 1), len(shape))
     if scales != shape[axis : axis + 1]:
-        o.misfit(f"scales of the shape {list(scales)} along axis {axis} of {list(shape)}")
+        o.misfit(f"scales of the shape {list(scales)} along axis {axis} of {list(shape)}", (scales, shape[axis]))
 
 
 def _einsum(o: Operands) -> None:

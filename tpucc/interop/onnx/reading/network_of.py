@@ -27,7 +27,7 @@ from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEA
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
@@ -140,7 +140,7 @@ class _Builder:
         try:
             node = self.network.input(name, type_)
         except (RuleError, Unsupported) as error:
-            raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
+            raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}", error.help or ELSEWHERE) from None
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
             try:

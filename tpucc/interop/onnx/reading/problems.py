@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, Error, ProgramError, printable
 
 CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
 """What to do about a node that isn't what ONNX says."""
+
+USUAL = {
+    "E1001": CHECKER,
+    "E1002": CHECKER,
+    "E1003": "no network is so large: the file is damaged, or meant to do harm",
+    "E1004": "the files with a model's weights lie beside it, as its exporter wrote them: copy all of them together",
+}
+"""What to do about a malformed file where nothing more is known."""
 
 LONGEST = 60
 """Characters of what a file has, in a message."""
@@ -51,7 +61,7 @@ class Misfit(Damaged):
 
 def shortened(value: object) -> str:
     """What a file has, in a message."""
-    text = repr(value)
+    text = f"a tensor of the shape {list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -62,7 +72,12 @@ def named(text: str) -> str:
 
 def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:
     """The error of a file that isn't what ONNX says."""
-    return ProgramError(Diagnostic(code, message, help=(help,)))
+    return ProgramError(Diagnostic(code, message, help=(help or USUAL[code],)))
+
+
+def changed(message: str) -> ProgramError:
+    """The error of a quantised export of tpucc's that contradicts what its metadata say: no other program can tell."""
+    return malformed(message, "something has changed the file since `tpucc export` wrote it: export the model again")
 
 
 def no_tensor(name: str) -> CompileError:
