@@ -648,7 +648,7 @@ def test_steps_that_are_not_read_back_are_no_fault_of_the_file(tmp_path: Path) -
     path = tmp_path / "model.onnx"
     tpucc.export_onnx(tpucc.compile_source(ALONE.format(text="tanh(h @ r)"), activation_bits=16), path, quantized=True)
     path.write_bytes(path.read_bytes().replace(b"scale_and_zero_point", b"scale_and_zero_poinT", 1))
-    with pytest.raises(tpucc.CompileError, match=r"error E1007: Cast: it computes with the integers"):
+    with pytest.raises(tpucc.CompileError, match=r"error E1007: model.onnx: Cast: it computes with the integers"):
         tpucc.import_onnx(path)
 
 

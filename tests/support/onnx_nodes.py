@@ -77,7 +77,7 @@ def outcome(case: Any) -> Outcome:
         try:
             alike = _alike(case.model, [np.asarray(array) for array in given], wanted, constant)
         except (tpucc.CompileError, tpucc.InputError) as error:
-            refused = f"{error.diagnostics[0].code} {error.diagnostics[0].message}"
+            refused = f"{error.diagnostics[0].code} {error.diagnostics[0].message.removeprefix('m: ')}"
         else:
             return Outcome(case.name, ops, "passed" if alike else "wrong")
     return Outcome(case.name, ops, "refused", refused)

@@ -347,12 +347,14 @@ def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any]
     model.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
     with pytest.raises(tpucc.CompileError) as raised:
         built(model)
-    assert [(d.code, d.message.startswith(says), mend in d.help[0]) for d in raised.value.diagnostics] == [("E1007", True, True)]
+    assert [(d.code, d.message.startswith(f"m.onnx: {says}"), mend in d.help[0]) for d in raised.value.diagnostics] == [
+        ("E1007", True, True)
+    ]
 
 
 def test_a_transposed_convolution_of_more_pixels_than_its_windows_reach_is_refused() -> None:
     model = model_of([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3], output_shape=[14, 28])], [drawn("w", 4, 2, 1, 1)], IMAGE)
-    with pytest.raises(tpucc.Error, match=r"E1007: ConvTranspose: an output_shape with 28 pixels(.|\n)*it has at most 27"):
+    with pytest.raises(tpucc.Error, match=r"E1007: m.onnx: ConvTranspose: an output_shape with 28 pixels(.|\n)*it has at most 27"):
         built(model)
 
 
@@ -952,7 +954,9 @@ def test_a_size_that_only_works_with_the_value_of_the_batch_follows_from_it(tmp_
 
 def test_two_sizes_that_must_be_equal_are_named(tmp_path: Path) -> None:
     onnx.save(model_of([node("Add", ["a", "b"], ["y"])], (), {"a": ("batch", "s"), "b": ("batch", "t")}), tmp_path / "m.onnx")
-    with pytest.raises(tpucc.Error, match=r'E1007: y (.|\n)*s is 5 and t is 7, and(.|\n)*equal: -D s=5 -D t=5, in Python .*"t": 5}'):
+    with pytest.raises(
+        tpucc.Error, match=r'E1007: m.onnx: y (.|\n)*s is 5 and t is 7, and(.|\n)*equal: -D s=5 -D t=5, in Python .*"t": 5}'
+    ):
         tpucc.import_onnx(tmp_path / "m.onnx", params={"s": 5, "t": 7})
 
 
@@ -1064,8 +1068,9 @@ def test_nodes_in_any_order_are_one_network() -> None:
             "ONNX Runtime's optimizer writes such operators: import the file that it was given",
         ),
         (node("Relu6", ["x"], ["y"], domain="mine"), "not those of mine: export the model without them"),
-        (node("Asin", ["x"], ["y"]), ""),
-        (node("Tan", ["x"], ["y"]), ""),
+        (node("Asin", ["x"], ["y"]), "make the model without it, or end the model before it"),
+        (node("Tan", ["x"], ["y"]), "make the model without it, or end the model before it"),
+        (node("Frobnicate", ["x"], ["y"]), "ONNX's opsets up to 28 have no such operator"),
         (node("SigmoId", ["x"], ["y"]), "did you mean Sigmoid?"),
     ]
 )
@@ -1073,7 +1078,7 @@ def test_what_is_suggested_instead_of_an_operator(made: Any, says: str) -> None:
     with pytest.raises(tpucc.CompileError, match="E1006") as caught:
         built(model_of([made]))
     help = "".join(caught.value.diagnostics[0].help)
-    assert says in help if says else not help
+    assert says in help
 
 
 def test_all_operators_of_onnx_are_read_or_listed() -> None:
@@ -1411,12 +1416,14 @@ def test_a_loop_without_an_end_or_of_unknown_length_is_refused() -> None:
     body = onnx.helper.make_graph(inside, "body", given, [on, value("b", onnx.TensorProto.FLOAT, [2, 4])])
     loop = node("Loop", ["", "true", "x"], ["y"], body=body, name="/repeat")
     constants = [array(np.array(True), "true"), array(np.float32(0), "zero")]
-    with pytest.raises(tpucc.Error, match=r"E1007: Loop: the steps of loops have more than 16,384 nodes together \(1 node: /repeat\)"):
+    with pytest.raises(
+        tpucc.Error, match=r"E1007: m.onnx: Loop: the steps of loops have more than 16,384 nodes together \(1 node: /repeat\)"
+    ):
         built(model_of([loop], constants))
     inside[0] = node("Greater", ["s", "zero"], ["on"])
     inside.insert(0, node("ReduceSum", ["a"], ["s"], keepdims=0))
     body = onnx.helper.make_graph(inside, "body", given, [on, value("b", onnx.TensorProto.FLOAT, [2, 4])])
-    with pytest.raises(tpucc.Error, match="E1007: Loop: the network computes how many steps it has"):
+    with pytest.raises(tpucc.Error, match=r"E1007: m.onnx: Loop: the network computes how many steps it has"):
         built(model_of([node("Loop", ["", "true", "x"], ["y"], body=body)], constants))
 
 
@@ -1591,7 +1598,7 @@ def test_integers_without_a_known_scale_are_refused_by_name() -> None:
     model = rows_of_integers(node("ReduceMax", ["f"], ["s"], keepdims=0), sums)
     model.graph.input.append(onnx.helper.make_tensor_value_info("f", onnx.TensorProto.FLOAT, [4]))
     with pytest.raises(
-        tpucc.Error, match=r"E1007: DequantizeLinear: an operand that isn't quantised \(1 node: real\)\n.*a constant of the file"
+        tpucc.Error, match=r"E1007: m.onnx: DequantizeLinear: an operand that isn't quantised \(1 node: real\)\n.*a constant of the file"
     ):
         built(model)
     with pytest.raises(tpucc.Error, match=r"E1001: real \(DequantizeLinear\): operands 1 and 3 are int8 and uint8"):
@@ -1764,7 +1771,7 @@ def test_a_constant_of_16_bits_is_computed_in_float32(tmp_path: Path) -> None:
 def test_cubic_interpolation_of_integers_is_refused() -> None:
     model = of_integers(node("Resize", ["q", "", "sizes"], ["r"], mode="cubic"))
     model.graph.initializer.append(array(np.array([1, 2], np.float32), "sizes"))
-    with pytest.raises(tpucc.Error, match=r"E1007: Resize: cubic interpolation of integers(.|\n)*ONNX Runtime has none"):
+    with pytest.raises(tpucc.Error, match=r"E1007: m.onnx: Resize: cubic interpolation of integers(.|\n)*ONNX Runtime has none"):
         built(model)
 
 

@@ -16,7 +16,7 @@ from tests.unit.test_onnx_malformed import of_node, of_nodes, refused
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
 from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.model import OPSETS
+from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.signatures import SIGNATURES
 from tpucc.interop.onnx.reading.tensors import TYPES
@@ -148,17 +148,57 @@ def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: 
         ("Relu", ["yes"], {}, "operand 1 is bool, and ONNX has floats or integers there"),
         ("Add", ["yes", "yes"], {}, "operand 1 is bool, and ONNX has floats or integers there"),
         ("Sigmoid", ["four"], {}, "operand 1 is int64, and ONNX has floats there"),
-        ("DequantizeLinear", ["x", "one"], {}, "operand 1 is float32, and ONNX has integers there"),
-        ("QuantizeLinear", ["x", "one", "one"], {}, "operand 3 is float32, and ONNX has integers there"),
+        ("DequantizeLinear", ["x", "one"], {}, "operand 1 is float32, and ONNX has integers of 8 or 16 bits or int32 there"),
+        ("DequantizeLinear", ["four", "one"], {}, "operand 1 is int64, and ONNX has integers of 8 or 16 bits or int32 there"),
+        ("DequantizeLinear", ["i8", "four"], {}, "operand 2 is int64, and ONNX has float32 or float16 there"),
+        ("QuantizeLinear", ["x", "one", "one"], {}, "operand 3 is float32, and ONNX has integers of 8 or 16 bits there"),
+        ("QuantizeLinear", ["i8", "one", "i8"], {}, "operand 1 is int8, and ONNX has float32, float16 or int32 there"),
+        ("QuantizeLinear", ["x", "four", "i8"], {}, "operand 2 is int64, and ONNX has float32, float16 or int32 there"),
+        ("QuantizeLinear", ["x", "one", "i32"], {}, "operand 3 is int32, and ONNX has integers of 8 or 16 bits there"),
+        ("QuantizeLinear", ["x", "one", "i8"], {"output_dtype": 2}, "output_dtype is uint8, and the zero point is int8"),
+        ("QuantizeLinear", ["x", "one"], {"output_dtype": 1}, "output_dtype is float32, and ONNX has integers of 8 or 16 bits there"),
+        ("MatMulInteger", ["i8", "i32"], {}, "operand 2 is int32, and ONNX has integers of 8 bits there"),
+        ("MatMulInteger", ["i16", "i8"], {}, "operand 1 is int16, and ONNX has integers of 8 bits there"),
+        ("ConvInteger", ["x", "i8"], {}, "operand 1 is float32, and ONNX has integers of 8 bits there"),
+        ("ConvInteger", ["i8", "i8", "u8"], {}, "operands 1 and 3 are int8 and uint8"),
+        ("QLinearMatMul", ["i8", "one", "i8", "i16", "one", "i16", "one", "i8"], {}, "operand 4 is int16, and ONNX has integers of 8 bits"),
         ("QLinearConv", ["i8", "one", "u8", "i8", "one", "i8", "one", "i8"], {}, "operands 1 and 3 are int8 and uint8"),
+        ("QLinearConv", [*["i8", "one"] * 3, "one", "i8"], {}, "operand 4 is float32, and ONNX has integers of 8 bits there"),
+        ("QLinearConv", [*["i8", "one", "i8"] * 2, "one", "i8", "i8"], {}, "operand 9 is int8, and ONNX has int32 there"),
     ]
 )
 def test_types_that_no_sound_file_has(op: str, operands: list[str], attributes: dict[str, Any], says: str, tmp_path: Path) -> None:
     arrays = {"yes": np.array([True]), "row": np.ones((1, 2)), "one": np.array(1.0), "four": np.array(4)}
-    arrays |= {"i8": np.ones((1, 1, 1, 1), np.int8), "u8": np.ones((), np.uint8)}
+    arrays |= {"i8": np.ones((1, 1, 1, 1), np.int8), "u8": np.ones((), np.uint8), "i16": np.int16(1), "i32": np.int32(1)}
     codes, text, status = refused(of_node(helper.make_node(op, operands, ["y"], **attributes), arrays), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert f"y ({op}): {says}" in text
+
+
+@each(
+    [
+        ("QLinearAdd", ["x", "s", "b", "b", "s", "b", "s", "b"], {}, "operand 1 is float32, and ONNX has integers of 8 bits there"),
+        ("QLinearAdd", ["b", "s", "", "u", "s", "", "s", ""], {}, "operands 1 and 4 are int8 and uint8, and ONNX has one type for both"),
+        ("QLinearMul", ["b", "s", "b"], {}, "it has 3 operands, and ONNX has 7 to 8"),
+        ("QLinearSigmoid", ["b", "b", "b", "s", "b"], {}, "operand 2 is int8, and ONNX has float32 there"),
+        ("QLinearSoftmax", ["b", "s", "b", "s", "u"], {"opset": 13}, "operands 1 and 5 are int8 and uint8"),
+        ("QLinearAveragePool", ["b", "s", "b", "s", "b"], {}, "it has no kernel_shape"),
+        ("QLinearConcat", ["s", "s", "b", "s", "b"], {"axis": 0}, "operand 2 is float32, and ONNX has integers of 8 bits there"),
+        ("QLinearWhere", ["x", *["b", "s", "b"] * 2, "s", "b"], {}, "operand 1 is float32, and ONNX has bool there"),
+        ("QGemm", [*["b", "s", "b"] * 2, "s", "s", "b"], {}, "operand 7 is float32, and ONNX has int32 there"),
+        ("QGemm", [*["b", "s", "b"] * 2], {"alpha": 1}, "alpha is 1, and ONNX has a float there"),
+        ("QuantizeLinear", ["b", "s", "b"], {}, "operand 1 is int8, and ONNX has float32 or float16 there"),
+        ("DequantizeLinear", ["x", "s", "b"], {}, "operand 1 is float32, and ONNX has integers of 8 or 16 bits or int32 there"),
+    ]
+)
+def test_nodes_that_onnx_runtime_does_not_have(op: str, operands: list[str], attributes: dict[str, Any], says: str, tmp_path: Path) -> None:
+    """Its own operators, which the package onnx doesn't check."""
+    arrays = {"s": np.float32(0.5), "b": np.ones((1, 1), np.int8), "u": np.ones((1, 1), np.uint8)}
+    node = helper.make_node(op, operands, ["y"], domain=OPTIMISED, **attributes)
+    codes, text, status = refused(of_node(node, arrays), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert f"y ({op}): {says}" in text
+    assert "help: onnxruntime.InferenceSession(FILE) may say more" in text
 
 
 def test_types_that_the_file_says_of_values(tmp_path: Path) -> None:
@@ -202,14 +242,18 @@ def test_types_inside_of_branches_and_loops(tmp_path: Path) -> None:
 
 @each(
     [
-        (helper.make_node("Frobnicate", ["x"], ["y"]), {}, "E1006: tpucc has nothing for the operator Frobnicate (1 node: y)"),
+        (helper.make_node("Frobnicate", ["x"], ["y"]), {}, "E1006: m.onnx: tpucc has nothing for the operator Frobnicate (1 node: y)"),
         (
             helper.make_node("BatchNorm", ["x"], ["y"]),
             {},
-            "E1006: tpucc has nothing for the operator BatchNorm (1 node: y)\nhelp: did you mean",
+            "E1006: m.onnx: tpucc has nothing for the operator BatchNorm (1 node: y)\nhelp: did you mean",
         ),
-        (helper.make_node("Pow", ["x", "a"], ["y"]), {"a": -1e9}, "E1007: Pow: the exponent -1e+09 (1 node: y)"),
-        (helper.make_node("MatMul", ["x", "w"], ["y"]), {"w": np.ones((4, 0))}, "E1007: MatMul: the weight w has the shape [4, 0] (1 node"),
+        (helper.make_node("Pow", ["x", "a"], ["y"]), {"a": -1e9}, "E1007: m.onnx: Pow: the exponent -1e+09 (1 node: y)"),
+        (
+            helper.make_node("MatMul", ["x", "w"], ["y"]),
+            {"w": np.ones((4, 0))},
+            "E1007: m.onnx: MatMul: the weight w has the shape [4, 0] (1 node",
+        ),
         (
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),
             {"s": 0.0, "z": np.int8(0)},
@@ -289,7 +333,7 @@ def test_shapes_that_fit_for_other_values_of_open_sizes_are_no_damage(tmp_path: 
     model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [weight])
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "features"
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    says = r"E1007: y \(MatMul\): a product of \[2, 4\] and \[5, 3\]: the inner sizes differ, with features = 4"
+    says = r"E1007: m.onnx: y \(MatMul\): a product of \[2, 4\] and \[5, 3\]: the inner sizes differ, with features = 4"
     with pytest.raises(tpucc.CompileError, match=says) as raised:
         tpucc.import_onnx(tmp_path / "m.onnx", params={"features": 4})
     assert "other sizes, by -D, may fit" in str(raised.value)
@@ -307,6 +351,13 @@ def schemas() -> dict[str, list[Any]]:
         op: [s for s, later in zip_longest(versions[op], versions[op][1:]) if later is None or later.since_version > OPSETS.start]
         for op in read
     }
+
+
+def schemas_of_the_runtime() -> dict[str, list[Any]]:
+    """Those of ONNX Runtime's own operators that are read."""
+    runtime = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    own = (s for s in runtime.get_all_operator_schema() if s.domain == OPTIMISED)
+    return {f"{s.domain}.{s.name}": [s] for s in own if f"{s.domain}.{s.name}" in RULES}
 
 
 def test_what_tpucc_lacks_is_no_damage(tmp_path: Path) -> None:
@@ -330,20 +381,20 @@ def test_what_tpucc_lacks_is_no_damage(tmp_path: Path) -> None:
 def test_signatures_are_those_of_the_onnx_package() -> None:
     kinds = {"INT": "i", "INTS": "is", "FLOAT": "f", "FLOATS": "fs", "STRING": "s", "STRINGS": "ss", "TENSOR": "t", "GRAPH": "g"}
     kinds["SPARSE_TENSOR"] = "st"
-    found = schemas()
-    assert {*SIGNATURES} - {*found} == {"SimplifiedLayerNormalization"}  # ONNX Runtime's
+    found = schemas() | schemas_of_the_runtime()
+    assert {*SIGNATURES} - {*found} == {"SimplifiedLayerNormalization"}  # ONNX Runtime's, in ONNX's domain
     for op, known in found.items():
         signature, most, results = SIGNATURES[op], max(s.max_input for s in known), max(s.max_output for s in known)
         assert signature.least == min(s.min_input for s in known), op
         assert signature.most == (most if most < 2**31 - 1 else None), op
         assert signature.results == (results if results < 2**31 - 1 else None), op
-        assert signature.attributes == {name: kinds[a.type.name] for s in known for name, a in s.attributes.items()}, op
+        assert signature.attributes == {name: kinds[str(a.type).split(".")[-1]] for s in known for name, a in s.attributes.items()}, op
         named = {name for s in known for name in s.attributes}
         assert signature.required == {n for n in named if all(n in s.attributes and s.attributes[n].required for s in known)}, op
 
 
 def test_types_are_those_of_the_onnx_package() -> None:
-    found = schemas()
+    found = schemas() | schemas_of_the_runtime()
     of_sequences = {"ConcatFromSequence", "SequenceAt", "SequenceEmpty", "SequenceInsert", "SequenceLength"}
     assert {*LETTERS} == {*found} - of_sequences
     for op, letters in LETTERS.items():
@@ -356,19 +407,43 @@ def test_types_are_those_of_the_onnx_package() -> None:
         for letter, parts in places:
             if letter != "-":
                 _, taken = CLASSES[OTHER_NAMES.get(letter.lower(), letter.lower())]
-                assert numbers(parts, all_of_class=len(taken) > 2) == taken, (op, letter)
+                assert numbers(found[op], parts, all_of_class=OTHER_NAMES.get(letter.lower(), letter.lower()) in WIDE) == taken, (
+                    op,
+                    letter,
+                )
         for (one, first), (other, second) in combinations(places, 2):
             if "-" not in (one, other):
-                both = [(a.type_str, b.type_str) for a, b in zip(first, second, strict=True) if a and b]
+                both = [(type_of(a), type_of(b)) for a, b in zip(first, second, strict=True) if a and b]
                 is_one = bool(both) and all(a == b for a, b in both)
                 assert is_one <= (one == other and (one.isupper() or one in ONE_TYPE)), (op, one, other)
                 assert (one == other and one.isupper()) <= is_one, (op, one, other)
 
 
-def numbers(parts: list[Any], *, all_of_class: bool) -> set[int]:
+WIDE = "afn"
+"""Letters of classes that have all floats, or all integers, where an operator takes some."""
+
+
+def types_of(schema: Any, part: Any) -> set[str]:
+    """The types of an operand, of ONNX's schemas and of ONNX Runtime's."""
+    if hasattr(part, "types"):
+        return {*part.types}
+    return next(({*c.allowed_type_strs} for c in schema.type_constraints if c.type_param_str == part.typeStr), {part.typeStr})
+
+
+def type_of(part: Any) -> str:
+    """The name of an operand's type in its schema."""
+    return str(getattr(part, "type_str", "") or part.typeStr)
+
+
+def numbers(schemas: list[Any], parts: list[Any], *, all_of_class: bool) -> set[int]:
     """ONNX's numbers of the types of an operand in all versions, as far as they are read; of floats and integers all, if one is there."""
     words = {"float": 1, "double": 11, "bfloat16": 1} | {type_.name: number for number, type_ in TYPES.items() if 1 < number < 16}
-    there = {word.removeprefix("tensor(").rstrip(")") for part in parts if part for word in part.types}
+    there = {
+        word.removeprefix("tensor(").rstrip(")")
+        for schema, part in zip(schemas, parts, strict=True)
+        if part
+        for word in types_of(schema, part)
+    }
     given = {words[word] for word in there & {*words}}
-    wholes = (CLASSES["f"][1], CLASSES["i"][1]) if all_of_class else ()
+    wholes = (CLASSES["f"][1], CLASSES["n"][1] - CLASSES["f"][1]) if all_of_class else ()
     return given.union(*(whole for whole in wholes if given & whole))

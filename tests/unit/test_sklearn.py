@@ -236,7 +236,7 @@ def test_other_values_than_tensors_are_refused(tmp_path: Path) -> None:
         made = model([node("SequenceConstruct", ["x"], ["s"], ""), node("Identity", ["x"], ["y"], "")], X, {"y": 1})
         getattr(made.graph, ends).append(helper.make_tensor_sequence_value_info(name, 1, None))
         (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-        with pytest.raises(tpucc.CompileError, match=rf"E1006: {name} is a sequence, a map or another value that is no tensor"):
+        with pytest.raises(tpucc.CompileError, match=rf"E1006: m.onnx: {name} is a sequence, a map or another value that is no tensor"):
             tpucc.import_onnx(tmp_path / "m.onnx")
 
 

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
 from tpucc.interop.foreign import Foreign, foreign
 from tpucc.interop.onnx import PRODUCER
@@ -113,7 +113,7 @@ class Imported:
         tied = {name: sizes[other] + more for name, (other, more) in self.ties.items()}
         try:
             return built(self.model, self.name, sizes | tied, layout)
-        except ProgramError as error:
+        except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
 
     def graph(self, given: Mapping[str, int]) -> Graph:
@@ -141,12 +141,15 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     """
     require_layout(layout)
     data = read_file(path, most=MAX_BYTES)
+    file = title or path.name
     try:
         model = decoded(data, path.parent)
+    except CompileError as error:
+        raise in_file(error, file) from None
     except ProgramError as error:
         kind = SOURCE if path.suffix == ".tpu" else foreign(path, data)
         if kind is None or path.suffix.lower() == ".onnx":
-            raise in_file(error, path.name) from None
+            raise in_file(error, file) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     model = replace(model, producer="") if title else model
-    return Imported(names.identifier(path.stem, "model"), title or path.name, model, layout)
+    return Imported(names.identifier(path.stem, "model"), file, model, layout)

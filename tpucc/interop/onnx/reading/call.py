@@ -34,7 +34,7 @@ class Call:
         """An operand. Raises `Unsupported` when it is missing."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if value is None:
-            raise Unsupported(f"operand {index + 1} is missing")
+            raise Unsupported(f"operand {index + 1} is missing", self.node.checker)
         return value
 
     def values(self) -> list[Value]:
@@ -59,7 +59,7 @@ class Call:
         """A known operand of one value."""
         array = self.array(index, what)
         if array.size != 1:
-            raise Unsupported(f"{what} is no single number")
+            raise Unsupported(f"{what} is no single number", "one number for the whole tensor is read")
         return float(array.reshape(()))
 
     def attribute(self, name: str, default: Any = None) -> Any:

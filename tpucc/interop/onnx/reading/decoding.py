@@ -19,7 +19,7 @@ from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.labels import with_numbers_of_classes
 from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
 from tpucc.interop.onnx.reading.order import in_order, require_names
-from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, no_tensor, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, changed, malformed, named, no_tensor, refused, shortened
 from tpucc.interop.onnx.reading.signatures import require_signatures
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
@@ -160,7 +160,7 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
         raise malformed(f"{node.title} ({named(node.op)}): it has {twice} twice", CHECKER)
     for key, found in ((HELD, held), (BEFORE, before)):
         if key in said and found is None:
-            raise malformed(f"{node.title}: {key.decode()} is {shortened(said[key])}, which is no scale and zero point")
+            raise changed(f"{node.title}: {key.decode()} is {shortened(said[key])}, which is no scale and zero point")
     return node
 
 

@@ -149,6 +149,8 @@ def _resize(o: Operands) -> None:
 def _slice(o: Operands) -> None:
     for index, what in enumerate(("the starts", "the ends", "the axes", "the steps"), 1):
         numbers = o.integers(index, what, None)
+        if o.has(index) and len(shape := o.shape(index)) != 1:
+            o.refuse(f"{what} have the shape {list(shape)}, and ONNX has a list there")
         if index == 4 and numbers is not None and 0 in numbers:
             o.refuse("a step is 0")
 

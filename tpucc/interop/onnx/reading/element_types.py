@@ -1,7 +1,8 @@
 """The types of elements that ONNX's operators take and make: a file in which a node has others is damaged.
 
-Source: ONNX's operator schemas, of all versions of an operator since opset 7 together. They are the file's types: what tpucc holds as
-float32 in the place of booleans and integers is no matter here. A type that isn't known, as after an operator of another domain, is any.
+Source: ONNX's operator schemas, of all versions of an operator since opset 7 together, and those of ONNX Runtime. They are the file's
+types: what tpucc holds as float32 in the place of booleans and integers is no matter here. A type that isn't known, as after an operator of
+another domain, is any.
 """
 
 from __future__ import annotations
@@ -15,25 +16,32 @@ import numpy as np
 from tpucc.diagnostics import ProgramError
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode, type_name
 from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named
-from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, INT64, TYPES
+from tpucc.interop.onnx.reading.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, INT64, NAMES, TYPES
 from tpucc.values import dataclass
 
-UINT8, INT32 = (next(number for number, type_ in TYPES.items() if type_ == wanted) for wanted in (np.uint8, np.int32))
+UINT8, INT8, UINT16, INT16, INT32, FLOAT16 = (
+    next(number for number, type_ in TYPES.items() if type_ == wanted)
+    for wanted in (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float16)
+)
 _FLOATS = frozenset(FLOATS) - {BFLOAT16}
 _INTEGERS = frozenset(TYPES) - {*FLOATS, BOOL}
 ONE_TYPE: Mapping[str, int] = {"b": BOOL, "l": INT64, "s": FLOAT, "u": UINT8, "w": INT32}
 """Letters of the table that stand for one type."""
 CLASSES: Mapping[str, tuple[str, frozenset[int]]] = {
     "a": ("any type", _FLOATS | _INTEGERS | {BOOL}),
+    "c": ("integers of 8 bits", frozenset([UINT8, INT8])),
+    "d": ("integers of 8 or 16 bits or int32", frozenset([UINT8, INT8, UINT16, INT16, INT32])),
+    "e": ("integers of 8 or 16 bits", frozenset([UINT8, INT8, UINT16, INT16])),
     "f": ("floats", _FLOATS),
-    "i": ("integers", _INTEGERS),
     "n": ("floats or integers", _FLOATS | _INTEGERS),
+    "q": ("float32, float16 or int32", frozenset([FLOAT, FLOAT16, INT32])),
+    "t": ("float32 or float16", frozenset([FLOAT, FLOAT16])),
     "x": ("int32 or int64", frozenset([INT32, INT64])),
     **{letter: (type_name(number), frozenset([number])) for letter, number in ONE_TYPE.items()},
 }
 """The letters of the table: in words, and ONNX's numbers of the types."""
-OTHER_NAMES = {"g": "f", "h": "f", "j": "i", "k": "i"}
-"""More letters for floats and integers, as operands with one capital letter have one type."""
+OTHER_NAMES = {"g": "f", "h": "f", "m": "c", "o": "c"}
+"""More letters for floats and integers of 8 bits, as operands with one capital letter have one type."""
 _TABLE = """
     >- | Constant
     A*>A | Concat
@@ -51,6 +59,15 @@ _TABLE = """
     Ax>A | Gather GatherElements
     B>B | Not
     BB>b | And Or Xor
+    CMCM>w | ConvInteger MatMulInteger
+    TTe>- | com.microsoft.QuantizeLinear
+    CTCMTMTO>O | QLinearMatMul
+    CsCCsCsC>C | com.microsoft.QLinearAdd com.microsoft.QLinearMul
+    CsCMsMsOw>O | QLinearConv
+    CsCMsMwsc>- | com.microsoft.QGemm
+    CsCsC>C | com.microsoft.QLinearAveragePool com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu
+        com.microsoft.QLinearSigmoid com.microsoft.QLinearSoftmax
+    DtD>- | DequantizeLinear com.microsoft.DequantizeLinear
     F*>F | Mean Sum
     F>F | AveragePool Ceil Celu Cos Elu Exp Floor Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Hardmax LRN LeakyRelu Log
         LogSoftmax LpNormalization MeanVarianceNormalization Mish Reciprocal Round Selu Sigmoid Sin Softmax Softplus Softsign Sqrt Swish
@@ -61,10 +78,6 @@ _TABLE = """
     FFFFwFFF>FFF | LSTM
     FGGHH>F---- | BatchNormalization
     Ffb>F- | Dropout
-    IfI>- | DequantizeLinear
-    IJIJ>w | ConvInteger MatMulInteger
-    IFIJFJFK>K | QLinearMatMul
-    IsIJsJsKw>K | QLinearConv
     N*>N | Einsum Max Min
     N>N | Abs Erf Neg Relu Sign ai.onnx.ml.Binarizer ai.onnx.ml.Imputer
     N>Nl | MaxPool
@@ -80,6 +93,7 @@ _TABLE = """
     a>l | NonZero Shape Size
     b>- | If
     bAA>A | Where
+    bCsCCsCsC>C | com.microsoft.QLinearWhere
     f>b | IsInf IsNaN
     fF>F | RMSNormalization
     l>- | ConstantOfShape
@@ -88,11 +102,13 @@ _TABLE = """
     n>l | ArgMax ArgMin
     n>s | ai.onnx.ml.LinearRegressor ai.onnx.ml.Normalizer ai.onnx.ml.Scaler
     nnA>A | OneHot
-    nnI>- | QuantizeLinear
+    qqe>- | QuantizeLinear
     s>- | ai.onnx.ml.ZipMap
+    sC>C | com.microsoft.QLinearConcat
     s>usu | DynamicQuantizeLinear
 """
 """A row: letters of the operands, and behind the sign those of the results, `-` where more than the operands decides | operators.
+Operands that have no letter have any type.
 
 `*` stands behind the letter of any number of operands or results. What has one capital letter in a row has one type.
 """
@@ -117,7 +133,7 @@ def _letters() -> Mapping[str, Letters]:
 
 
 LETTERS = _letters()
-"""By operator of ONNX's own domain."""
+"""By operator."""
 Types = MutableMapping[str, int]
 """ONNX's numbers of the types of values, by their names; those that aren't known are missing. bfloat16 counts as float32."""
 
@@ -171,7 +187,7 @@ def _bound(node: OnnxNode, letters: Letters, types: Types) -> Mapping[str, tuple
     """By capital letter the first operand that has it, and its type."""
     bound: dict[str, tuple[int, int]] = {}
     for index, (name, letter) in enumerate(zip(node.inputs, each_letter(letters.operands), strict=False)):
-        if not (number := types.get(name, 0)):
+        if letter == "-" or not (number := types.get(name, 0)):
             continue
         what, taken = CLASSES[OTHER_NAMES.get(letter.lower(), letter.lower())]
         if number not in taken:
@@ -200,7 +216,14 @@ HELP: Mapping[str, str] = {
 
 
 def _wrong(node: OnnxNode, message: str) -> ProgramError:
-    return malformed(f"{node.title} ({named(node.op)}): {message}", HELP.get(node.kind, CHECKER))
+    return malformed(f"{node.title} ({named(node.op)}): {message}", HELP.get(node.kind, node.checker))
+
+
+def _cast(node: OnnxNode, _: Sequence[int]) -> int:
+    to = int(node.attributes["to"])
+    if to not in TYPES and to not in NAMES:
+        raise _wrong(node, f"it makes elements of {type_name(to)}")
+    return _known(to)
 
 
 def _constant(node: OnnxNode, _: Sequence[int]) -> int:
@@ -213,15 +236,32 @@ def _constant_of_shape(node: OnnxNode, _: Sequence[int]) -> int:
 
 
 def _quantized(node: OnnxNode, operands: Sequence[int]) -> int:
-    """That of the zero point."""
-    return operands[2] if len(operands) > 2 and node.inputs[2] else _known(node.attributes.get("output_dtype", 0) or UINT8)
+    """That of the zero point, or that of the attribute. Raises `ProgramError` where they differ, or the attribute's is none of integers."""
+    said = _known(node.attributes.get("output_dtype", 0))
+    what, taken = CLASSES["e"]
+    if said and said not in taken:
+        raise _wrong(node, f"output_dtype is {type_name(said)}, and ONNX has {what} there")
+    zero = operands[2] if len(operands) > 2 and node.inputs[2] else said or UINT8
+    if said and zero and zero != said:
+        raise _wrong(node, f"output_dtype is {type_name(said)}, and the zero point is {type_name(zero)}: ONNX has one type for both")
+    return zero
+
+
+def _gemm(node: OnnxNode, operands: Sequence[int]) -> int:
+    """Integers where it has a scale of its result."""
+    if len(operands) < 8 or not node.inputs[7]:
+        return FLOAT
+    return operands[8] if len(operands) > 8 else operands[0]
 
 
 MAKES: Mapping[str, Callable[[OnnxNode, Sequence[int]], int]] = {
-    "Cast": lambda node, _: _known(node.attributes["to"]),
+    "Cast": _cast,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "DequantizeLinear": lambda node, operands: _known(node.attributes.get("output_dtype", 0)) or operands[1],
+    "com.microsoft.DequantizeLinear": lambda node, operands: operands[1],
+    "com.microsoft.QGemm": _gemm,
+    "com.microsoft.QuantizeLinear": _quantized,
     "EyeLike": lambda node, operands: _known(node.attributes.get("dtype", 0)) or operands[0],
     "QuantizeLinear": _quantized,
 }

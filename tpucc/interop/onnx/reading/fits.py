@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.call import normal
-from tpucc.interop.onnx.reading.model import type_name
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
-from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 
 Fit = Callable[[Operands], None]
 Shape = tuple[int, ...]
@@ -34,17 +33,24 @@ def _broadcast(shapes: Sequence[Shape]) -> Shape | None:
         return None
 
 
+def _unlike(shapes: Sequence[Shape]) -> Sequence[object]:
+    """The sizes, counted from the last axis, that keep shapes from being repeated to one."""
+    return [(place, sizes) for place, sizes in enumerate(zip_longest(*map(reversed, shapes), fillvalue=1)) if len({*sizes} - {1}) > 1]
+
+
 def _one_shape(o: Operands) -> None:
     """Operands, each of whose axes has one size or 1."""
     shapes = [value.shape for value in o.values if value is not None]
     if _broadcast(shapes) is None:
-        o.misfit(f"shapes that don't broadcast: {', '.join(str(list(shape)) for shape in shapes)}")
+        o.misfit(f"shapes that don't broadcast: {', '.join(str(list(shape)) for shape in shapes)}", _unlike(shapes))
 
 
 def _require_within(o: Operands, index: int, shape: Shape, what: str) -> None:
     """An operand that is repeated to a shape, and doesn't make it larger."""
     if _broadcast([o.shape(index), shape]) != shape:
-        o.misfit(f"{what} has the shape {list(o.shape(index))}, which doesn't broadcast to {list(shape)}")
+        found = o.shape(index)
+        beyond = [(size, there) for size, there in zip_longest(found[::-1], shape[::-1]) if size not in (None, 1, there)]
+        o.misfit(f"{what} has the shape {list(found)}, which doesn't broadcast to {list(shape)}", beyond)
 
 
 def _slope(o: Operands) -> None:
@@ -69,10 +75,10 @@ def _product(second: int) -> Fit:
     def fit(o: Operands) -> None:
         a, b = o.shape(0), o.shape(second)
         if not a or not b:
-            o.misfit(f"a product of {list(a)} and {list(b)}: one of them is a single number")
+            o.misfit(f"a product of {list(a)} and {list(b)}: one of them is a single number", (len(a), len(b)))
         if a[-1] != b[-2:][0] or _broadcast([a[:-2], b[:-2]]) is None:
             which = "the inner sizes" if a[-1] != b[-2:][0] else "the axes before the last two"
-            o.misfit(f"a product of {list(a)} and {list(b)}: {which} differ")
+            o.misfit(f"a product of {list(a)} and {list(b)}: {which} differ", (a[-1], b[-2:][0], _unlike([a[:-2], b[:-2]])))
 
     return fit
 
@@ -82,18 +88,20 @@ def _gemm(o: Operands) -> None:
         shape[::-1] if o.node.attributes.get(turned, 0) else shape for shape, turned in ((o.shape(0), "transA"), (o.shape(1), "transB"))
     )
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
-        o.misfit(f"a product of {list(a)} and {list(b)}, where ONNX has two matrices with equal inner sizes")
+        o.misfit(
+            f"a product of {list(a)} and {list(b)}, where ONNX has two matrices with equal inner sizes", (len(a), len(b), a[-1:], b[:1])
+        )
     if o.has(2):
         _require_within(o, 2, (a[0], b[1]), "what is added")
 
 
 def _windows(o: Operands, count: int) -> None:
     """The numbers of windows over an image with so many axes of pixels."""
-    for name, each, least in (("kernel_shape", 1, 1), ("strides", 1, 1), ("dilations", 1, 1), ("pads", 2, None), ("output_padding", 1, 0)):
+    for name, each, least in (("kernel_shape", 1, 1), ("strides", 1, 1), ("dilations", 1, 1), ("pads", 2, 0), ("output_padding", 1, 0)):
         numbers = o.node.attributes.get(name) or ()
         if numbers and len(numbers) != each * count:
             o.misfit(f"{name} is {shortened(list(numbers))}, of {counted(count, 'axis', 'axes')} of pixels")
-        if least is not None and any(number < least for number in numbers):
+        if any(number < least for number in numbers):
             o.refuse(f"{name} is {shortened(list(numbers))}, and each is at least {least}")
 
 
@@ -107,13 +115,15 @@ def _conv(weights: int, bias: int | None, *, transposed: bool = False) -> Fit:
         if attributes.get("auto_pad") not in (None, "", "NOTSET") and attributes.get("pads"):
             o.refuse("it has auto_pad and pads, and ONNX has one of them")
         if len(x) < 3 or len(w) != len(x):
-            o.misfit(f"an image {list(x)} and weights {list(w)}, where ONNX has [N, C, …] and as many axes of weights")
+            o.misfit(f"an image {list(x)} and weights {list(w)}, where ONNX has [N, C, …] and as many axes of weights", (len(x), len(w)))
         if attributes.get("kernel_shape", w[2:]) not in ((), w[2:]):
             o.misfit(f"kernel_shape is {shortened(list(attributes['kernel_shape']))}, and the weights have the shape {list(w)}")
         _windows(o, len(x) - 2)
         channels, filters = (w[0], w[1] * group) if transposed else (w[1] * group, w[0])
         if x[1] != channels or (channels if transposed else filters) % group:
-            o.misfit(f"weights {list(w)} in {counted(group, 'group')}, of an image {list(x)} with {counted(x[1], 'channel')}")
+            o.misfit(
+                f"weights {list(w)} in {counted(group, 'group')}, of an image {list(x)} with {counted(x[1], 'channel')}", (x[1], w, group)
+            )
         if bias is not None and o.has(bias) and o.shape(bias) != (filters,):
             o.misfit(f"the bias has the shape {list(o.shape(bias))}, and the result {counted(filters, 'channel')}")
         if transposed:
@@ -135,14 +145,8 @@ def _more_at_the_end(o: Operands) -> None:
 
 def _pool(o: Operands) -> None:
     if len(o.shape(0)) < 3:
-        o.misfit(f"an image {list(o.shape(0))}, where ONNX has [N, C, …]")
+        o.misfit(f"an image {list(o.shape(0))}, where ONNX has [N, C, …]", len(o.shape(0)))
     _windows(o, len(o.shape(0)) - 2)
-
-
-def _cast(o: Operands) -> None:
-    to = o.node.attributes["to"]
-    if to not in TYPES and to not in NAMES:
-        o.refuse(f"it makes elements of {type_name(to)}")
 
 
 def _blocks(divided: Callable[[Shape], Sequence[int]], power: int) -> Fit:
@@ -164,7 +168,10 @@ def _concat(o: Operands) -> None:
     shapes = [value.shape for value in o.values if value is not None]
     axis = normal(o.node.attributes["axis"], len(shapes[0]))
     if len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1 or len({len(shape) for shape in shapes}) > 1:
-        o.misfit(f"shapes that differ beside axis {axis}: {', '.join(str(list(shape)) for shape in shapes[:8])}")
+        o.misfit(
+            f"shapes that differ beside axis {axis}: {', '.join(str(list(shape)) for shape in shapes[:8])}",
+            _unlike([(*shape[:axis], *shape[axis + 1 :]) for shape in shapes]),
+        )
 
 
 def _axes(o: Operands) -> Sequence[int] | None:
@@ -174,8 +181,9 @@ def _axes(o: Operands) -> Sequence[int] | None:
 
 def _squeeze(o: Operands) -> None:
     shape, axes = o.shape(0), _axes(o)
-    if any(shape[normal(axis, len(shape))] != 1 for axis in axes or ()):
-        o.misfit(f"the axes {shortened(list(axes or ()))} of {list(shape)} are dropped, and their sizes aren't 1")
+    sizes = [shape[normal(axis, len(shape))] for axis in axes or ()]
+    if any(size != 1 for size in sizes):
+        o.misfit(f"the axes {shortened(list(axes or ()))} of {list(shape)} are dropped, and their sizes aren't 1", sizes)
 
 
 def _unsqueeze(o: Operands) -> None:
@@ -214,11 +222,11 @@ def _slice(o: Operands) -> None:
     named = {name: o.node.attributes[name] for name in ("starts", "ends", "axes") if name in o.node.attributes}
     counts = {len(numbers) for numbers in named.values()} if named else {math.prod(o.shape(index)) for index in range(1, 5) if o.has(index)}
     if len(counts) > 1:
-        o.misfit("its starts, ends, axes and steps are lists of different lengths")
+        o.refuse("its starts, ends, axes and steps are lists of different lengths")
     if not named and not o.has(2):
         o.refuse("it has no ends")
     if counts and max(counts) > len(o.shape(0)):
-        o.misfit(f"it cuts {counted(max(counts), 'axis', 'axes')} of {list(o.shape(0))}")
+        o.refuse(f"it cuts {counted(max(counts), 'axis', 'axes')} of {list(o.shape(0))}")
 
 
 def _triangle(o: Operands) -> None:
@@ -236,7 +244,10 @@ def _of_channels(*operands: int) -> Fit:
         channels = shape[1] if len(shape) > 1 else 1
         for index in operands:
             if o.shape(index) != (channels,):
-                o.misfit(f"operand {index + 1} has the shape {list(o.shape(index))}, and {list(shape)} {counted(channels, 'channel')}")
+                found = o.shape(index)
+                o.misfit(
+                    f"operand {index + 1} has the shape {list(found)}, and {list(shape)} {counted(channels, 'channel')}", (found, channels)
+                )
 
     return fit
 
@@ -269,11 +280,13 @@ def _local_norm(o: Operands) -> None:
 def _scales(o: Operands) -> None:
     """One scale, or one for each place of an axis."""
     shape, scales = o.shape(0), o.shape(1)
+    if o.has(2) and math.prod(o.shape(2)) != math.prod(scales):
+        o.refuse(f"zero points of the shape {list(o.shape(2))}, and scales of the shape {list(scales)}: ONNX has as many of both")
     if math.prod(scales) == 1 or o.node.attributes.get("block_size", 0):
         return
     axis = normal(o.node.attributes.get("axis", 1), len(shape))
     if scales != shape[axis : axis + 1]:
-        o.misfit(f"scales of the shape {list(scales)} along axis {axis} of {list(shape)}")
+        o.misfit(f"scales of the shape {list(scales)} along axis {axis} of {list(shape)}", (scales, shape[axis]))
 
 
 def _einsum(o: Operands) -> None:
@@ -301,7 +314,6 @@ ALIKE = "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min 
 FITS: Mapping[str, Fit] = dict.fromkeys(ALIKE.split(), _one_shape) | {
     "AveragePool": _pool,
     "BatchNormalization": _of_channels(1, 2, 3, 4),
-    "Cast": _cast,
     "Clip": _clip,
     "Concat": _concat,
     "Conv": _conv(1, 2),

@@ -193,7 +193,7 @@ def _constant(node: OnnxNode, _: Any, __: int) -> Any:
     names = ("value", "value_float", "value_int", "value_floats", "value_ints")
     found = next((node.attributes[name] for name in names if name in node.attributes), None)
     if found is None or isinstance(found, str):
-        raise Unsupported("a constant that isn't a number")
+        raise Unsupported("a constant that isn't a number", "the model's weights are damaged, or it was never trained")
     if isinstance(found, np.ndarray):
         return found
     return np.array(found, np.int64 if "int" in next(name for name in names if name in node.attributes) else np.float32)
@@ -229,14 +229,14 @@ def _gather_elements(node: OnnxNode, arrays: Any, _: int) -> Any:
 
 def _gather_nd(node: OnnxNode, arrays: Any, _: int) -> Any:
     if node.attributes.get("batch_dims", 0):
-        raise Unsupported("batch_dims")
+        raise Unsupported("batch_dims", "one list of places for all items is read: batch_dims=0")
     require_places(arrays[1], arrays[0].shape[: arrays[1].shape[-1]])
     return arrays[0][tuple(np.moveaxis(arrays[1], -1, 0))]
 
 
 def _scatter_nd(node: OnnxNode, arrays: Any, _: int) -> Any:
     if node.attributes.get("reduction", "none") != "none":
-        raise Unsupported("a reduction")
+        raise Unsupported("a reduction", "the values are set, not added: reduction=none")
     made = arrays[0].copy()
     made[tuple(np.moveaxis(arrays[1], -1, 0))] = arrays[2]
     return made
@@ -330,7 +330,9 @@ def _mod(node: OnnxNode, arrays: Any, _: int) -> Any:
 
 def _cum_sum(node: OnnxNode, arrays: Any, _: int) -> Any:
     if node.attributes.get("exclusive", 0) or node.attributes.get("reverse", 0):
-        raise Unsupported("a cumulative sum that is exclusive or in reverse")
+        raise Unsupported(
+            "a cumulative sum that is exclusive or in reverse", "a product with a triangular matrix of ones is such a sum, too"
+        )
     return np.cumsum(arrays[0], axis=int(arrays[1].reshape(-1)[0])).astype(arrays[0].dtype)
 
 

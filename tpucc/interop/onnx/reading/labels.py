@@ -95,7 +95,7 @@ def _with_numbers(graph: OnnxGraph, found: Mapping[str, _Label], names: Mapping[
             constants[key] = np.array(numbers)
             source = replace(source, inputs=(key, source.inputs[1]))
         changed[source.outputs[0]] = source
-        changed |= {node.outputs[0]: replace(node, op="Identity", attributes={}) for node in label.path if node.kind == "Cast"}
+        changed |= {node.outputs[0]: node.read_as("Identity", node.inputs, {}) for node in label.path if node.kind == "Cast"}
     nodes = (changed.get(node.outputs[0], node) if node.outputs else node for node in graph.nodes)
     return replace(graph, nodes=tuple(_renamed(node, names) for node in nodes), constants=constants)
 

@@ -15,7 +15,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.layer_steps import UnknownSteps
 from tpucc.interop.onnx.reading.layer_writer import LayerWriter
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import malformed
+from tpucc.interop.onnx.reading.problems import changed
 from tpucc.interop.onnx.reading.shared_weights import common_values, of_one_bias
 from tpucc.interop.onnx.reading.weight_forms import KERNEL_OF_ONNX, Shared
 from tpucc.interop.onnx.scales import Use, bias_integers, scales_with_one_bias, weight_scales
@@ -50,7 +50,7 @@ class ProductLayers(LayerWriter):
         found = multiplier(self._number(node.inputs[1]), self.constants[node.inputs[4]], self._number(node.inputs[6]))
         factors = np.broadcast_to(found, (columns,))
         if (factors <= 0).any():
-            raise malformed(f"{node.title}: a scale that isn't above zero")
+            raise changed(f"{node.title}: a scale that isn't above zero")
         zero = self._number(node.inputs[2])
         if zero == 0 and self._joins(node, factors):
             return self._put_together(self.made[x])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import malformed, shortened
+from tpucc.interop.onnx.reading.problems import changed, shortened
 from tpucc.interop.onnx.reading.steps import FLOAT32, INT32
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
@@ -82,7 +82,7 @@ class LayerSteps:
     def _require_zero(self, node: OnnxNode, zero: float, integers: str) -> None:
         """What a node takes off integers is their zero point. Raises `ProgramError` E1001."""
         if zero != self.held[integers].zero_point:
-            raise malformed(f"{node.title}: the zero point {zero:g}, of integers that have {described(self.held[integers])}")
+            raise changed(f"{node.title}: the zero point {zero:g}, of integers that have {described(self.held[integers])}")
 
     def _require_end(self, end: OnnxNode) -> None:
         """What makes the integers of the layer has their zero point, and no scale where the multiplier is written out; weights have no zero
@@ -91,18 +91,18 @@ class LayerSteps:
             raise UnknownSteps
         zero = self._number(end.inputs[ENDS[end.op]])
         if zero != self.own.zero_point:
-            raise malformed(f"{end.title}: it makes integers with the zero point {zero:g}, which have {described(self.own)}")
+            raise changed(f"{end.title}: it makes integers with the zero point {zero:g}, which have {described(self.own)}")
         if end.op == "QuantizeLinear" and (scale := self._number(end.inputs[1])) != 1:
-            raise malformed(f"{end.title}: its scale is {scale:g}, and 1 behind a product with the multiplier")
+            raise changed(f"{end.title}: its scale is {scale:g}, and 1 behind a product with the multiplier")
         if end.op != "QuantizeLinear" and (zeros := self.constants[end.inputs[5]]).any():
-            raise malformed(f"{end.title}: its weights have the zero points {shortened(zeros.reshape(-1).tolist())}, and tpucc's have 0")
+            raise changed(f"{end.title}: its weights have the zero points {shortened(zeros.reshape(-1).tolist())}, and tpucc's have 0")
 
     def _sums_of_image(self, name: str) -> str:
         """The integers of which each channel is added up: ReduceSum over height and width, int32. Raises as `_integers`."""
         total = self._step(self._cast(name, FLOAT32), "ReduceSum")
         centred, axes = total.inputs
         if (found := self.constants[axes].tolist()) != IMAGE_AXES:
-            raise malformed(f"{total.title}: its axes are {shortened(found)}, and those of an image's pixels {IMAGE_AXES}")
+            raise changed(f"{total.title}: its axes are {shortened(found)}, and those of an image's pixels {IMAGE_AXES}")
         if total.attributes.get("keepdims", 1) != 1:
             raise UnknownSteps
         return self._integers(centred, INT32)[0]
@@ -116,7 +116,7 @@ class LayerSteps:
         if math.prod(kernel.shape[2:]) * (self.format.high - self.format.low) >= EXACT:  # these have no such form
             raise UnknownSteps
         if (kernel != 1).any():
-            raise malformed(f"{node.title}: it adds up the pixels of windows, and its kernel has {other_than(1, kernel)}")
+            raise changed(f"{node.title}: it adds up the pixels of windows, and its kernel has {other_than(1, kernel)}")
         return self._integers(centred)[0], windows
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,9 +79,7 @@ class LayerWriter(LayerSteps):
         return self.own if name in self.constants else self.held[name]
 
     def _quantised(self, real: str) -> None:
-        self.nodes.append(
-            replace(self.last, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(self.own.zero_point)), attributes={})
-        )
+        self.nodes.append(self.last.read_as("QuantizeLinear", (real, self._scale(), self._integer(self.own.zero_point)), {}))
 
     def _own(self, name: str) -> Float32:
         """The real values of constant integers of the result."""
@@ -96,7 +93,7 @@ class LayerWriter(LayerSteps):
 
     def _put(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         name = f"{self.last.outputs[0]}.{op}.{len(self.nodes)}.{len(self.constants)}"
-        self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name))
+        self.nodes.append(OnnxNode(op, tuple(inputs), (name,), attributes, name, of=self.last.of or self.last))
         return name
 
     def _in_place_of(self, integers: str, values: AnyArray) -> str:

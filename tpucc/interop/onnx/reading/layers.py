@@ -19,7 +19,7 @@ from tpucc.interop.onnx.reading.layer_products import ProductLayers
 from tpucc.interop.onnx.reading.layer_steps import UnknownSteps, described
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.own_names import with_own_names
-from tpucc.interop.onnx.reading.problems import malformed
+from tpucc.interop.onnx.reading.problems import changed
 from tpucc.interop.onnx.reading.steps import FLOAT32, REAL_VALUES, TABLE, with_joined_steps
 from tpucc.interop.onnx.reading.weight_forms import Shared
 from tpucc.interop.onnx.reading.window_shares import Shares
@@ -95,14 +95,14 @@ class _Layers(ProductLayers):
         """What makes real values of integers, or moves them with a scale of its own, has the scale and the zero point that the layer before
         says. Raises `ProgramError` E1001 where it hasn't."""
         if node.op == "MaxPool" and node.held is not None and self.held.get(node.inputs[0], said := Quantisation(*node.held)) != said:
-            raise malformed(f"{node.title}: {described(said)}, of integers that have others")
+            raise changed(f"{node.title}: {described(said)}, of integers that have others")
         held = self.held.get(node.inputs[0]) if node.op == "DequantizeLinear" and node.inputs else None
         if held is None or not self.constants.keys() >= set(node.inputs[1:]):
             return
         scale, *zero = (self.constants[name] for name in node.inputs[1:])
         found = Quantisation(float(scale.flat[0]), int(zero[0].flat[0]) if zero else 0) if scale.size == 1 else None
         if found != held:
-            raise malformed(f"{node.title}: {described(found) if found else 'several scales'}, of integers that have {described(held)}")
+            raise changed(f"{node.title}: {described(found) if found else 'several scales'}, of integers that have {described(held)}")
 
     def _note(self, node: OnnxNode) -> None:
         """Notes how a node's integers are held."""
@@ -164,12 +164,12 @@ class _Layers(ProductLayers):
             raise UnknownSteps
         if not function.has_table(table, x, own, self.format):
             said = f"{function.text!r} from {described(x)} to {described(own)}"
-            raise malformed(f"{node.title}: its table isn't that of {said}, as its metadata say")
+            raise changed(f"{node.title}: its table isn't that of {said}, as its metadata say")
         if node.before is not None:
             end = self._step(source)
             self.own = self.held[source] = x
             real = self._steps(end)
-            self.nodes.append(replace(end, op="QuantizeLinear", inputs=(real, self._scale(), self._integer(x.zero_point)), attributes={}))
+            self.nodes.append(end.read_as("QuantizeLinear", (real, self._scale(), self._integer(x.zero_point)), {}))
             self.own = own
         real = self._dequantised(source)
         for index, step in enumerate(function.steps):
@@ -285,4 +285,4 @@ def _bounded(step: Step) -> tuple[str, Sequence[float], Mapping[str, object]]:
 
 def _unknown(node: OnnxNode) -> OnnxNode:
     """What stands for a layer that can't be read back, which may be one with a table."""
-    return replace(node, op=LAYER, inputs=(), attributes={"table": node.op in (TABLE, "Gather")})
+    return node.read_as(LAYER, (), {"table": node.op in (TABLE, "Gather")})

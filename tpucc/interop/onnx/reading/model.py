@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 from tpucc.interop.onnx.functions import Function
-from tpucc.interop.onnx.reading.problems import named
+from tpucc.interop.onnx.reading.problems import CHECKER, named
 from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
@@ -16,6 +16,8 @@ from tpucc.values import dataclass
 
 OPSETS = range(7, 29)
 """The versions of ONNX's operators that are read."""
+OPTIMISED = "com.microsoft"
+"""The domain of operators that ONNX Runtime's optimizer and its quantiser make."""
 
 NO_TENSOR = -1
 """In the place of ONNX's number of a type, of a result that is a sequence or a map."""
@@ -66,11 +68,28 @@ class OnnxNode:
     """The weight that the function's first number is, where tpucc's export says so."""
     is_subtracted: bool = False
     """Whether the number is the opposite of the weight, as the source subtracts it."""
+    of: OnnxNode | None = None
+    """The file's node in whose place it stands, where the file has another operator there."""
 
     @property
     def title(self) -> str:
-        """How messages call the node: by its name, or by that of its result."""
-        return named(self.name or next(filter(None, self.outputs), self.op))
+        """How messages call the node, as the file has it: by its name, or by that of its result."""
+        node = self.of or self
+        return named(node.name or next(filter(None, node.outputs), node.op))
+
+    @property
+    def operator(self) -> str:
+        """How messages call the operator: as the file has it, and what it was read as."""
+        return named(self.kind) if self.of is None or self.of.kind == self.kind else f"{named(self.of.kind)}, read as {named(self.kind)}"
+
+    def read_as(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Any]) -> OnnxNode:
+        """Another operator in the place of the node."""
+        return replace(self, op=op, domain="", inputs=tuple(inputs), attributes=attributes, of=self.of or self)
+
+    @property
+    def checker(self) -> str:
+        """What may say more of a node that isn't what its operator says; the package onnx doesn't know ONNX Runtime's operators."""
+        return "onnxruntime.InferenceSession(FILE) may say more" if self.domain == OPTIMISED else CHECKER
 
     @property
     def kind(self) -> str:

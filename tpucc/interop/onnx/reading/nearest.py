@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tpucc.diagnostics import did_you_mean
 from tpucc.interop.onnx.reading.layers import LAYER
-from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED, OnnxNode
 from tpucc.interop.onnx.reading.problems import named
 from tpucc.interop.onnx.reading.rules import RULES
 
@@ -23,29 +23,44 @@ NEAREST: Mapping[str, str] = {
         ("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor"),
         "tpucc has no trees: a network of the same data, as MLPClassifier, is read",
     ),
+    **dict.fromkeys(
+        ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        "export the model for inference: model.eval()",
+    ),
+    **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), "export the model without its loss"),
+    **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), "Where with a constant mask sets fixed places"),
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
+    "CenterCropPad": "Slice and Pad with constant places are read",
+    "Compress": "Gather along an axis, by constants, is read",
     "Cos": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of cosines",
+    "Cosh": "Exp, Neg, Add and Mul are read: (exp(x) + exp(-x)) / 2 is the same",
     "CumSum": "a product with a triangular matrix of ones is the same sum",
     "Erfc": f"{LEFT}: gelu with approximate=True has operators of ONNX, and so has Keras's export with the backend PyTorch",
     "Expm1": f"{LEFT}: the same as exp(x) - 1 has operators of ONNX, and elu in the place of celu",
     "GatherElements": "Gather along an axis, by constants, is read",
     "GatherND": "Gather along an axis, by constants, is read",
+    "GlobalLpPool": "ReduceL2 over the axes of the pixels is the same, for p = 2",
     "If": "export the branch that is taken: both may not be in one network",
     "Loop": "write its steps out, as exporters do with Python's loops: a loop is read if constants say how many steps it has",
     "Sin": "of constants, as of positions, it is computed while reading; of numbers of positions, Gather takes rows of a table of sines",
+    "Shrink": "Where and comparisons choose between x - bias, x + bias and 0",
+    "Sinh": "Exp, Neg, Sub and Mul are read: (exp(x) - exp(-x)) / 2 is the same",
     "SplitToSequence": "Split has its parts as results",
+    "Multinomial": "end the model before it: it gives the probabilities, and your own program draws",
     "MaxUnpool": "Resize or ConvTranspose enlarge an image",
     "NonMaxSuppression": "end the model before it, and select boxes in your own program",
     "NonZero": "tpucc's shapes are static: multiply by a mask instead",
-    "RandomNormalLike": "export the model for inference: model.eval()",
-    "RoiAlign": "tpucc's slices are static",
+    "RoiAlign": "Slice and Resize with constant places are read; for others, end the model before it",
+    "RotaryEmbedding": "products with constant cosines and sines, Split and Concat are read: export with opset 22",
     "Scan": "write its steps out, as exporters do with Python's loops",
-    "ScatterElements": "Where with a constant mask sets fixed places",
-    "ScatterND": "Where with a constant mask sets fixed places",
     "StatefulPartitionedCall": f"{LEFT}, as convolutions in groups: Keras's export with the backend PyTorch writes them in ONNX",
-    "TopK": "ArgMax gives the first; end the model before TopK",
+    "SwiGLU": "Split, Sigmoid and Mul are read",
+    "TopK": "ArgMax gives the place of the largest value, ReduceMax the value; for more of them, end the model before TopK",
+    "Unique": "tpucc's shapes are static: end the model before it",
 }
 """By the operator, where something else does."""
+WITHOUT = "make the model without it, or end the model before it and compute the rest in your own program"
+"""What to do about operators of ONNX that nothing else does for."""
 _NAMES = """
     Acos Acosh AffineGrid Asin Asinh Atan Atanh Attention Bernoulli BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr
     BitwiseXor BlackmanWindow CausalConvWithState CenterCropPad Col2Im Compress Cosh CumProd DFT DeformConv Det
@@ -62,8 +77,6 @@ ALIKE = 0.65
 """The share of letters that an unknown name has in common with that of an operator, where this one may be meant."""
 SCIKIT_LEARNS = "ai.onnx.ml"
 """The domain of operators that scikit-learn's models are written with."""
-OPTIMISED = "com.microsoft"
-"""The domain of operators that ONNX Runtime's optimizer makes."""
 
 
 def instead_of(node: OnnxNode) -> str:
@@ -79,7 +92,11 @@ def instead_of(node: OnnxNode) -> str:
     if node.domain == OPTIMISED:
         return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
     if node.domain == SCIKIT_LEARNS:
-        return NEAREST.get(node.kind, "")
+        return NEAREST.get(node.kind, WITHOUT)
     if node.domain:
         return f"ONNX's own operators are read, not those of {named(node.domain)}: export the model without them"
-    return NEAREST.get(node.op) or ("" if node.op in UNREAD else did_you_mean(node.op, RULES, ALIKE))
+    if node.op in NEAREST or node.op in UNREAD:
+        return NEAREST.get(node.op, WITHOUT)
+    return (
+        did_you_mean(node.op, RULES, ALIKE) or f"ONNX's opsets up to {OPSETS.stop - 1} have no such operator, so no runtime reads the file"
+    )

@@ -20,7 +20,7 @@ from tpucc.interop.onnx.reading.arrays import (
 )
 from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
 from tpucc.interop.onnx.reading.model import Weight
-from tpucc.interop.onnx.reading.problems import INDICES, Unsupported, named
+from tpucc.interop.onnx.reading.problems import ELSEWHERE, INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
@@ -94,8 +94,8 @@ class Network:
         try:
             type_ = operator.infer(given, [operand.type for operand in operands])
         except RuleError as error:
-            message, help = error.named([operand.name for operand in operands])
-            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else help) from None
+            message, _ = error.named([operand.name for operand in operands])  # its help speaks of tpucc's language
+            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else ELSEWHERE) from None
         return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
 
     def input(self, name: str, type_: TensorType) -> Node:
@@ -103,7 +103,10 @@ class Network:
 
     def _node(self, op: str, operands: tuple[str, ...], attributes: Any, type_: TensorType, name: str) -> Node:
         if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
-            raise Unsupported(f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}")
+            raise Unsupported(
+                f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}",
+                "a smaller batch, or smaller images, take less",
+            )
         node = self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
         if op != "input" and self.known.issuperset(operands):
             self.known.add(node.name)

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, counted, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, listed
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.axes import axes_of, order_of
@@ -27,10 +27,11 @@ from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEA
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
+from tpucc.interop.onnx.reading.usable_scales import require_usable
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
@@ -46,6 +47,8 @@ NAMED = 6
 """Nodes that a message names."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
+OTHER = 3
+"""What is added to open sizes, to see what follows from them."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
@@ -73,8 +76,9 @@ def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout
 
 
 class _Builder:
-    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
-        self.model, self.sizes, self.layout = model, sizes, layout
+    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, is_trial: bool = False) -> None:
+        """A trial raises `Misfit` as it is."""
+        self.model, self.sizes, self.layout, self.is_trial = model, sizes, layout, is_trial
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
         said = self.graph.weights if ours else {}
@@ -136,14 +140,15 @@ class _Builder:
         try:
             node = self.network.input(name, type_)
         except (RuleError, Unsupported) as error:
-            raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
+            raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}", error.help or ELSEWHERE) from None
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
             try:
+                require_usable(kind.scale, scale := self.said[value.name][0])
                 node = self.network.on(node, kind, name)
             except Unsupported as error:
-                help = "a quantiser writes such a scale when what it measured is always zero, or infinite"
-                raise refused("E1007", f"the integers of the input {name}: {error.message}", help) from None
+                who = next(node.title for node in self.graph.nodes if scale in node.inputs)
+                raise refused("E1007", f"{who}: {error.message}, of the integers of the input {name}", error.help) from None
         elif kind in ("bool", "whole"):
             values = "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
             self.network.notes[f"{name} takes {values} as f32 here, and {type_name(value.type)} in the file"] = None
@@ -200,6 +205,8 @@ class _Builder:
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
             except Damaged as fault:
+                if self.is_trial and isinstance(fault, Misfit):
+                    raise
                 raise self._damaged(node, fault) from None
             except Unsupported as found:
                 self._unread(node, found)
@@ -212,14 +219,24 @@ class _Builder:
 
     def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
-        message = f"{node.title} ({named(node.op)}): {fault}"
-        if not isinstance(fault, Misfit) or not self.sizes:
-            return malformed(message, CHECKER)
+        message = f"{node.title} ({node.operator}): {fault}"
+        if not isinstance(fault, Misfit) or not self.sizes or not self._may_be_given(fault):
+            return malformed(message, node.checker)
         given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
-        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {CHECKER}")
+        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
+
+    def _may_be_given(self, fault: Misfit) -> bool:
+        """Whether open sizes that were given are among the numbers that don't fit: these differ with other ones."""
+        try:
+            _Builder(self.model, "trial", {name: size + OTHER for name, size in self.sizes.items()}, self.layout, is_trial=True).built()
+        except Misfit as other:
+            return other.sizes != fault.sizes
+        except Error:
+            return True
+        return True
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
-        self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
+        self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
 
     def _found(self) -> list[Diagnostic]:
         """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""
@@ -336,7 +353,7 @@ class _Builder:
                 inputs, grid = kept(network, node, operands, self._said)
                 made = RULES[node.kind](Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
-            raise Unsupported(_misfit(node, operands), CHECKER) from None
+            raise Unsupported(_misfit(node, operands), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)
         return [with_kind(node, inputs, moved(network, value, grid)) for value in results]
 
@@ -397,7 +414,7 @@ def _known(value: Read) -> AnyArray:
 
 def _stack(node: OnnxNode) -> OnnxNode:
     """The node that puts together what the steps of a loop give."""
-    return replace(node, op="ConcatFromSequence", attributes={"axis": 0, "new_axis": 1})
+    return node.read_as("ConcatFromSequence", node.inputs, {"axis": 0, "new_axis": 1})
 
 
 def _is_integers(value: Value | None) -> bool:
@@ -429,8 +446,8 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     """One message for all nodes that have one problem."""
     shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
     where = f"{counted(len(nodes), 'node')}: {shown}"
-    if op == LAYER:
+    if nodes[0].op == LAYER:
         return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
     if not message:
-        return Diagnostic("E1006", f"tpucc has nothing for the operator {named(op)} ({where})", help=(help,))
-    return Diagnostic("E1007", f"{named(op)}: {message} ({where})", help=(help,))
+        return Diagnostic("E1006", f"tpucc has nothing for the operator {op} ({where})", help=(help,))
+    return Diagnostic("E1007", f"{op}: {message} ({where})", help=(help,))

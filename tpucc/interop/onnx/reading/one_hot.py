@@ -22,7 +22,7 @@ def with_one_hot(graph: OnnxGraph) -> OnnxGraph:
         if count:
             depth, values = (f"{node.outputs[0]}\0{what}" for what in ("depth", "values"))  # names that no file has
             constants |= {depth: np.array(count), values: np.array([False, True])}
-            node = replace(node, op="OneHot", inputs=(numbers, depth, values), attributes={})
+            node = node.read_as("OneHot", (numbers, depth, values), {})
         nodes.append(node)
     return replace(graph, nodes=tuple(nodes), constants={**graph.constants, **constants}) if constants else graph
 

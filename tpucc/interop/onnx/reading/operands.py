@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.model import OnnxNode
-from tpucc.interop.onnx.reading.problems import CHECKER, Misfit, malformed, named, shortened
+from tpucc.interop.onnx.reading.problems import Misfit, malformed, shortened
 from tpucc.interop.onnx.reading.tensors import MAX_SIZE
 from tpucc.interop.onnx.reading.values import Static, Value
 from tpucc.numerics import AnyArray
@@ -65,8 +65,8 @@ class Operands:
             self.refuse(f"its result has {size:,} values; the limit is {MAX_SIZE:,}", "E1003")
 
     def refuse(self, message: str, code: str = "E1001") -> None:
-        raise malformed(f"{self.node.title} ({named(self.node.op)}): {message}", CHECKER, code)
+        raise malformed(f"{self.node.title} ({self.node.operator}): {message}", self.node.checker, code)
 
-    def misfit(self, message: str) -> None:
-        """Refuses shapes that can't be together, whichever of them is wrong."""
-        raise Misfit(message)
+    def misfit(self, message: str, sizes: object = None) -> None:
+        """Refuses shapes that can't be together, whichever of them is wrong; `sizes` are those that don't fit, or all of the message."""
+        raise Misfit(message, sizes)

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
-from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, ProgramError, printable
+import numpy as np
+
+from tpucc.diagnostics import MAX_LINE, CompileError, Diagnostic, Error, ProgramError, printable
 
 CHECKER = "onnx.checker.check_model(model, full_check=True) may say more"
 """What to do about a node that isn't what ONNX says."""
+
+USUAL = {
+    "E1001": CHECKER,
+    "E1002": CHECKER,
+    "E1003": "no network is so large: the file is damaged, or meant to do harm",
+    "E1004": "the files with a model's weights lie beside it, as its exporter wrote them: copy all of them together",
+}
+"""What to do about a malformed file where nothing more is known."""
 
 LONGEST = 60
 """Characters of what a file has, in a message."""
 
 INDICES = "numbers of rows stay integers: give the model the same numbers as a second input, of float32"
 """What to do where a network computes with the integers that it takes rows by."""
+
+E = TypeVar("E", bound=Error)
+
+ELSEWHERE = "change this layer in the program that makes the model, and export it again"
+"""What to do where an operator of tpucc doesn't take what the file has."""
+COMPUTED = (
+    "tpucc has integers as inputs and constants only: compute them in your own program, and give them to the model as an input; between "
+    "two rows of a table Where chooses by a condition"
+)
+"""What to do where a network computes the numbers that it takes rows by."""
 
 
 class Unsupported(Exception):
@@ -30,12 +51,17 @@ class Damaged(Exception):
 
 
 class Misfit(Damaged):
-    """Shapes that can't be together. In a file that leaves sizes open those that were given may be the reason."""
+    """Shapes that can't be together. In a file that leaves sizes open those that were given may be the reason, if they are among `sizes`:
+    the numbers that don't fit."""
+
+    def __init__(self, message: str, sizes: object = None) -> None:
+        super().__init__(message)
+        self.sizes = message if sizes is None else sizes
 
 
 def shortened(value: object) -> str:
     """What a file has, in a message."""
-    text = repr(value)
+    text = f"a tensor of the shape {list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -46,7 +72,12 @@ def named(text: str) -> str:
 
 def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:
     """The error of a file that isn't what ONNX says."""
-    return ProgramError(Diagnostic(code, message, help=(help,)))
+    return ProgramError(Diagnostic(code, message, help=(help or USUAL[code],)))
+
+
+def changed(message: str) -> ProgramError:
+    """The error of a quantised export of tpucc's that contradicts what its metadata say: no other program can tell."""
+    return malformed(message, "something has changed the file since `tpucc export` wrote it: export the model again")
 
 
 def no_tensor(name: str) -> CompileError:
@@ -54,9 +85,9 @@ def no_tensor(name: str) -> CompileError:
     return refused("E1006", f"{named(name)} is a sequence, a map or another value that is no tensor")
 
 
-def in_file(error: ProgramError, file: str) -> ProgramError:
+def in_file(error: E, file: str) -> E:
     """The error with the name of the file."""
-    return ProgramError([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])
+    return type(error)([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])
 
 
 def refused(code: str, message: str, help: str = "") -> CompileError:

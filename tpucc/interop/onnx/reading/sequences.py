@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.model import OnnxNode
-from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import joined
 from tpucc.interop.onnx.reading.values import Listed, Static, Value
@@ -39,7 +39,7 @@ def _length(net: Network, node: OnnxNode, operands: Sequence[Operand]) -> Value:
 def _concat(net: Network, node: OnnxNode, operands: Sequence[Operand]) -> Value:
     values = _listed(operands).values
     if not values:
-        raise Unsupported("an empty sequence is put together")
+        raise Unsupported("an empty sequence is put together", NO_VALUES)
     is_new = bool(node.attributes.get("new_axis", 0))
     axis = normal(int(node.attributes.get("axis", 0)), len(values[0].shape) + is_new)
     if is_new:

@@ -1,6 +1,7 @@
 """The signatures of ONNX's operators: how many operands and results a node has, and what its attributes are.
 
-A node of another signature is damaged. Source: ONNX's operator schemas, of all versions of an operator since opset 7 together.
+A node of another signature is damaged. Source: ONNX's operator schemas, of all versions of an operator since opset 7 together, and those of
+ONNX Runtime for its own operators.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, did_you_mean, listed
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.model import OPTIMISED, OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, shortened
 from tpucc.values import dataclass
 
@@ -98,6 +99,16 @@ _TABLE = """
     ai.onnx.ml.Normalizer | 1 | norm:s
     ai.onnx.ml.Scaler | 1 | offset:fs scale:fs
     ai.onnx.ml.ZipMap | 1 | classlabels_int64s:is classlabels_strings:ss
+    com.microsoft.DequantizeLinear com.microsoft.QuantizeLinear | 2-3 | axis:i
+    com.microsoft.QGemm | 6-9 | alpha:f transA:i transB:i
+    com.microsoft.QLinearAdd com.microsoft.QLinearMul | 7-8
+    com.microsoft.QLinearAveragePool | 4-5 | auto_pad:s ceil_mode:i channels_last:i count_include_pad:i kernel_shape:is! pads:is strides:is
+    com.microsoft.QLinearConcat | 3- | axis:i!
+    com.microsoft.QLinearGlobalAveragePool | 5 | channels_last:i
+    com.microsoft.QLinearLeakyRelu | 4-5 | alpha:f
+    com.microsoft.QLinearSigmoid | 4-5
+    com.microsoft.QLinearSoftmax | 5 | axis:i opset:i!
+    com.microsoft.QLinearWhere | 9
 """
 """A row: operators | operands, as `2-3`, and the most results where that isn't one, as `1>2` | attributes with their kinds.
 
@@ -176,7 +187,7 @@ def _signatures() -> Mapping[str, Signature]:
 
 
 SIGNATURES = _signatures()
-"""By operator of ONNX's own domain, and of `ai.onnx.ml`."""
+"""By operator of ONNX's own domain, of `ai.onnx.ml`, and of ONNX Runtime's `com.microsoft`."""
 
 
 def require_signatures(graph: OnnxGraph) -> None:
@@ -196,18 +207,19 @@ def _require_signature(node: OnnxNode) -> None:
         return
     message, help = _fault(node, signature)
     if message:
-        raise malformed(f"{node.title} ({named(node.op)}): {message}", help or CHECKER)
+        raise malformed(f"{node.title} ({named(node.op)}): {message}", help or node.checker)
 
 
 def _fault(node: OnnxNode, signature: Signature) -> tuple[str, str]:
     """What is wrong with a node, and what to do; empty where nothing is."""
     count = next((index for index in range(len(node.inputs), 0, -1) if node.inputs[index - 1]), 0)
     results = next((index for index in range(len(node.outputs), 0, -1) if node.outputs[index - 1]), 0)
-    if count < signature.least and node.op != "Loop":  # the first two operands of a loop may be left out
+    has_gaps = node.op == "Loop" or node.domain == OPTIMISED  # operands before the last one that must be there may be left out
+    if count < signature.least and node.op != "Loop":
         return f"it has {counted(count, 'operand')}, and ONNX has {_range_of(signature)}", ""
     if signature.most is not None and count > signature.most:
         return f"it has {counted(count, 'operand')}, and ONNX has {_range_of(signature)}", ""
-    if "" in node.inputs[: signature.least] and node.op != "Loop":
+    if "" in node.inputs[: signature.least] and not has_gaps:
         return f"operand {node.inputs.index('') + 1} is missing", ""
     if signature.results is not None and results > signature.results:
         return f"it has {counted(results, 'result')}, and ONNX has at most {signature.results}", ""

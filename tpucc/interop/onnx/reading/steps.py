@@ -53,9 +53,10 @@ class _Steps:
     def _joined(self, node: OnnxNode) -> OnnxNode:
         for form in self.forms.get(node.op, ()):
             try:
-                return form(self, node)
+                made = form(self, node)
             except (_Others, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything
                 continue
+            return made if made.op == node.op else node.read_as(made.op, made.inputs, made.attributes)
         return node
 
     # products

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import ProgramError
-from tpucc.interop.onnx.reading.problems import malformed
+from tpucc.interop.onnx.reading.problems import changed
 from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.opdef import RuleError
 from tpucc.ops.windows import PoolAttributes, pool_axes
@@ -56,7 +56,7 @@ class Shares:
         return np.array_equal(self.pixel / counts.astype(np.float32), self.factors)
 
     def _wrong(self, what: str) -> ProgramError:
-        return malformed(f"{self.title}: its factors aren't those of {what}, with the scales in the metadata")
+        return changed(f"{self.title}: its factors aren't those of {what}, with the scales in the metadata")
 
 
 def _candidates(size: tuple[int, int], sides: tuple[int, ...]) -> Iterator[tuple[tuple[int, int, int, int], bool, bool]]:

@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import INDICES, Unsupported
+from tpucc.interop.onnx.reading.problems import COMPUTED, INDICES, Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import expanded
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.values import Static, Tensor
@@ -186,14 +186,15 @@ def _clip(c: Call) -> Result:
 
 
 def clipped(net: Network, low: float | None, high: float | None, x: Node) -> Node:
-    """A clamp between two bounds, of which one or both may be missing."""
+    """A clamp between two bounds, of which one or both may be missing. If the lower one is above the other, all values are the upper one:
+    Min(high, Max(x, low)), as ONNX's Clip says."""
     if low is None:
         return x if high is None else net.add("minimum", x, net.scalar(high))
     if high is None:
         return net.add("relu", x) if low == 0 else net.add("maximum", x, net.scalar(low))
     if low == 0 and high == 6:
         return net.add("relu6", x)
-    return net.add("clip", x, low=low, high=high)
+    return net.add("clip", x, low=min(low, high), high=high)
 
 
 def _bound(c: Call, index: int, given: float | None) -> float | Tensor | None:
@@ -245,7 +246,7 @@ def _near_quarter(number: float) -> float:
 def _where(c: Call) -> Result:
     mask, a, b = c.value(0), c.value(1), c.value(2)
     if isinstance(a, Tensor) and a.kind == "int":
-        raise Unsupported("it chooses among integers that are computed")
+        raise Unsupported("it chooses among integers that are computed", COMPUTED)
     return c.network.elementwise("where", mask, a, b)
 
 
@@ -280,7 +281,7 @@ def _as_type(c: Call, x: Tensor, to: int) -> Tensor:
         return x if x.kind == "bool" else Tensor(c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
     if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
         return Tensor(x.node, x.axes, "whole")
-    raise Unsupported("it makes integers of computed values", "tpucc has no conversion for it")
+    raise Unsupported("it makes integers of computed values", "compute them in your own program, and give them to the model as an input")
 
 
 def _cast_like(c: Call) -> Result:

@@ -10,8 +10,8 @@ import numpy as np
 
 from tpucc.diagnostics import counted, listed
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.network import NO_VALUES, Network
+from tpucc.interop.onnx.reading.problems import CHECKER, COMPUTED, Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.shapes import joined
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.ir.graph import Node
@@ -34,7 +34,7 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     ranges = [range(size) for size in sizes]
     for axis, taken in places.items():
         if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
-            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing")
+            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing", NO_VALUES)
         ranges[t.axes[axis][0]] = taken if len(taken) > 1 else range(taken[0], taken[0] + 1)
     gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
     axes = tuple(parts for axis, parts in enumerate(t.axes) if axis not in dropped)
@@ -96,7 +96,7 @@ def _slice(c: Call) -> Result:
     axes = c.axes(3, x.rank)
     axes = list(range(len(starts))) if axes is None else axes
     if 0 in steps:
-        raise Unsupported("a slice in steps of 0")
+        raise Unsupported("a slice in steps of 0", CHECKER)
     return part(c.network, x, {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)})
 
 
@@ -109,13 +109,13 @@ def _split(c: Call) -> Result:
     elif "split" in c.node.attributes:
         sizes = list(c.attribute("split"))
     elif not 0 < count <= x.shape[axis]:
-        raise Unsupported(f"{count:,} parts of an axis of {x.shape[axis]}")
+        raise Unsupported(f"{count:,} parts of an axis of {x.shape[axis]}", NO_VALUES)
     else:
         each = -(-x.shape[axis] // count)
         sizes = [min(each, x.shape[axis] - each * index) for index in range(count)]
     starts = np.cumsum([0, *sizes]).tolist()
     if starts[-1] != x.shape[axis] or min(sizes) < 1:
-        raise Unsupported(f"parts of {sizes}, of an axis of {x.shape[axis]}")
+        raise Unsupported(f"parts of {sizes}, of an axis of {x.shape[axis]}", NO_VALUES)
     return tuple(part(c.network, x, {axis: range(low, high)}) for low, high in pairwise(starts))
 
 
@@ -129,7 +129,7 @@ def _gather(c: Call) -> Result:
     c.network.require_room(indices.array.size)
     places = indices.array.astype(np.int64).reshape(-1)
     if not len(places):
-        raise Unsupported("an empty tensor")
+        raise Unsupported("it takes no places", NO_VALUES)
     if (wrong := places[(places < -size) | (places >= size)]).size:
         raise Damaged(f"the index {wrong[0]:,} of an axis of {size:,}")
     places = places % size
@@ -146,7 +146,7 @@ def _gather_nd(c: Call) -> Result:
     if first:
         same = indices.reshape(-1, *indices.shape[first:])
         if not (same == same[:1]).all():
-            raise Unsupported("other places for each item of the batch")
+            raise Unsupported("other places for each item of the batch", "one list of places for all items is read: batch_dims=0")
         indices = same[0]
     sizes = x.shape[first : first + count]
     require_places(indices, sizes)
@@ -167,19 +167,27 @@ def require_places(indices: AnyArray, sizes: Sequence[int]) -> None:
 
 
 def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
-    """The rows of a table that computed numbers, or an input, name."""
+    """The rows of a table that an input, or what only moves its numbers, names."""
     net = c.network
+    _require_numbers(indices)
     if isinstance(data, Tensor) and axis == 0 and data.rank == 2 and data.node.name in net.known:
         node = net.add("embedding", indices.node, net.plain(data).node)
         return Tensor(node, (*indices.axes, (node.type.rank - 1,)))
     if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
         raise Unsupported(
-            "places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places"
+            "places that the network computes",
+            "rows of a constant table are taken by an input of integers, along its first axis; of other tensors constant places are",
         )
     table = data.array if data.array.ndim == 2 else data.array[:, np.newaxis]
     node = net.add("embedding", indices.node, net.weight(table, data.name))
     made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))
     return made if data.array.ndim == 2 else net.reshaped(made, indices.shape)
+
+
+def _require_numbers(t: Tensor) -> None:
+    """Raises `Unsupported` for numbers of rows or classes that aren't those of an input of integers."""
+    if t.node.type.dtype != "i32":
+        raise Unsupported("the network computes its numbers of rows or classes", COMPUTED)
 
 
 def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
@@ -290,6 +298,7 @@ def _block(x: Tensor, axis: int, count: int, value: float) -> Static:
 
 def _one_hot(c: Call) -> Result:
     net, ids = c.network, c.tensor(0)
+    _require_numbers(ids)
     n, values = int(c.number(1, "the depth")), c.array(2, "the values")
     off, on = (float(number) for number in values)
     node = net.add("one_hot", ids.node, n=n)

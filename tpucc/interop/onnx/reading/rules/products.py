@@ -20,7 +20,7 @@ def product(net: Network, a: Value, b: Value) -> Tensor:
     if isinstance(a, Tensor) and isinstance(b, Static) and b.array.ndim == 2:
         return _by_weight(net, a, b)
     if not a.shape or not b.shape:
-        raise Unsupported("a product with a scalar")
+        raise Unsupported("a product with a scalar", "Mul multiplies by a number")
     left, right = _matrix(net, a), _matrix(net, b)
     if len(b.shape) == 1:
         made = plain(net.add("matmul", left, net.add("reshape", right, shape=(*b.shape, 1))))

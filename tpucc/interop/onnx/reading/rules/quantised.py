@@ -16,6 +16,7 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, named
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
+from tpucc.interop.onnx.reading.usable_scales import SMALLEST, require_finite, require_usable
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.scales import largest_weights
 from tpucc.numerics import WEIGHT_MAX, AnyArray
@@ -23,27 +24,15 @@ from tpucc.numerics import WEIGHT_MAX, AnyArray
 BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
 """The bits of integers, and what is taken from unsigned ones."""
 UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator that reads them, and it is a constant of the file"
-SMALLEST = float(np.finfo(np.float32).tiny)
-"""The smallest scale that integers have here."""
-ALWAYS_ZERO = (
-    "a quantiser writes such a scale where what it measured is always 0: measure with other examples, or leave these values in float32"
-)
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
-INFINITE = (
-    "its quantiser saw an infinite value there, as masks have it: let the network mask by -30 in the place of -inf, and quantise it again "
-    "(-1e4 would be finite, and leave the scores beside it no steps); or leave out the nodes that add the mask and take the softmax of it: "
-    "nodes_to_exclude of quantize_static takes their names in the file before it is quantised"
-)
 BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
 
 def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor."""
     size = c.number(scale, "the scale")
-    _require_finite(np.asarray(size), c.node.inputs[scale])
-    if size < SMALLEST:
-        raise Unsupported(f"the scale {named(c.node.inputs[scale])} is {size:g}, and the smallest one here is {SMALLEST:g}", ALWAYS_ZERO)
+    require_usable(size, c.node.inputs[scale])
     point = c.value(zero).shape if c.has(zero) else ()
     array = c.array(zero, "the zero point") if c.has(zero) else None
     if array is not None and array.size != 1:
@@ -53,11 +42,6 @@ def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
         raise Unsupported(f"values of the type {name}", f"there are {', '.join(BITS)}")
     bits, less = BITS[name]
     return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits, less)
-
-
-def _require_finite(scale: AnyArray, name: str) -> None:
-    if not np.isfinite(scale).all():
-        raise Unsupported(f"the scale {named(name)} is {scale[~np.isfinite(scale)].reshape(-1)[0]}", INFINITE)
 
 
 def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
@@ -72,7 +56,7 @@ def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
 
 def _quantize(c: Call) -> Result:
     if c.attribute("block_size", 0):
-        raise Unsupported("blocks with scales of their own")
+        raise Unsupported("blocks with scales of their own", "quantise it with one scale for each tensor, or for each column of a weight")
     given = BY_NUMBER.get(c.attribute("output_dtype", 0), "uint8")
     if isinstance(x := c.value(0), Static):
         scale = c.array(1, "the scale")
@@ -86,7 +70,7 @@ def _quantize(c: Call) -> Result:
 
 def _dequantize(c: Call) -> Result:
     if c.attribute("block_size", 0):
-        raise Unsupported("blocks with scales of their own")
+        raise Unsupported("blocks with scales of their own", "quantise it with one scale for each tensor, or for each column of a weight")
     x = c.value(0)
     if isinstance(x, Static):
         zero = c.array(2, "the zero point") if c.has(2) else None
@@ -106,7 +90,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name if x.name in net.said else x.name.removesuffix("_quantized")
     scale = scale.astype(np.float32)
-    _require_finite(scale, f"of {x.name}")
+    require_finite(scale, f"of {x.name}")
     axis = normal(given, integers.ndim) if scale.size > 1 else 0
     offset = np.zeros((), integers.dtype) if zero is None else zero
     centred = integers.astype(np.int64) - _along(offset.astype(np.int64), integers, axis)
@@ -283,10 +267,12 @@ def _integer_product(multiply: Callable[[Call, Tensor, Static], Tensor]) -> Rule
     def rule(c: Call) -> Result:
         x, w = c.tensor(0), c.value(1)
         if not isinstance(w, Static) or not isinstance(x.kind, Grid):
-            raise Unsupported("factors that aren't a quantised tensor and a constant")
+            raise Unsupported("factors that aren't a quantised tensor and a constant", "weights are constants of the file")
         own = int(c.number(2, "the zero point")) if c.has(2) else 0
         if not x.kind.measured and own - x.kind.shift != x.kind.zero_point:
-            raise Unsupported("integers with another zero point than that of their QuantizeLinear")
+            raise Unsupported(
+                "integers with another zero point than that of their QuantizeLinear", "both read one constant in what quantisers write"
+            )
         zero = c.array(3, "the zero point").astype(np.float32) if c.has(3) else np.zeros((), np.float32)
         if zero.size > 1:
             raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")

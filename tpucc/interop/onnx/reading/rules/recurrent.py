@@ -143,9 +143,9 @@ def _require_plain(c: Call, time: int) -> None:
     if c.has(4) and not (c.array(4, "the lengths of sequences") == time).all():
         raise Unsupported("sequences of several lengths", "tpucc computes all steps: pad the sequences, and leave sequence_lens out")
     if c.attribute("clip") is not None or c.attribute("input_forget", 0):
-        raise Unsupported("clipped cells, or coupled gates")
+        raise Unsupported("clipped cells, or coupled gates", "export it without clip and input_forget")
     if time > MOST_STEPS:
-        raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}")
+        raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}", "shorter sequences have fewer steps")
 
 
 def _cell(c: Call, gates: int, direction: int, functions: Sequence[GateFunction]) -> Cell:
@@ -189,7 +189,7 @@ def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Nod
     if value is None or (isinstance(value, Static) and not value.array.any()):
         return net.add("zeros", shape=(batch, units), name="hc"[index - 5])
     if c.attribute("layout", 0):
-        raise Unsupported("initial states with the batch first")
+        raise Unsupported("initial states with the batch first", "export it with layout=0, whose axes are steps, batch and features")
     t = net.tensor(value)
     return net.arranged(part(net, t, {0: range(direction, direction + 1)}, [0]), (0, 1))
 

@@ -9,7 +9,7 @@ from itertools import product
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.problems import COMPUTED, Unsupported
 from tpucc.interop.onnx.reading.rules.places import part
 from tpucc.interop.onnx.reading.values import Tensor
 
@@ -46,7 +46,7 @@ def _reduction(op: str, before: str = "", after: str = "") -> Rule:
     def rule(c: Call) -> Result:
         net, x = c.network, c.tensor(0)
         if x.kind == "int":
-            raise Unsupported("a reduction of integers that are computed")
+            raise Unsupported("a reduction of integers that are computed", COMPUTED)
         axes = _axes(c, x)
         if before == "square":
             x = Tensor(net.add("mul", x.node, x.node), x.axes)
@@ -142,7 +142,7 @@ def _hardmax(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
     axis = normal(int(c.attribute("axis", -1 if c.opset >= 13 else 1)), x.rank)
     if axis != x.rank - 1:
-        raise Unsupported("along an axis other than the last")
+        raise Unsupported("along an axis other than the last", "Transpose before and behind it puts the axis last")
     whole = net.plain(x)
     return net.laid(Tensor(net.add("one_hot", net.add("argmax", whole.node), n=x.shape[-1]), whole.axes), range(x.rank))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed, require_few_picks, taken
 from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
@@ -44,7 +44,7 @@ def _real_values(c: Call, x: Tensor) -> Tensor:
             c, x, [math.floor(size * scale) for size, scale in zip(x.shape, scales, strict=True)], scales, "asymmetric", "floor"
         )
     if c.attribute("antialias", 0) or c.attribute("exclude_outside", 0):
-        raise Unsupported("resizing with antialias or exclude_outside")
+        raise Unsupported("resizing with antialias or exclude_outside", "export it without: antialias=False")
     sizes, scales = _sizes(c, x)
     old = c.opset < 11
     place = "asymmetric" if old else c.attribute("coordinate_transformation_mode", "half_pixel")
@@ -89,7 +89,7 @@ def _resized(c: Call, x: Tensor, sizes: list[int], scales: list[float], place: s
     changed = [axis for axis in range(x.rank) if sizes[axis] != x.shape[axis] or scales[axis] != 1]
     net.require_room(sum(sizes[axis] for axis in changed))
     if min(sizes) < 1:
-        raise Unsupported(f"a result of the sizes {sizes}")
+        raise Unsupported(f"a result of the sizes {sizes}", NO_VALUES)
     if mode == "nearest":
         places = {axis: _nearest(x.shape[axis], sizes[axis], scales[axis], place, rounding) for axis in changed}
         matching = all((places[axis] == nearest(x.shape[axis], sizes[axis])).all() for axis in changed)
@@ -125,7 +125,7 @@ def _coordinates(size: int, outputs: int, scale: float, place: str) -> AnyArray:
         case "half_pixel_symmetric":
             offset = size / 2 * (1 - outputs / (scale * size))
             return offset + (i + 0.5) / scale - 0.5
-    raise Unsupported(f"the coordinates {place}")
+    raise Unsupported(f"the coordinates {place}", "half_pixel, align_corners and asymmetric are read: crop with Slice before it")
 
 
 def _nearest(size: int, outputs: int, scale: float, place: str, rounding: str) -> AnyArray:
@@ -143,7 +143,7 @@ def _matrix(size: int, outputs: int, scale: float, place: str, mode: str, c: Cal
     elif mode == "cubic":
         taps = _cubic(share, c.attribute("cubic_coeff_a", -0.75))
     else:
-        raise Unsupported(f"the mode {mode}")
+        raise Unsupported(f"the mode {mode}", "nearest, linear and cubic are read")
     matrix = np.zeros((size, outputs))
     for tap, weight in taps.items():
         np.add.at(matrix, (np.clip(low.astype(np.int64) + tap, 0, size - 1), np.arange(outputs)), weight)

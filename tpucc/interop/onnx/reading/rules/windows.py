@@ -169,7 +169,10 @@ def _conv_transpose(c: Call) -> Result:
         w = np.pad(w, ((0, 0), (0, 0), *((0, more) for more in beyond)))
         kernel, shape = Static(w, kernel.name), w.shape
     elif groups > 1 or apart != (1, 1) or any(beyond):
-        raise Unsupported("its kernel is computed and would get zeros: it has groups, dilation or a larger result")
+        raise Unsupported(
+            "its kernel is computed and would get zeros: it has groups, dilation or a larger result",
+            "make the kernel a constant of the file",
+        )
     weight = _kernel(net, kernel, shape, (2, 3, 0, 1))
     node = net.add("conv_transpose2d", net.arranged(at, CHANNELS_LAST), weight, stride=short(stride), padding=short_padding(padding))
     return from_channels_last(net, biased(net, node, c), x.rank)
@@ -263,7 +266,7 @@ def _averages(c: Call, x: Tensor) -> Tensor:
     strides = c.attribute("strides") or (1,) * count
     counted = bool(c.attribute("count_include_pad", 0))
     if c.attribute("ceil_mode", 0) or c.attribute("auto_pad", "NOTSET") != "NOTSET" or max(c.attribute("dilations") or (1,)) > 1:
-        raise Unsupported("windows of a volume with ceil_mode, auto_pad or dilations")
+        raise Unsupported("windows of a volume with ceil_mode, auto_pad or dilations", "a pool of a volume is read with pads and strides")
     for axis, size in enumerate(c.attribute("kernel_shape")):
         before, after = pads[axis], pads[count + axis]
         if (size, strides[axis], before, after) == (1, 1, 0, 0):

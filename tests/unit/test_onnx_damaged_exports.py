@@ -1,0 +1,309 @@
+"""Networks as exporters write them, with one thing changed: what is said of each names the file, the node and what is wrong with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.cases import each
+from tests.support.onnx_files import model_of
+
+onnx = pytest.importorskip("onnx")
+node, array, TensorProto = onnx.helper.make_node, onnx.numpy_helper.from_array, onnx.TensorProto
+SECONDS = 5
+"""In which a message is there, also on a machine with other work."""
+
+
+def drawn(name: str, *shape: int) -> Any:
+    return array(np.random.default_rng(len(name)).normal(0, 0.1, shape).astype(np.float32), name)
+
+
+def images() -> Any:
+    """As PyTorch writes convolutions."""
+    nodes = [
+        node("Conv", ["image", "conv.weight", "conv.bias"], ["a"], pads=[1, 1, 1, 1], name="/conv/Conv"),
+        node("BatchNormalization", ["a", *["bn.weight"] * 4], ["n"], epsilon=1e-5, name="/bn"),
+        node("Relu", ["n"], ["r"], name="/relu"),
+        node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2], name="/pool"),
+        node("Flatten", ["p"], ["f"], axis=1, name="/flat"),
+        node("Gemm", ["f", "fc.weight", "fc.bias"], ["y"], transB=1, name="/fc/Gemm"),
+    ]
+    ones = array(np.ones(4, np.float32), "bn.weight")
+    weights = [drawn("conv.weight", 4, 1, 3, 3), drawn("conv.bias", 4), ones, drawn("fc.weight", 5, 64), drawn("fc.bias", 5)]
+    return model_of(nodes, weights, {"image": ("batch", 1, 8, 8)})
+
+
+def channels_last() -> Any:
+    """As tf2onnx writes convolutions of Keras."""
+    nodes = [
+        node("Transpose", ["x:0"], ["net/t:0"], perm=[0, 3, 1, 2], name="net/t"),
+        node("Conv", ["net/t:0", "net/k/ReadVariableOp:0"], ["net/c:0"], auto_pad="SAME_UPPER", strides=[1, 1], name="net/c"),
+        node("Transpose", ["net/c:0"], ["y"], perm=[0, 2, 3, 1], name="net/u"),
+    ]
+    return model_of(nodes, [drawn("net/k/ReadVariableOp:0", 4, 3, 3, 3)], {"x:0": ("unk__6", 8, 8, 3)})
+
+
+def steps() -> Any:
+    """As PyTorch writes an LSTM."""
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[1, 0, 2], name="/turned"),
+        node("LSTM", ["t", "W", "R", "B"], ["h", "last"], hidden_size=4, direction="forward", layout=0, name="/lstm/LSTM"),
+        node("Squeeze", ["last", "axes"], ["l"], name="/squeezed"),
+        node("MatMul", ["l", "fc"], ["y"], name="/fc"),
+    ]
+    weights = [drawn("W", 1, 16, 3), drawn("R", 1, 16, 4), drawn("B", 1, 32), array(np.array([0]), "axes"), drawn("fc", 4, 2)]
+    return model_of(nodes, weights, {"x": ("batch", 5, 3)})
+
+
+def integers() -> Any:
+    """As ONNX Runtime's quantiser writes a product in the form QDQ."""
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q1"),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"], name="d1"),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=1, name="dw"),
+        node("MatMul", ["d", "wd"], ["m"], name="mm"),
+        node("QuantizeLinear", ["m", "s", "z"], ["p"], name="q2"),
+        node("DequantizeLinear", ["p", "s", "z"], ["y"], name="d2"),
+    ]
+    scales = [array(np.float32(0.05), "s"), array(np.uint8(128), "z"), array(np.float32([0.01, 0.02, 0.03]), "ws")]
+    weights = [array(np.arange(12, dtype=np.int8).reshape(4, 3), "w"), array(np.zeros(3, np.int8), "wz")]
+    return model_of(nodes, [*scales, *weights], {"x": ("batch", 4)})
+
+
+def words() -> Any:
+    """As PyTorch writes an attention of the rows of a table."""
+    nodes = [
+        node("Gather", ["table", "ids"], ["e"], axis=0, name="/rows"),
+        node("LayerNormalization", ["e", "g", "b"], ["n"], axis=-1, epsilon=1e-5, name="/norm"),
+        node("Transpose", ["n"], ["k"], perm=[0, 2, 1], name="/turned"),
+        node("MatMul", ["n", "k"], ["s"], name="/scores"),
+        node("Softmax", ["s"], ["p"], axis=-1, name="/shares"),
+        node("MatMul", ["p", "n"], ["y"], name="/mixed"),
+    ]
+    model = model_of(nodes, [drawn("table", 10, 8), drawn("g", 8), drawn("b", 8)], {"ids": ("batch", 6)})
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return model
+
+
+Change = Callable[[Any], None]
+
+
+def constant(name: str, value: Any) -> Change:
+    """Another value of a constant."""
+    return lambda model: next(tensor for tensor in model.graph.initializer if tensor.name == name).CopyFrom(array(np.asarray(value), name))
+
+
+def attribute(name: str, where: str, value: Any) -> Change:
+    """Another value of an attribute that a node has."""
+
+    def change(model: Any) -> None:
+        (found,) = [one for each in model.graph.node if each.name == where for one in each.attribute if one.name == name]
+        found.CopyFrom(onnx.helper.make_attribute(name, value))
+
+    return change
+
+
+def operand(where: str, place: int, name: str) -> Change:
+    """Another operand of a node."""
+
+    def change(model: Any) -> None:
+        (found,) = [each for each in model.graph.node if each.name == where]
+        found.input[place] = name
+
+    return change
+
+
+def called(where: str, op: str, domain: str = "") -> Change:
+    """Another operator of a node."""
+
+    def change(model: Any) -> None:
+        (found,) = [each for each in model.graph.node if each.name == where]
+        found.op_type, found.domain = op, domain
+
+    return change
+
+
+def of_type(number: int) -> Change:
+    """Another type of the input."""
+    return lambda model: setattr(model.graph.input[0].type.tensor_type, "elem_type", number)
+
+
+F = np.float32
+DAMAGED: dict[str, tuple[Callable[[], Any], Change, str]] = {
+    "bias": (images, constant("conv.bias", F([0] * 5)), "/conv/Conv (Conv): the bias has the shape [5], and the result 4 channels"),
+    "kernel": (images, constant("conv.weight", np.ones((4, 2, 3, 3), F)), "/conv/Conv (Conv): weights [4, 2, 3, 3] in 1 group, of"),
+    "kernel of words": (images, attribute("pads", "/conv/Conv", "SAME"), "/conv/Conv (Conv): pads is 'SAME', and ONNX has integers there"),
+    "kernel axes": (
+        images,
+        constant("conv.weight", np.ones((4, 1, 3), F)),
+        "/conv/Conv (Conv): an image [8, 1, 8, 8] and weights [4, 1, 3]",
+    ),
+    "statistics": (images, constant("bn.weight", F([1] * 3)), "/bn (BatchNormalization): operand 2 has the shape [3], and [8, 4, 8, 8] 4"),
+    "epsilon": (images, attribute("epsilon", "/bn", [1.0]), "/bn (BatchNormalization): epsilon is [1.0], and ONNX has a float there"),
+    "integers as weights": (
+        images,
+        constant("fc.weight", np.ones((5, 64), np.int32)),
+        "/fc/Gemm (Gemm): operands 1 and 2 are float32 and int32",
+    ),
+    "product": (
+        images,
+        attribute("transB", "/fc/Gemm", 0),
+        "/fc/Gemm (Gemm): a product of [8, 64] and [5, 64], where ONNX has two matrices",
+    ),
+    "flag": (images, attribute("transB", "/fc/Gemm", 1.0), "/fc/Gemm (Gemm): transB is 1.0, and ONNX has an integer there"),
+    "added": (images, constant("fc.bias", F([0] * 4)), "/fc/Gemm (Gemm): what is added has the shape [4], which doesn't broadcast"),
+    "pads": (images, attribute("pads", "/conv/Conv", [-1] * 4), "/conv/Conv (Conv): pads is [-1, -1, -1, -1], and each is at least 0"),
+    "few pads": (images, attribute("pads", "/conv/Conv", [1] * 3), "/conv/Conv (Conv): pads is [1, 1, 1], of 2 axes of pixels"),
+    "strides": (images, attribute("strides", "/pool", [0, 2]), "/pool (MaxPool): strides is [0, 2], and each is at least 1"),
+    "window": (images, attribute("kernel_shape", "/pool", [2]), "/pool (MaxPool): kernel_shape is [2], of 2 axes of pixels"),
+    "tensor": (
+        images,
+        attribute("kernel_shape", "/pool", drawn("k", 2)),
+        "kernel_shape is a tensor of the shape [2], and ONNX has integers there",
+    ),
+    "flat": (images, attribute("axis", "/flat", 9), "/flat (Flatten): axis 9 of a tensor with 4 axes"),
+    "double": (images, of_type(TensorProto.DOUBLE), "/conv/Conv (Conv): operands 1 and 2 are float64 and float32, and ONNX has one type"),
+    "boolean": (images, of_type(TensorProto.BOOL), "/conv/Conv (Conv): operand 1 is bool, and ONNX has floats there"),
+    "no type": (images, of_type(0), "the input image has elements of the unknown type 0"),
+    "permutation": (channels_last, attribute("perm", "net/t", [0, 3, 1, 1]), "net/t (Transpose): perm is [0, 3, 1, 1], of 4 axes"),
+    "short permutation": (channels_last, attribute("perm", "net/t", [1, 0]), "net/t (Transpose): perm is [1, 0], of 4 axes"),
+    "channels": (
+        channels_last,
+        attribute("perm", "net/t", [0, 1, 2, 3]),
+        "net/c (Conv): weights [4, 3, 3, 3] in 1 group, of an image [8, 8, 8, 3]",
+    ),
+    "word": (channels_last, attribute("auto_pad", "net/c", "same"), "net/c (Conv): auto_pad is 'same', and ONNX has NOTSET, SAME_LOWER"),
+    "one stride": (channels_last, attribute("strides", "net/c", [2]), "net/c (Conv): strides is [2], of 2 axes of pixels"),
+    "units": (
+        steps,
+        attribute("hidden_size", "/lstm/LSTM", 5),
+        "/lstm/LSTM (LSTM): the recurrent weights have the shape [1, 16, 4], and of",
+    ),
+    "directions": (steps, attribute("direction", "/lstm/LSTM", "bidirectional"), "of hidden_size 4 in 2 directions they have [2, 16, 4]"),
+    "direction": (
+        steps,
+        attribute("direction", "/lstm/LSTM", "both"),
+        "direction is 'both', and ONNX has bidirectional, forward or reverse",
+    ),
+    "layout": (steps, attribute("layout", "/lstm/LSTM", 7), "/lstm/LSTM (LSTM): layout is 7, and ONNX has 0 or 1"),
+    "biases": (steps, constant("B", np.zeros((1, 16), F)), "the bias of 4 units: the shape is [1, 16], and ONNX has [1, 32] there"),
+    "features": (steps, constant("W", np.zeros((1, 16, 2), F)), "the weights of 3 features and 4 units: the shape is [1, 16, 2]"),
+    "axes as floats": (steps, constant("axes", F([0])), "/squeezed (Squeeze): operand 2 is float32, and ONNX has int64 there"),
+    "inner sizes": (steps, constant("fc", np.ones((3, 2), F)), "/fc (MatMul): a product of [8, 4] and [3, 2]: the inner sizes differ"),
+    "scales": (integers, constant("ws", F([0.1] * 2)), "dw (DequantizeLinear): zero points of the shape [3], and scales of the shape [2]"),
+    "scales and zeros": (integers, attribute("axis", "dw", 0), "dw (DequantizeLinear): scales of the shape [3] along axis 0 of [4, 3]"),
+    "axis": (integers, attribute("axis", "dw", 5), "dw (DequantizeLinear): axis 5 of a tensor with 2 axes"),
+    "zero points": (
+        integers,
+        constant("wz", np.zeros(3, np.uint8)),
+        "dw (DequantizeLinear): operands 1 and 3 are int8 and uint8, and ONNX has one",
+    ),
+    "zeros": (
+        integers,
+        constant("z", np.zeros(2, np.uint8)),
+        "q1 (QuantizeLinear): zero points of the shape [2], and scales of the shape []",
+    ),
+    "rewired": (integers, operand("q2", 0, "q"), "q2 (QuantizeLinear): operand 1 is uint8, and ONNX has float32, float16 or int32 there"),
+    "no integers": (
+        integers,
+        operand("d1", 0, "x"),
+        "d1 (DequantizeLinear): operand 1 is float32, and ONNX has integers of 8 or 16 bits or",
+    ),
+    "product of integers": (
+        integers,
+        operand("mm", 1, "w"),
+        "mm (MatMul): operands 1 and 2 are float32 and int8, and ONNX has one type for",
+    ),
+    "rows by floats": (words, of_type(TensorProto.FLOAT), "/rows (Gather): operand 2 is float32, and ONNX has int32 or int64 there"),
+    "rows by bytes": (words, of_type(TensorProto.UINT8), "/rows (Gather): operand 2 is uint8, and ONNX has int32 or int64 there"),
+    "shares": (words, attribute("axis", "/shares", 3), "/shares (Softmax): axis 3 of a tensor with 3 axes"),
+    "norm": (words, attribute("axis", "/norm", -9), "/norm (LayerNormalization): axis -9 of a tensor with 3 axes"),
+    "norm's weights": (words, constant("g", np.ones(7, F)), "/norm (LayerNormalization): operand 2 has the shape [7]"),
+    "list": (words, attribute("axis", "/rows", [0, 1]), "/rows (Gather): axis is [0, 1], and ONNX has an integer there"),
+    "turned": (words, attribute("perm", "/turned", [0, 2, 3]), "/turned (Transpose): perm is [0, 2, 3], of 3 axes"),
+    "circle": (words, operand("/norm", 0, "s"), "are in a circle"),
+    "nothing": (words, operand("/norm", 0, "gone"), "/norm (LayerNormalization) reads gone, which nothing computes"),
+}
+"""What no sound file has."""
+BEYOND: dict[str, tuple[Callable[[], Any], Change, str, str]] = {
+    "large padding": (
+        images,
+        attribute("pads", "/conv/Conv", [60000] * 4),
+        "Conv: a value [8, 120006, 120006, 4] takes",
+        "a smaller batch",
+    ),
+    "large window": (
+        images,
+        attribute("kernel_shape", "/pool", [9, 9]),
+        "MaxPool: the window's height of 9 is more than the image's 8",
+        "export it again",
+    ),
+    "small letters": (images, called("/relu", "relu"), "tpucc has nothing for the operator relu (1 node: /relu)", "did you mean Relu?"),
+    "domain": (
+        images,
+        called("/relu", "Relu", "mine"),
+        "tpucc has nothing for the operator mine.Relu (1 node: /relu)",
+        "ONNX's own operators",
+    ),
+    "texts": (images, of_type(TensorProto.STRING), "the input image has elements of strings", "inputs are numbers or booleans"),
+    "NaN": (
+        images,
+        constant("bn.weight", F([np.nan] * 4)),
+        "BatchNormalization: a constant is not a number (NaN) (1 node: /bn)",
+        "damaged",
+    ),
+    "epsilon below 0": (words, attribute("epsilon", "/norm", -1.0), "LayerNormalization: epsilon must not be negative", "export it again"),
+    "columns": (words, attribute("axis", "/rows", 1), "Gather: places that the network computes (1 node: /rows)", "along its first axis"),
+    "no rows": (
+        words,
+        constant("table", np.ones((0, 8), F)),
+        "Gather: the weight table has the shape [0, 8] (1 node: /rows)",
+        "at least 1",
+    ),
+}
+"""What other programs may take, with what to do."""
+
+
+def refused(model: Any, folder: Path) -> tpucc.Error:
+    """The error of a file, which comes soon."""
+    onnx.save(model, folder / "m.onnx")
+    started = time.process_time()
+    with pytest.raises(tpucc.Error) as raised:
+        tpucc.import_onnx(folder / "m.onnx")
+    assert time.process_time() - started < SECONDS
+    return raised.value
+
+
+@each([images, channels_last, steps, integers, words])
+def test_the_networks_are_sound(make: Callable[[], Any], tmp_path: Path) -> None:
+    onnx.save(make(), tmp_path / "m.onnx")
+    tpucc.import_onnx(tmp_path / "m.onnx").compile()
+
+
+@each(DAMAGED)
+def test_what_is_damaged(make: Callable[[], Any], change: Change, says: str, tmp_path: Path) -> None:
+    change(model := make())
+    error = refused(model, tmp_path)
+    assert error.exit_status == 3
+    (found,) = error.diagnostics
+    assert found.code in ("E1001", "E1002")
+    assert found.message.startswith("m.onnx: ")
+    assert says in found.message
+    assert found.help
+
+
+@each(BEYOND)
+def test_what_is_beyond_tpucc(make: Callable[[], Any], change: Change, says: str, mend: str, tmp_path: Path) -> None:
+    change(model := make())
+    error = refused(model, tmp_path)
+    assert error.exit_status == 1
+    found = error.diagnostics[0]
+    assert found.code in ("E1006", "E1007")
+    assert found.message.startswith(f"m.onnx: {says}")
+    assert mend in found.help[0]
