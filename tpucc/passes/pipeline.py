@@ -9,6 +9,7 @@ from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.passes.base import Brought, Pass, options_of, with_options
 from tpucc.passes.batch_products import BatchProducts
 from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.column_factors import ColumnFactors
 from tpucc.passes.common_subexpressions import CommonSubexpressions
 from tpucc.passes.compose_tables import ComposeTables
 from tpucc.passes.computed_kernels import ComputedKernels
@@ -68,6 +69,7 @@ PASSES: tuple[Pass, ...] = (
     DeadCode(),
     WriteWeights(),
     Place(),
+    ColumnFactors(),
     ExplicitQuantisation(),
     PackPatches(),
     Calibrate(),

@@ -27,6 +27,7 @@ from tpucc.passes.host_copies import with_clamps, with_copies
 from tpucc.passes.kept_layers import MOVING, SHOWN, Layers, computes, kept_layers
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
+from tpucc.passes.scaled_inputs import scaled_inputs
 from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
 from tpucc.values import dataclass
 
@@ -47,6 +48,8 @@ class Place(Pass):
 
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
+
+    With `float_inputs`, what scales an input's columns apart before the first product is the host's (`scaled_inputs.py`).
     """
 
     name = "place"
@@ -55,18 +58,22 @@ class Place(Pass):
 
     float_sums: bool = False
     float_divisors: bool = True
+    float_inputs: bool = True
 
     def run(self, graph: Graph, context: Context) -> Graph:
         _require_operators(graph)
         sums = tuple(_sums_for_host(graph)) if self.float_sums else ()
         layers = kept_layers(graph, context.on_host)
         kept = frozenset((*chain.from_iterable(layers), *sums))
-        decided = _decided(graph, kept, self.float_divisors)
+        decided = self._decided(graph, kept)
         if all(node.place == decided.places[node.name] for node in decided.graph):
             return graph
         placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
-        before = _decided(graph, sums, self.float_divisors).places if layers else {}
+        before = self._decided(graph, sums).places if layers else {}
         return placed.noting(*_notes(decided, kept, layers, before), *_followers(decided, layers, before))
+
+    def _decided(self, graph: Graph, kept: Collection[str]) -> _Decision:
+        return _decided(graph, kept, self.float_divisors, self.float_inputs)
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -86,7 +93,7 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     Raises `ProgramError` E0806 for a layer graph.
     """
     _require_operators(graph)
-    places = _decided(graph, kept, True).places
+    places = _decided(graph, kept).places
     return {node.name: places[node.name] for node in graph}
 
 
@@ -101,8 +108,9 @@ class _Decision:
     copies: Mapping[str, str]
 
 
-def _decided(graph: Graph, kept: Collection[str], float_divisors: bool) -> _Decision:
-    exact: dict[str, str] = {}
+def _decided(graph: Graph, kept: Collection[str], float_divisors: bool = True, float_inputs: bool = True) -> _Decision:
+    relations = _Placing(graph, kept)
+    exact: dict[str, str] = scaled_inputs(relations, relations.products) if float_inputs else {}
     copies: dict[str, str] = {}
     while True:
         relations = _Placing(graph, {*exact, *kept})
