@@ -48,7 +48,8 @@ ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub"
 
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
-    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes."""
+    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes.
+    `called` has what known values are called, by their names, that are forms of a parameter."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Network:
         single: Collection[str] = (),
         ours: bool = False,
         said: Mapping[str, Weight] | None = None,
+        called: Mapping[str, str] | None = None,
     ) -> None:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
@@ -80,6 +82,7 @@ class Network:
         self._single, self._ours = single, ours
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
+        self.called: dict[str, str] = dict(called or {})
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
@@ -150,6 +153,11 @@ class Network:
             return node
         return self.on(node, grid, name=node.name)
 
+    def own_name(self, name: str) -> str:
+        """The name of a known value, that of the constant of which it is a form; empty for one that an exporter has made up."""
+        own = self.called.get(name, name)
+        return "" if keys.ANONYMOUS.fullmatch(own) else own
+
     def may_have(self, array: AnyArray, name: str) -> bool:
         """Whether no other values have the key of a weight of this name."""
         key = keys.key(name, self.path, "")
@@ -193,7 +201,8 @@ class Network:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         said = self.said.get(name)
-        key = (said and keys.member(said.key)) or keys.key(name, self.path, role or ("weight" if values.ndim > 1 else "bias"))
+        own = self.called.get(name, name)
+        key = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
         wanted, number = key, 0
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]

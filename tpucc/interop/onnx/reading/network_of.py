@@ -26,6 +26,7 @@ from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, 
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, instead_of
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.own_keys import key_of_result, keys_of_folded
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
@@ -78,7 +79,8 @@ class _Builder:
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
         said = self.graph.weights if ours else {}
-        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours), ours, said)
+        called = keys_of_folded(model.graph)
+        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours, called), ours, said, called)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()
@@ -303,6 +305,7 @@ class _Builder:
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
+        self._call(node, known, statics)
         if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
             return statics
         try:
@@ -311,6 +314,12 @@ class _Builder:
             return statics
         self.folded |= dict(zip(node.outputs, statics, strict=True))
         return results
+
+    def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
+        """Notes what results are called that have been computed of constants. A file of ours has names for all weights."""
+        of = operands[0].name if operands and isinstance(operands[0], Static) else ""
+        if self.model.producer != PRODUCER and (own := key_of_result(node, of, self.network.called)):
+            self.network.called |= {static.name: own for static in statics if static.name in node.outputs}
 
     def _has_zeros(self, node: OnnxNode, operands: Sequence[Value | None]) -> bool:
         """Whether an operand that is no weight is known to be zeros."""
