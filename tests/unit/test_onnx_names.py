@@ -11,8 +11,14 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
+from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.weights import bind_arrays
+from tpucc.ir.graph import Graph
+from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
+reference = pytest.importorskip("onnx.reference")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
 FOLDED = "pkg.onnxscript.optimizer.folded_from"
 
@@ -47,6 +53,18 @@ def cell(op: str, x: str, *states: str, name: str = "cell", results: int = 1, **
     names = [constant.name for constant in constants]
     outputs = [f"{name}_{index}" for index in range(results)]
     return node(op, [x, *names, "", "", *states], outputs, name=name, hidden_size=3, **attributes), constants
+
+
+def computed_as_in_the_file(model: Any) -> Graph:
+    """The graph of a model, whose float32 values on random inputs are those of the file."""
+    made = Imported("m", "m.onnx", decoded(model.SerializeToString(), None), "nchw").built({})
+    draw = np.random.default_rng(0)
+    given = {value.name: draw.normal(size=value.type.shape).astype(np.float32) for value in made.graph.inputs}
+    found = evaluate(bind_arrays(made.graph, made.weights), given)
+    wanted = reference.ReferenceEvaluator(model).run(None, given)
+    for output, expected in zip(made.graph.outputs, wanted, strict=True):
+        np.testing.assert_allclose(found[output.node], expected, atol=1e-6)
+    return made.graph
 
 
 # keys of weights
@@ -104,3 +122,79 @@ def test_states_without_a_name_are_called_after_their_layer(tmp_path: Path) -> N
         model_of([layer], [*constants, drawn("val_1", 1, 2, 3), drawn("val_2", 1, 2, 3)], {"x": (2, 2, 2)}, ("/enc/LSTM_0",)), tmp_path
     )
     assert set(made.weights) == {"enc.kernel", "enc.recurrent", "enc.h0", "enc.c0"}
+
+
+def test_a_part_has_a_number_where_the_whole_is_read_too(tmp_path: Path) -> None:
+    """Whichever comes first."""
+    nodes = [
+        node("Slice", ["scale", "zero", "one", "zero"], ["first"]),
+        node("Mul", ["x", "first"], ["a"]),
+        node("Mul", ["a", "scale"], ["y"]),
+    ]
+    made = imported(model_of(nodes, [drawn("scale", 2, 4), whole("zero", 0), whole("one", 1)]), tmp_path)
+    assert {key: made.weights[key].shape for key in made.weights} == {"scale": (2, 4), "scale.1": (4,)}
+
+
+def test_a_file_may_say_anything_of_its_constants(tmp_path: Path) -> None:
+    for sources in ("['x']", "['y']", "['val_3', 'val_3']", "['']", "['a', 'a']"):
+        model = model_of([node("Add", ["x", "val_3"], ["y"], name="n")], [drawn("val_3", 2, 4)])
+        assert len(imported(folded(model, "val_3", sources), tmp_path).weights) == 1
+
+
+# terms and factors that change nothing
+
+
+def steps(product: str, state: Any) -> Any:
+    """Two steps of a plain LSTM without biases, whose first states are zeros: f and i, then g, are the sum of two products."""
+    nodes = [node("Split", ["x"], ["x0", "x1"], axis=0, num_outputs=2), state]
+    for index, (h, c) in enumerate((("zeros", "zeros"), ("h0", "c0"))):
+        name = f"{{}}{index}".format
+        nodes += [
+            node("MatMul", [name("x"), "w"], [name("xw")]),
+            node(product, [h, "r"], [name("hr")]),
+            node("Add", [name("xw"), name("hr")], [name("z")]),
+            node("Sigmoid", [name("z")], [name("f")]),
+            node("Mul", [name("f"), c], [name("fc")]),
+            node("Add", [name("fc"), name("z")], [name("c")]),
+            node("Tanh", [name("c")], [name("t")]),
+            node("Mul", [name("t"), "one"], [name("h")]),
+        ]
+    constants = [drawn("w", 3, 4), drawn("r", 4, 4), array(np.array(1, np.float32), "one")]
+    return model_of(nodes, constants, {"x": (4, 3)}, ("h1",))
+
+
+def test_a_first_state_of_zeros_leaves_nothing_where_its_product_was_computed() -> None:
+    state = node("ConstantOfShape", ["shape"], ["zeros"])
+    model = steps("MatMul", state)
+    model.graph.initializer.append(whole("shape", 2, 4))
+    graph = computed_as_in_the_file(model)
+    ops = [made.op for made in graph]
+    assert (ops.count("matmul"), ops.count("mul"), ops.count("add")) == (3, 1, 2)
+    assert not {"zeros", "full", "constant"} & {*ops}
+
+
+def test_a_first_state_of_zeros_stays_where_its_product_is_there() -> None:
+    model = steps("Gemm", node("ConstantOfShape", ["shape"], ["zeros"]))
+    model.graph.initializer.append(whole("shape", 2, 4))
+    ops = [made.op for made in computed_as_in_the_file(model)]
+    assert (ops.count("matmul"), ops.count("mul")) == (4, 2)
+    assert "constant" not in ops
+
+
+def test_what_an_exporter_has_computed_of_a_first_state_is_the_bias(tmp_path: Path) -> None:
+    """PyTorch's has folded `zeros @ w + b`, which has the bias in each row; and zeros have a name as of a weight."""
+    bias = drawn("cell.bias", 4)
+    rows = array(np.tile(onnx.numpy_helper.to_array(bias), (2, 1)), "linear")
+    nodes = [
+        node("Add", ["x", "linear"], ["a"]),
+        node("Mul", ["a", "zeros_1"], ["b"]),
+        node("Add", ["a", "b"], ["c"]),
+        node("Gemm", ["c", "cell.weight", "cell.bias"], ["y"]),
+    ]
+    model = model_of(nodes, [bias, rows, array(np.zeros((2, 4), np.float32), "zeros_1"), drawn("cell.weight", 4, 4)])
+    folded(model, "linear", "['cell.bias', 'cell.weight', 'val_2', 'zeros']")
+    folded(model, "zeros_1", "['val_2', 'val_3']")
+    computed_as_in_the_file(model)
+    made = imported(model, tmp_path)
+    assert set(made.weights) == {"cell.bias", "cell.weight"}
+    assert "zeros" not in made.source

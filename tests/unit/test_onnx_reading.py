@@ -585,7 +585,7 @@ def test_the_first_state_of_a_cell_is_one_value_and_its_steps_are_a_loop(tmp_pat
         states = (f"d{t}", f"d{t}")
     onnx.save(model_of(nodes, constants, {"x": (2, 5, 3)}, ("d4",)), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx").source
-    assert "    h = full([2, 4], 0.0)\n    for t in range(5):\n        h = cell_step(h, x[:, t])\n    d4 = h\n    return d4\n" in source
+    assert "    h = zeros([2, 4])\n    for t in range(5):\n        h = cell_step(h, x[:, t])\n    d4 = h\n    return d4\n" in source
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])

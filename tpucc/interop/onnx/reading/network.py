@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading.arrays import (
 )
 from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
 from tpucc.interop.onnx.reading.model import Weight
+from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.problems import INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.ir.constants import Constant
@@ -49,16 +50,16 @@ ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub"
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
     those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes.
-    `called` has what known values are called, by their names, that are forms of a parameter."""
+    `called` has which parameters known values are forms of."""
 
     def __init__(
         self,
         name: str,
         constants: Mapping[str, AnyArray],
+        called: Called,
         single: Collection[str] = (),
         ours: bool = False,
         said: Mapping[str, Weight] | None = None,
-        called: Mapping[str, str] | None = None,
     ) -> None:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
@@ -82,7 +83,7 @@ class Network:
         self._single, self._ours = single, ours
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
-        self.called: dict[str, str] = dict(called or {})
+        self.called = called
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
@@ -134,9 +135,12 @@ class Network:
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
         if small.size == 1 or (small == small.reshape(-1)[0]).all():
-            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name="full")
+            return self._filled(array.shape, float(small.reshape(-1)[0]))
         weight = self._weight(small, name, self._role)
         return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
+
+    def _filled(self, shape: tuple[int, ...], value: float) -> Node:
+        return self.add("full", shape=shape, value=value, name="full") if value else self.add("zeros", shape=shape, name="zeros")
 
     def is_said(self, value: Value | None) -> TypeGuard[Static]:
         """Whether a known value is a weight as the source has it, float32."""
@@ -155,7 +159,7 @@ class Network:
 
     def own_name(self, name: str) -> str:
         """The name of a known value, that of the constant of which it is a form; empty for one that an exporter has made up."""
-        own = self.called.get(name, name)
+        own = self.called.name(name)
         return "" if keys.ANONYMOUS.fullmatch(own) else own
 
     def may_have(self, array: AnyArray, name: str) -> bool:
@@ -201,9 +205,10 @@ class Network:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         said = self.said.get(name)
-        own = self.called.get(name, name)
-        key = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
-        wanted, number = key, 0
+        own = self.called.name(name)
+        wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
+        number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
+        key = f"{wanted}.{number}" if number else wanted
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
             if is_same(before, values):

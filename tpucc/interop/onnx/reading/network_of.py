@@ -25,8 +25,9 @@ from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, On
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, instead_of
 from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.own_keys import key_of_result, keys_of_folded
+from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
@@ -79,14 +80,17 @@ class _Builder:
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
         said = self.graph.weights if ours else {}
-        called = keys_of_folded(model.graph)
-        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours, called), ours, said, called)
+        called = Called.of(model.graph)
+        own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
+        self.network = Network(name, own, called, single_weights(self.graph, ours, called.names), ours, said)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
         self.folded: dict[str, Static] = {}
         """What is computed of weights alone, as the source of a file of ours does, and the weights: rules may only take what is known."""
+        self.has_computed_products = bool(called.rows)
+        """Whether a product of a first state of zeros and weights was computed, by the exporter or while reading."""
         self.steps = 0
         """Nodes of the steps of loops that have been read."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
@@ -111,6 +115,9 @@ class _Builder:
         outputs = [self._output(value) for value in self.graph.outputs]
         graph = self.network.graph()
         graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf, self.network.weights)
+        if self.model.producer != PRODUCER:
+            graph = without_factors_of_one(graph)
+            graph = without_zero_terms(graph) if self.has_computed_products else graph
         keys = {node.attributes.key for node in graph if node.op == "weight"}  # type: ignore[attr-defined]
         weights = {key: array for key, array in self.network.weights.items() if key in keys}
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
@@ -306,6 +313,8 @@ class _Builder:
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
         self._call(node, known, statics)
+        if node.op == "MatMul" and not arrays[0].any():
+            self.has_computed_products = True
         if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
             return statics
         try:
@@ -317,9 +326,8 @@ class _Builder:
 
     def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
         """Notes what results are called that have been computed of constants. A file of ours has names for all weights."""
-        of = operands[0].name if operands and isinstance(operands[0], Static) else ""
-        if self.model.producer != PRODUCER and (own := key_of_result(node, of, self.network.called)):
-            self.network.called |= {static.name: own for static in statics if static.name in node.outputs}
+        if self.model.producer != PRODUCER and operands and isinstance(operands[0], Static):
+            self.network.called.note(node, operands[0].name, [static.name for static in statics if static.name in node.outputs])
 
     def _has_zeros(self, node: OnnxNode, operands: Sequence[Value | None]) -> bool:
         """Whether an operand that is no weight is known to be zeros."""

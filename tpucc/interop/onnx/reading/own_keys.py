@@ -8,10 +8,14 @@ computed: the parameter, and what came in between.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
+from tpucc.interop.onnx.reading.arrays import is_same, without_ones, without_repetition
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.names import ANONYMOUS
+from tpucc.values import dataclass
 
 MOVES = frozenset(
     ["Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"]
@@ -24,10 +28,42 @@ OPERATION = re.compile(
 """PyTorch's names of such results."""
 
 
-def keys_of_folded(graph: OnnxGraph) -> dict[str, str]:
-    """The names of the parameters of which constants of a file are computed, each of one, by the names of the constants."""
-    found = {name: _parameter(sources) for name, sources in graph.folded.items()}
-    return {name: own for name, own in found.items() if own and own not in graph.constants}
+@dataclass
+class Called:
+    """Of which parameters known values are forms, by the names of both.
+
+    `whole` are the constants that something reads as they are, and `computed` those that PyTorch has computed of several parameters, or of
+    none. `rows` are those of them that have a parameter in each row: of a product of a first state of zeros only the bias is left.
+    """
+
+    names: dict[str, str]
+    whole: frozenset[str]
+    computed: frozenset[str]
+    rows: frozenset[str]
+
+    @classmethod
+    def of(cls, graph: OnnxGraph) -> Called:
+        """What a file says of its constants."""
+        parameters = {name: _parameter(sources) for name, sources in graph.folded.items()}
+        computed = frozenset(name for name, own in parameters.items() if not own)
+        rows = dict(_of_each_row(graph, computed))
+        names = {name: own for name, own in parameters.items() if own and own not in graph.constants} | rows
+        read = (name for node in graph.nodes if node.op not in MOVES for name in node.inputs)
+        return cls(names, graph.constants.keys() & frozenset(read) - computed, computed, frozenset(rows))
+
+    def name(self, known: str) -> str:
+        """That of the parameter, or of the value itself."""
+        return self.names.get(known, known)
+
+    def is_part(self, known: str) -> bool:
+        """Whether a value is a form of a parameter that is read as it is, too."""
+        return self.name(known) != known and self.name(known) in self.whole
+
+    def note(self, node: OnnxNode, of: str, results: Iterable[str]) -> None:
+        """Notes that results are computed of constants, of which `of` is the first: they are forms of it if they are its values, and it has
+        a name of its own."""
+        if node.op in MOVES and not ANONYMOUS.fullmatch(own := self.name(of)):
+            self.names |= dict.fromkeys(results, own)
 
 
 def _parameter(sources: Sequence[str]) -> str:
@@ -38,8 +74,10 @@ def _parameter(sources: Sequence[str]) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def key_of_result(node: OnnxNode, of: str, called: Mapping[str, str]) -> str:
-    """What the results of a node are called that have been computed of constants: as the first one, `of`, if they are its values; empty
-    where that has no name of its own."""
-    own = called.get(of, of)
-    return own if node.op in MOVES and not ANONYMOUS.fullmatch(own) else ""
+def _of_each_row(graph: OnnxGraph, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        array = graph.constants[name]
+        row = without_ones(without_repetition(array)) if array.dtype == np.float32 and array.ndim > 1 else array
+        if row.size < array.size:
+            sources = (source for source in graph.folded[name] if source in graph.constants)
+            yield from ((name, source) for source in sources if is_same(graph.constants[source], row))

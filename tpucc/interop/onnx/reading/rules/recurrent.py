@@ -191,7 +191,7 @@ def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Nod
     if c.attribute("layout", 0):
         raise Unsupported("initial states with the batch first")
     if isinstance(value, Static) and not net.own_name(value.name):
-        net.called[value.name] = f"{module_of(c.node)}.{'hc'[index - 5]}0"
+        net.called.names[value.name] = f"{module_of(c.node)}.{'hc'[index - 5]}0"
     t = net.tensor(value)
     return net.arranged(part(net, t, {0: range(direction, direction + 1)}, [0]), (0, 1))
 
