@@ -198,3 +198,53 @@ def test_what_an_exporter_has_computed_of_a_first_state_is_the_bias(tmp_path: Pa
     made = imported(model, tmp_path)
     assert set(made.weights) == {"cell.bias", "cell.weight"}
     assert "zeros" not in made.source
+
+
+# parts of what a recurrence has computed
+
+
+def both_ways(op: str, what: str) -> Any:
+    """A layer in both directions over four steps, as PyTorch writes it with the batch first, and a part of its results as the output."""
+    layer, constants = cell(op, "t", results=2, direction="bidirectional")
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), layer]
+    if what == "the last state":
+        nodes.append(node("Gather", ["cell_1", "last"], ["y"], axis=0))
+    else:
+        nodes += [
+            node("Transpose", ["cell_0"], ["u"], perm=[0, 2, 1, 3]),
+            node("Reshape", ["u", "flat"], ["v"]),
+            node("Transpose", ["v"], ["a"], perm=[1, 0, 2]),
+        ]
+    if what == "a step forwards":
+        nodes += [node("Gather", ["a", "one"], ["s"], axis=1), node("Slice", ["s", "zero", "three", "axis"], ["y"])]
+    if what == "all steps forwards":
+        nodes += [node("Slice", ["a", "zero", "three", "two"], ["y"])]
+    if what == "the last step":
+        nodes += [node("Gather", ["a", "last"], ["s"], axis=1), node("MatMul", ["s", "w"], ["y"])]
+    numbers = {"last": -1, "one": 1}
+    constants += [array(np.array(number), name) for name, number in numbers.items()]
+    constants += [whole("flat", 4, -1, 6), whole("zero", 0), whole("three", 3), whole("axis", 1), whole("two", 2), drawn("w", 6, 2)]
+    return model_of(nodes, constants, {"x": (2, 4, 2)})
+
+
+STEPS = {"the last state": 4, "a step forwards": 2, "all steps forwards": 4, "the last step": 5}
+"""How many steps of both directions are used, by what of the layer's results is."""
+
+
+@each([(op, what, count) for op in ("LSTM", "GRU", "RNN") for what, count in STEPS.items()])
+def test_of_both_directions_there_is_what_is_used(op: str, what: str, count: int) -> None:
+    graph = computed_as_in_the_file(both_ways(op, what))
+    ops = [made.op for made in graph]
+    assert ops.count("tanh") == count * {"LSTM": 2, "GRU": 1, "RNN": 1}[op]
+    assert ops.count("reshape") == (count if what == "all steps forwards" else 0)
+    assert ops.count("concat") == (what in ("all steps forwards", "the last step"))
+
+
+def test_a_final_state_is_read_without_the_axis_of_directions() -> None:
+    layer, constants = cell("GRU", "x", results=2)
+    last = [node("Gather", ["cell_1", "last"], ["a"], axis=0), node("Slice", ["cell_1", "zero", "one", "zero"], ["b"])]
+    numbers = [array(np.array(-1), "last"), whole("zero", 0), whole("one", 1)]
+    model = model_of([layer, *last], [*constants, *numbers], {"x": (3, 2, 2)}, ("a", "b"))
+    graph = computed_as_in_the_file(model)
+    assert [made.op for made in graph].count("reshape") == 1
+    assert graph[graph.outputs[0].node].op == "add"

@@ -282,6 +282,10 @@ class Network:
             return t
         return self.laid(t, order_of(t))
 
+    def in_shape(self, node: Node, shape: tuple[int, ...]) -> Node:
+        """A node in another shape."""
+        return node if node.type.shape == shape else self._once("reshape", node, shape)
+
     def _once(self, op: str, node: Node, numbers: tuple[int, ...]) -> Node:
         """A reshape or a transpose, one for all its uses."""
         if op == "reshape" and node.op == "reshape":

@@ -49,7 +49,7 @@ class Called:
         rows = dict(_of_each_row(graph, computed))
         names = {name: own for name, own in parameters.items() if own and own not in graph.constants} | rows
         read = (name for node in graph.nodes if node.op not in MOVES for name in node.inputs)
-        return cls(names, graph.constants.keys() & frozenset(read) - computed, computed, frozenset(rows))
+        return cls(names, frozenset(read).intersection(graph.constants) - computed, computed, frozenset(rows))
 
     def name(self, known: str) -> str:
         """That of the parameter, or of the value itself."""
