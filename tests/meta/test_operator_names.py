@@ -72,7 +72,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/neutral.py": ("add*2, import full, mul*3, sub, zeros", REWRITE),
     "interop/onnx/reading/network.py": (
-        "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*9, sub, transpose, weight*7, zeros*3",
+        "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*9, sub, transpose, weight*7, zeros*2",
         NODES,
     ),
     "interop/onnx/reading/network_of.py": ("weight", NODES),

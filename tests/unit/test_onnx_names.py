@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +249,66 @@ def test_a_final_state_is_read_without_the_axis_of_directions() -> None:
     graph = computed_as_in_the_file(model)
     assert [made.op for made in graph].count("reshape") == 1
     assert graph[graph.outputs[0].node].op == "add"
+
+
+# names of values
+
+
+def lstm_by_hand() -> Any:
+    """Five steps of a cell, in the order in which PyTorch has its operators, with its names for nodes."""
+    states = ["val_1", "val_2"]
+    nodes = [node("Constant", [], [name], value=array(np.zeros((2, 4), np.float32), name)) for name in states]
+    nodes += [node("Gather", ["x", f"at{index}"], [f"x{index}"], axis=1) for index in range(5)]
+    for index in range(5):
+        name = f"{{}}{index}".format
+        nodes += [
+            node("Gemm", [states[0], "cell.r", "cell.b"], [name("p")]),
+            node("Gemm", [name("x"), "cell.w", "cell.d"], [name("q")]),
+            node("Add", [name("p"), name("q")], [name("z")]),
+            node("Split", [name("z")], [name("zi"), name("zf"), name("zg"), name("zo")], axis=1, num_outputs=4),
+            *(node("Sigmoid", [name(f"z{gate}")], [name(gate)]) for gate in "ifo"),
+            node("Tanh", [name("zg")], [name("g")]),
+            node("Mul", [name("f"), states[1]], [name("fc")]),
+            node("Mul", [name("i"), name("g")], [name("ig")]),
+            node("Add", [name("fc"), name("ig")], [name("c")]),
+            node("Tanh", [name("c")], [name("t")]),
+            node("Mul", [name("o"), name("t")], [name("h")]),
+        ]
+        states = [name("h"), name("c")]
+    nodes.append(node("Gemm", ["h4", "head.w", "head.b"], ["y"]))
+    for index, made in enumerate(nodes):
+        made.name = f"node_{made.op_type}_{index}"
+    times = [array(np.array(index), f"at{index}") for index in range(5)]
+    shapes = {"cell.w": (3, 16), "cell.r": (4, 16), "cell.b": (16,), "cell.d": (16,), "head.w": (4, 2), "head.b": (2,)}
+    return model_of(nodes, [*(drawn(name, *shape) for name, shape in shapes.items()), *times], {"x": (2, 5, 3)})
+
+
+def test_states_of_a_cell_have_their_names(tmp_path: Path) -> None:
+    source = imported(lstm_by_hand(), tmp_path).source
+    assert "def cell_step(h, x, c):" in source
+    assert "\n    h = sigmoid(h[:, 12:]) * tanh(c)\n    return h, c\n" in source
+    assert "    h = zeros([2, 4])\n    c = zeros([2, 4])\n    for t in range(5):\n        h, c = cell_step(h, x[:, t], c)\n" in source
+
+
+@each(["LSTM", "GRU", "RNN"])
+def test_first_states_have_the_names_of_the_states(op: str, tmp_path: Path) -> None:
+    """So that all steps are rounds of one loop."""
+    states = ["h0", "c0"][: 2 if op == "LSTM" else 1]
+    layer, constants = cell(op, "t", *states, name="net")
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), layer]
+    constants += [drawn(state, 1, 2, 3) for state in states]
+    source = imported(model_of(nodes, constants, {"x": (2, 4, 2)}, ("net_0",)), tmp_path).source
+    names = ", ".join(state[0] for state in states)
+    assert f"def net_step(x, {names}):" in source
+    assert f"    for t in range(4):\n        {names} = net_step(x[:, t], {names})\n" in source
+
+
+def test_blocks_with_the_same_weights_are_no_cells(tmp_path: Path) -> None:
+    """As in a network that repeats a block: nothing of the inputs comes to it."""
+    nodes = []
+    for index in range(3):
+        name = f"{{}}{index}".format
+        nodes += [node("Gemm", ["x" if not index else f"y{index - 1}", "w", "b"], [name("g")]), node("Sigmoid", [name("g")], [name("s")])]
+        nodes += [node("Mul", [name("s"), name("g")], [name("m")]), node("Mul", [name("m"), "mask"], [name("y")])]
+    model = model_of(nodes, [drawn("w", 4, 4), drawn("b", 4)], {"x": (2, 4), "mask": (2, 4)}, ("y2",))
+    assert re.search(r"^def \w+\(x, mask\):$", imported(model, tmp_path).source, re.M)

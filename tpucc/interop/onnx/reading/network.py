@@ -135,11 +135,12 @@ class Network:
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
         if small.size == 1 or (small == small.reshape(-1)[0]).all():
-            return self._filled(array.shape, float(small.reshape(-1)[0]))
+            return self.filled(array.shape, float(small.reshape(-1)[0]))
         weight = self._weight(small, name, self._role)
-        return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
+        return self.add("add", weight, self.filled(array.shape, 0.0)) if repeated else weight
 
-    def _filled(self, shape: tuple[int, ...], value: float) -> Node:
+    def filled(self, shape: tuple[int, ...], value: float) -> Node:
+        """One value over and over."""
         return self.add("full", shape=shape, value=value, name="full") if value else self.add("zeros", shape=shape, name="zeros")
 
     def is_said(self, value: Value | None) -> TypeGuard[Static]:
