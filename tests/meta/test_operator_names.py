@@ -72,10 +72,10 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/neutral.py": ("add*2, import full, mul*3, sub, zeros", REWRITE),
     "interop/onnx/reading/network.py": (
-        "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*9, sub, transpose, weight*7, zeros*2",
+        "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*9, sub, transpose*2, weight*7, zeros*2",
         NODES,
     ),
-    "interop/onnx/reading/network_of.py": ("weight", NODES),
+    "interop/onnx/reading/numbered_keys.py": ("import weight", NODES),
     "interop/onnx/reading/order.py": ("input", OTHER),
     "interop/onnx/writing/activations.py": ("add", LAYERS),
     "interop/onnx/writing/file.py": ("weight", OTHER),

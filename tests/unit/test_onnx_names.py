@@ -312,3 +312,62 @@ def test_blocks_with_the_same_weights_are_no_cells(tmp_path: Path) -> None:
         nodes += [node("Mul", [name("s"), name("g")], [name("m")]), node("Mul", [name("m"), "mask"], [name("y")])]
     model = model_of(nodes, [drawn("w", 4, 4), drawn("b", 4)], {"x": (2, 4), "mask": (2, 4)}, ("y2",))
     assert re.search(r"^def \w+\(x, mask\):$", imported(model, tmp_path).source, re.M)
+
+
+# numbers behind names
+
+
+def test_the_first_of_a_key_has_no_number_where_no_other_is_read(tmp_path: Path) -> None:
+    """The product that reads the weight as it is has no reader itself."""
+    nodes = [node("MatMul", ["x", "w"], ["unread"]), node("Transpose", ["w"], ["t"]), node("Slice", ["t", "zero", "two", "one"], ["part"])]
+    nodes.append(node("MatMul", ["x", "part"], ["y"]))
+    made = imported(model_of(nodes, [drawn("w", 4, 4), whole("zero", 0), whole("two", 2), whole("one", 1)]), tmp_path)
+    assert {key: made.weights[key].shape for key in made.weights} == {"w": (4, 2)}
+    np.testing.assert_array_equal(made.weights["w"], onnx.numpy_helper.to_array(drawn("w", 4, 4)).T[:, :2])
+
+
+def test_a_function_of_one_operator_is_called_a_layer(tmp_path: Path) -> None:
+    """Its own name is the operator's, so that the first one was `add2`. What is put on a grid has no part in a name."""
+    nodes = []
+    for index in range(6):
+        before = "x" if not index else f"a{index}"
+        nodes += [
+            node("QuantizeLinear", [before, "s", "z"], [f"q{index}"]),
+            node("DequantizeLinear", [f"q{index}", "s", "z"], [f"d{index}"]),
+        ]
+        nodes.append(node("Add", [f"d{index}", f"b.{index}.bias"], [f"a{index + 1}"]))
+    grid = [array(np.array(0.02, np.float32), "s"), array(np.array(0, np.int8), "z")]
+    model = model_of(nodes, [*(drawn(f"b.{index}.bias", 4) for index in range(6)), *grid], outputs=("a6",))
+    assert re.findall(r"^def (\w+)\(", imported(model, tmp_path).source, re.M) == ["quantized", "add_layer"]
+
+
+# tied weights
+
+
+def ids(model: Any) -> Any:
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    return model
+
+
+@each(
+    {
+        "the same constant": (node("Gemm", ["h", "embedding.weight"], ["y"], transB=1), "", ""),
+        "one that is transposed": (node("MatMul", ["h", "onnx::MatMul_12"], ["y"]), "onnx::MatMul_12", ""),
+        "one that was folded": (node("Gemm", ["h", "t"], ["y"]), "t", "['embedding.weight']"),
+    }
+)
+def test_tied_weights_are_one(product: Any, other: str, sources: str, tmp_path: Path) -> None:
+    table = drawn("embedding.weight", 9, 4)
+    constants = [table] + [array(np.ascontiguousarray(onnx.numpy_helper.to_array(table).T), other)] * bool(other)
+    nodes = [node("Gather", ["embedding.weight", "x"], ["e"]), node("Tanh", ["e"], ["h"]), product]
+    model = ids(model_of(nodes, constants, {"x": (3,)}))
+    made = imported(folded(model, other, sources) if sources else model, tmp_path)
+    assert set(made.weights) == {"embedding.weight"}
+    assert "transpose(table, (1, 0))" in made.source
+
+
+def test_equal_weights_with_names_of_their_own_are_two(tmp_path: Path) -> None:
+    table = drawn("embedding.weight", 9, 4)
+    head = array(np.ascontiguousarray(onnx.numpy_helper.to_array(table).T), "head.weight")
+    nodes = [node("Gather", ["embedding.weight", "x"], ["e"]), node("Tanh", ["e"], ["h"]), node("MatMul", ["h", "head.weight"], ["y"])]
+    assert set(imported(ids(model_of(nodes, [table, head], {"x": (3,)})), tmp_path).weights) == {"embedding.weight", "head.weight"}

@@ -35,9 +35,7 @@ def written(body: Body, functions: Sequence[Function], taken: set[str]) -> dict[
     for function in functions:
         words = () if function.rounds else tuple(_computed(function.body, found))
         words = words if 0 < len(words) <= WORDS and all(words) else ()
-        name = fresh(
-            "quantized" if function.rounds else re.sub(r"\W", "_", "_".join(words)) or _called(function), (taken | RESERVED).__contains__
-        )
+        name = fresh("quantized" if function.rounds else _of_words(function, words) or _called(function), (taken | RESERVED).__contains__)
         taken.add(name)
         found[function] = _written(function, name, words, found, cells.get(function, {}))
     return found
@@ -130,6 +128,14 @@ def _place(parameter: Parameter) -> int:
 
 
 # names
+
+
+def _of_words(function: Function, words: Sequence[str]) -> str:
+    """A name that says what is computed. That of one operator is taken: with weights it is its layer."""
+    name = re.sub(r"\W", "_", "_".join(words))
+    if name not in RESERVED:
+        return name
+    return f"{name}_layer" if any(True for _ in weights_of(function)) else f"{name}_part"
 
 
 def _called(function: Function) -> str:

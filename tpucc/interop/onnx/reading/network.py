@@ -84,9 +84,13 @@ class Network:
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
         self.called = called
+        self.numbered: dict[str, str] = {}
+        """The keys of weights with a number, as others have them without."""
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
+        self._matrices: dict[tuple[int, ...], list[tuple[Node, AnyArray, str]]] = {}
+        """The weights with two axes by their shapes, and the constants that they are of."""
         self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
@@ -158,6 +162,18 @@ class Network:
             return node
         return self.on(node, grid, name=node.name)
 
+    def matrix(self, array: AnyArray, name: str) -> Node:
+        """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
+        tied = None if self._ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
+        return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
+
+    def _tied(self, array: AnyArray, own: str) -> Node | None:
+        """The weight that has the values transposed, and is of the same constant; or of any, if these have no name."""
+        for node, before, of in self._matrices.get(array.shape[::-1], ()):
+            if own in ("", of) and np.array_equal(before[:, 0], array[0]) and is_same(before.T, array) and (array != array[0, 0]).any():
+                return node
+        return None
+
     def own_name(self, name: str) -> str:
         """The name of a known value, that of the constant of which it is a form; empty for one that an exporter has made up."""
         own = self.called.name(name)
@@ -223,9 +239,13 @@ class Network:
         made = OPS["weight"].attributes(key=key)
         node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
+        if key != wanted:
+            self.numbered[key] = wanted
         self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
         if content is not None:
             self._contents[content] = node
+        if values.ndim == 2 and name not in self.grids:
+            self._matrices.setdefault(values.shape, []).append((node, values, own))
         return node
 
     def tensor(self, value: Value) -> Tensor:

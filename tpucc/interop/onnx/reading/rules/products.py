@@ -44,7 +44,7 @@ def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
         order = sorted(range(len(parts)), key=parts.__getitem__)
         rows = rows.reshape(*atoms, -1).transpose(*order, len(atoms)).reshape(rows.shape)
     moved = _last_axis_behind(net, x)
-    return Tensor(net.add("matmul", moved.node, net.weight(rows, w.name)), moved.axes)
+    return Tensor(net.add("matmul", moved.node, net.matrix(rows, w.name)), moved.axes)
 
 
 def _last_axis_behind(net: Network, x: Tensor) -> Tensor:
