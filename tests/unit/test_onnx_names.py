@@ -12,6 +12,9 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
+from tpucc.diagnostics import Source
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.parse import parse
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.weights import bind_arrays
@@ -164,14 +167,25 @@ def steps(product: str, state: Any) -> Any:
     return model_of(nodes, constants, {"x": (4, 3)}, ("h1",))
 
 
-def test_a_first_state_of_zeros_leaves_nothing_where_its_product_was_computed() -> None:
+def test_a_first_state_of_zeros_leaves_nothing_where_its_product_was_computed(tmp_path: Path) -> None:
     state = node("ConstantOfShape", ["shape"], ["zeros"])
     model = steps("MatMul", state)
     model.graph.initializer.append(whole("shape", 2, 4))
-    graph = computed_as_in_the_file(model)
-    ops = [made.op for made in graph]
-    assert (ops.count("matmul"), ops.count("mul"), ops.count("add")) == (3, 1, 2)
-    assert not {"zeros", "full", "constant"} & {*ops}
+    computed_as_in_the_file(model)
+    source = imported(model, tmp_path).source
+    assert "zeros" not in source
+    assert (source.count("@"), source.count("*"), source.count("+")) == (3, 1, 2)
+    graph = elaborate(parse(Source("", source)), Source("", source)).graph
+    given = {"x": np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32)}
+    found = evaluate(bind_arrays(graph, imported(model, tmp_path).weights), given)
+    (wanted,) = reference.ReferenceEvaluator(model).run(None, given)
+    np.testing.assert_allclose(found[graph.outputs[0].node], wanted, atol=1e-6)
+
+
+def test_a_first_state_of_zeros_stays_where_the_text_is_shorter(tmp_path: Path) -> None:
+    """As with a mask, where the first step is a call of the function of all steps."""
+    source = tpucc.import_onnx(Path(__file__).parents[1] / "support" / "keras_tensorflow" / "masked.onnx").source
+    assert "sequential_step(h2[:, 0], zeros([batch, 20]), h)" in source
 
 
 def test_a_first_state_of_zeros_stays_where_its_product_is_there() -> None:

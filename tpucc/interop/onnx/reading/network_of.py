@@ -90,8 +90,8 @@ class _Builder:
         """Names of what can't be read, and is no constant, as the network computes it."""
         self.folded: dict[str, Static] = {}
         """What is computed of weights alone, as the source of a file of ours does, and the weights: rules may only take what is known."""
-        self.has_computed_products = bool(called.rows)
-        """Whether a product of a first state of zeros and weights was computed, by the exporter or while reading."""
+        self.computed_products = len(called.rows)
+        """How many products of a first state of zeros and weights were computed, by the exporter or while reading."""
         self.results: set[str] = set()
         """The names of known values that nodes compute."""
         self.steps = 0
@@ -120,7 +120,7 @@ class _Builder:
         graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf, self.network.weights)
         if self.model.producer != PRODUCER:
             graph = without_factors_of_one(graph)
-            graph = without_zero_terms(graph) if self.has_computed_products else graph
+            graph = without_zero_terms(graph, self.computed_products)
         graph, weights = numbered_anew(graph, self.network.weights, self.network.numbered)
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
@@ -317,7 +317,7 @@ class _Builder:
         self._call(node, known, statics)
         self.results |= {static.name for static in statics if static.name in node.outputs}
         if node.op == "MatMul" and not arrays[0].any():
-            self.has_computed_products = True
+            self.computed_products += 1
         if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
             return statics
         try:

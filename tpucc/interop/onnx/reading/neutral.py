@@ -31,21 +31,29 @@ def without_factors_of_one(graph: Graph) -> Graph:
     return _with(graph, same)
 
 
-def without_zero_terms(graph: Graph) -> Graph:
-    """The graph without sums and products with zeros of their own shape; as it is where other operators read such zeros."""
+def without_zero_terms(graph: Graph, computed: int) -> Graph:
+    """The graph without sums and products with zeros of their own shape; as it is where other operators read such zeros.
+
+    It stays, too, where there are more such products of elements than products of a first state were computed: with a mask, which
+    multiplies states, the first step is a call of the others' function.
+    """
+    if not computed:
+        return graph
     zeros = {node.name for node in graph if _is_zeros(node)}
     if any(user.op not in OF_ELEMENTS for name in zeros for user in graph.users[name]) or zeros & graph.output_nodes:
         return graph
     same: dict[str, str] = {}
+    products = 0
     for node in graph:
         own = [same.get(name, name) for name in node.operands]
         whole = [name for name in own if name in zeros and graph[name].type.shape == node.type.shape]
         others = [name for name in own if name not in whole]
         if node.op == "mul" and whole:
             same[node.name] = whole[0]
+            products += 1
         elif whole and len(others) == 1 and graph[others[0]].type.shape == node.type.shape and (node.op == "add" or own[1] in whole):
             same[node.name] = others[0]
-    return _with(graph, same)
+    return _with(graph, same) if products <= computed else graph
 
 
 def _is_zeros(node: Node) -> bool:
