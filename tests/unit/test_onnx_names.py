@@ -15,6 +15,7 @@ from tests.support.onnx_files import model_of
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
+from tpucc.interop.decompile.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.decoding import decoded
 from tpucc.interop.weights import bind_arrays
@@ -353,6 +354,11 @@ def test_a_function_of_one_operator_is_called_a_layer(tmp_path: Path) -> None:
     grid = [array(np.array(0.02, np.float32), "s"), array(np.array(0, np.int8), "z")]
     model = model_of(nodes, [*(drawn(f"b.{index}.bias", 4) for index in range(6)), *grid], outputs=("a6",))
     assert re.findall(r"^def (\w+)\(", imported(model, tmp_path).source, re.M) == ["quantized", "add_layer"]
+
+
+def test_the_number_of_a_layer_belongs_to_its_name() -> None:
+    assert head(("net.cell_1.weight", "net.dense_1.weight")) == (("net.cell_1", "net.dense_1"), ".weight")
+    assert head(("net.a_0", "net.b_0")) == (("net.a_0", "net.b_0"), "")
 
 
 # tied weights
