@@ -791,7 +791,7 @@ def test_the_steps_of_an_exported_lstm_are_a_loop(tmp_path: Path) -> None:
     path = Path(__file__).resolve().parents[2] / "programs" / "06_digits_lstm.tpu"
     tpucc.export_onnx(tpucc.compile(path, params={"batch": 2}), tmp_path / "lstm.onnx")
     assert (
-        "    for t in range(1, 8):\n        h, h2 = lstm_step2(image[:, t:t + 1], h, h2)\n"
+        "    for t in range(1, 8):\n        h, c = lstm_step2(image[:, t:t + 1], h, c)\n"
         in tpucc.import_onnx(tmp_path / "lstm.onnx").source
     )
 

@@ -556,13 +556,14 @@ def test_the_steps_of_an_lstm_are_calls_in_a_loop_and_a_step_reads_as_its_formul
     source = tpucc.import_onnx(tmp_path / "m.onnx").source
     lines = [line.strip() for line in source.splitlines() if "weight" not in line]
     start = lines.index("z = x @ kernel + h @ recurrent + bias")
-    assert lines[start + 1 : start + 7] == [
+    assert lines[start + 1 : start + 8] == [
         "i = sigmoid(z[:, :4])",
         "f = sigmoid(z[:, 4:8])",
         "g = tanh(z[:, 8:12])",
         "c = f * c + i * g",
         "o = sigmoid(z[:, 12:])",
-        "return o * tanh(c), c",
+        "h = o * tanh(c)",
+        "return h, c",
     ]
     assert "for t in range(5):" in lines
     assert source.count("lstm_step(") == 2, "the function and its one call"
@@ -587,7 +588,7 @@ def test_the_first_state_of_a_cell_is_one_value_and_its_steps_are_a_loop(tmp_pat
         states = (f"d{t}", f"d{t}")
     onnx.save(model_of(nodes, constants, {"x": (2, 5, 3)}, ("d4",)), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx").source
-    assert "    h = full([2, 4], 0.0)\n    for t in range(5):\n        h = cell_step(h, x[:, t])\n    d4 = h\n    return d4\n" in source
+    assert "    h = zeros([2, 4])\n    for t in range(5):\n        h = cell_step(h, x[:, t])\n    d4 = h\n    return d4\n" in source
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])

@@ -42,6 +42,8 @@ class Written:
     """What it computes, if the name says that."""
     packed: tuple[str, ...] = ()
     """The parameters that are one tuple, behind the others without a default."""
+    named: Mapping[Value, str] = field(default_factory=dict)
+    """The names of the states of a recurrence."""
 
     @property
     def head(self) -> str:
@@ -64,7 +66,11 @@ class Writer:
     functions: Mapping[Function, Written] = field(default_factory=dict)
     outputs: Sequence[str] | None = None
     nested: bool = True
+    named: Mapping[Value, str] = field(default_factory=dict)
+    """Values that have a name, whatever the graph calls them."""
     called: dict[Value, tuple[str, ...]] = field(init=False)
+    states: dict[Value, str] = field(init=False)
+    """The names that functions give to the states that they take and return."""
     before: dict[Value, Value] = field(init=False)
     continued: dict[Value, Value] = field(init=False)
     statics: list[list[str]] = field(init=False)
@@ -89,8 +95,22 @@ class Writer:
             for result, inner in zip(step.results, step.function.body.results, strict=True)
             if isinstance(inner, Value)
         }
+        self.states = self._states()
         self.before = self._before()
         self.continued = self._continued()
+
+    def _states(self) -> dict[Value, str]:
+        """What calls of cells return, and first states that have no name of their own."""
+        found: dict[Value, str] = {}
+        for step in self.body.steps:
+            named = self.functions[step.function].named if step.function is not None else {}
+            if step.function is not None and named:
+                inner = step.function.body
+                found |= {result: named[own] for result, own in zip(step.results, inner.results, strict=True) if isinstance(own, Value)}
+                for operand, entry in zip(step.operands, inner.entries, strict=True):
+                    if isinstance(operand, Value) and entry in named and operand not in found and not common_stem(self.body.hints[operand]):
+                        found[operand] = named[entry]
+        return found
 
     def _before(self) -> dict[Value, Value]:
         """For results of calls those operands in whose place other calls of the same function take the same results, as `h` in
@@ -268,7 +288,7 @@ class Writer:
 
     def variable(self, value: Value) -> str:
         """The variable's name that the graph's names of a value come from, if it had one in all environments."""
-        return common_stem(self.hints(value))
+        return self.named.get(value) or self.states.get(value) or common_stem(self.hints(value))
 
     def hints(self, value: Value) -> Sequence[str]:
         """The names that the graph gives to a value; to the result of a function, at all of its calls."""
@@ -278,7 +298,7 @@ class Writer:
         """Results that stand in the `return`: of a model those whose output has no name of a variable."""
         many = len(self.body.results)
         for index, result in enumerate(self.body.results):
-            if not isinstance(result, Value) or result not in makers or uses[result] > 1:
+            if not isinstance(result, Value) or result not in makers or uses[result] > 1 or (many > 1 and result in self.named):
                 continue
             if self.outputs is None or self.outputs[index] == unnamed(index, many):
                 inside[result] = makers[result]

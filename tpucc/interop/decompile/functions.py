@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 
 from tpucc.interop.decompile.bodies import Writer, Written
+from tpucc.interop.decompile.cells import states
 from tpucc.interop.decompile.costs import weights_of
 from tpucc.interop.decompile.keys import PARTS, common_word, head
 from tpucc.interop.decompile.literals import literal
@@ -27,29 +28,32 @@ MANY = 4
 """Scales and zero points of a function that are one tuple."""
 
 
-def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> dict[Function, Written]:
-    """The texts of functions, each behind those that it calls. `params` are of the model, in the environments of its body."""
+def written(body: Body, functions: Sequence[Function], taken: set[str]) -> dict[Function, Written]:
+    """The texts of the functions of a model's body, each behind those that it calls."""
     found: dict[Function, Written] = {}
+    cells = states([body, *(function.body for function in functions)])
     for function in functions:
         words = () if function.rounds else tuple(_computed(function.body, found))
         words = words if 0 < len(words) <= WORDS and all(words) else ()
-        name = fresh(
-            "quantized" if function.rounds else re.sub(r"\W", "_", "_".join(words)) or _called(function), (taken | RESERVED).__contains__
-        )
+        name = fresh("quantized" if function.rounds else _of_words(function, words) or _called(function), (taken | RESERVED).__contains__)
         taken.add(name)
-        found[function] = _written(function, name, words, found)
+        found[function] = _written(function, name, words, found, cells.get(function, {}))
     return found
 
 
-def _written(function: Function, name: str, words: tuple[str, ...], known: Mapping[Function, Written]) -> Written:
+def _written(
+    function: Function, name: str, words: tuple[str, ...], known: Mapping[Function, Written], named: Mapping[Value, str]
+) -> Written:
     body = function.body
     scope = Scope({}, taken={name, *(function.name for function in known.values())}, open=True)
     entries: list[str] = []
+    first = iter(("x",))
     for entry in body.entries:
-        entries.append(fresh(common_stem(body.hints[entry]) or "y" if entries else "x", entries.__contains__))
+        wanted = named.get(entry) or next(first, "") or common_stem(body.hints[entry]) or "y"
+        entries.append(fresh(wanted, entries.__contains__))
         scope.sizes += _sizes(entries[-1], body.shapes[entry])
     scope.taken.update(entries)
-    writer = Writer(body, scope, entries, known)
+    writer = Writer(body, scope, entries, known, named=named)
     scope.taken.difference_update(entries)
     lines = writer.lines()  # numbers become parameters, too
     defaults = map(_as_quantize_has_it if function.rounds else _with_default, scope.parameters)
@@ -67,7 +71,7 @@ def _written(function: Function, name: str, words: tuple[str, ...], known: Mappi
         plain = [formal for formal in formals if "=" not in formal]
         formals = [*plain, pack, *formals[len(plain) :]]
         lines = [_unpacked(line, packed, pack) for line in lines]
-    return Written(name, tuple(formals), tuple(lines), tuple(parameters), words, tuple(packed))
+    return Written(name, tuple(formals), tuple(lines), tuple(parameters), words, tuple(packed), named)
 
 
 def _unpacked(line: str, packed: Sequence[str], pack: str) -> str:
@@ -124,6 +128,14 @@ def _place(parameter: Parameter) -> int:
 
 
 # names
+
+
+def _of_words(function: Function, words: Sequence[str]) -> str:
+    """A name that says what is computed. That of one operator is taken: with weights it is its layer."""
+    name = re.sub(r"\W", "_", "_".join(words))
+    if name not in RESERVED:
+        return name
+    return f"{name}_layer" if any(True for _ in weights_of(function)) else f"{name}_part"
 
 
 def _called(function: Function) -> str:

@@ -13,14 +13,17 @@ Keys = tuple[str, ...]
 """One weight's key in each environment."""
 
 SEPARATORS = "./:_-"
+NUMBER = re.compile(r"_\d+(?![^./:_-])")
+"""A number behind a name."""
 PARTS = ("bias", "kernel", "weight")
 """Words that name a layer's weights, and no block of layers."""
 
 
 def head(keys: Keys) -> tuple[Keys, str]:
-    """What differs, with all before it, and the end that the keys have in common: it begins with a separator."""
+    """What differs, with all before it, and the end that the keys have in common: it begins with a separator, and not with the number of a
+    name, as in `dense_1.weight`."""
     end = _common_start([key[::-1] for key in keys])[::-1]
-    places = [place for place, character in enumerate(end) if character in SEPARATORS]
+    places = [place for place, character in enumerate(end) if character in SEPARATORS and not NUMBER.match(end, place)]
     end = end[places[0] :] if places else ""
     if any(len(key) == len(end) for key in keys):
         end = ""

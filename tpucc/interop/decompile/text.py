@@ -139,7 +139,7 @@ def _text(program: Program, style: Style) -> Iterator[str]:
     """The lines of the functions and of the model."""
     functions: dict[Function, Written] = {}
     if style in (Style.LOOPS, Style.FUNCTIONS):
-        functions = written(with_functions(program.body), program.params, {program.name, *program.params})
+        functions = written(program.body, with_functions(program.body), {program.name, *program.params})
     signatures = {function.name: function.signature for function in functions.values()}
     for function in functions.values():
         yield from _block(function.head, _looped(function.lines, style, signatures))

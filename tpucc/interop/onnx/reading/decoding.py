@@ -34,6 +34,7 @@ DOMAINS = {"ai.onnx": ""}
 
 
 SCOPES = b"pkg.torch.onnx.name_scopes"
+FOLDED = b"pkg.onnxscript.optimizer.folded_from"
 HELD, BEFORE, FUNCTION, RANGE = b"scale_and_zero_point", b"scale_and_zero_point_before", b"function", b"range"
 WEIGHT, TURNED, SHAPE, SUBTRACTED = b"weight", b"transposed_weight", b"shape", b"subtracted_weight"
 """The keys of the metadata that are read: PyTorch's, and tpucc's own."""
@@ -99,6 +100,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
     name, nodes = "", []
     ends: dict[int, list[OnnxValue]] = {11: [], 12: []}
     declared: dict[str, int] = {}
+    folded: dict[str, tuple[str, ...]] = {}
     said: dict[str, Weight | None] = {}
     for number, _, value in files.reader.fields(data):
         match number:
@@ -115,14 +117,17 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 11 | 12:
                 ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
             case 13:
-                declared.update([_declared(view(value), files.reader)])
+                found, kind, sources = _declared(view(value), files.reader)
+                declared[found] = kind
+                folded[found] = sources
             case 15:
                 raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
     _require_tensors(ends[11] if depth == MAX_DEPTH else [*ends[11], *ends[12]])
     inputs = tuple(found for found in ends[11] if found.name not in constants)
     declared |= {found.name: found.type for found in ends[11] if found.name in constants}
     weights = {key: weight for key, weight in said.items() if weight is not None}
-    return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared, weights)
+    folded = {key: sources for key, sources in folded.items() if sources and key in constants}
+    return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared, weights, folded)
 
 
 def _require_tensors(values: Iterable[OnnxValue]) -> None:
@@ -300,16 +305,21 @@ def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
     return OnnxValue(name, kind, shape, limits)
 
 
-def _declared(data: memoryview, reader: Reader) -> tuple[str, int]:
-    """The name of a value and the type of its elements; 0 of a value that is no tensor."""
+def _declared(data: memoryview, reader: Reader) -> tuple[str, int, tuple[str, ...]]:
+    """The name of a value and the type of its elements, 0 of a value that is no tensor; and of which values an optimiser has computed it,
+    where the file says so. It is the text of a list."""
     name, kind = "", 0
+    sources: tuple[str, ...] = ()
     for number, _, value in reader.fields(data):
         if number == 1:
             name = text(value)
+        elif number == 4:
+            key, content = _entry(view(value), reader)
+            sources = tuple(re.findall(r"'([^']*)'", content)) if key == FOLDED else sources
         elif number == 2:
             tensors = [view(part) for what, _, part in reader.fields(view(value)) if what == 1]
             kind = next((signed(part) for tensor in tensors for what, _, part in reader.fields(tensor) if what == 1), 0)
-    return name, kind
+    return name, kind, sources
 
 
 def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple[Dimension, ...] | None]:

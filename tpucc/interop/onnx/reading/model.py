@@ -129,6 +129,8 @@ class OnnxGraph:
     """ONNX's numbers of the types that the file says of other values, by their names."""
     weights: Mapping[str, Weight] = field(default_factory=dict)
     """What constants are, where tpucc's export says so, by their names."""
+    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names of the values of which PyTorch's export has computed constants, by the names of these."""
 
     def read_names(self) -> Iterator[str]:
         """The names of values that the nodes, or those of graphs inside them, read, or that are results."""

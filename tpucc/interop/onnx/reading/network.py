@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading.arrays import (
 )
 from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
 from tpucc.interop.onnx.reading.model import Weight
+from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.problems import ELSEWHERE, INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.ir.constants import Constant
@@ -48,12 +49,14 @@ ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub"
 
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
-    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes."""
+    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes.
+    `called` has which parameters known values are forms of."""
 
     def __init__(
         self,
         name: str,
         constants: Mapping[str, AnyArray],
+        called: Called,
         single: Collection[str] = (),
         ours: bool = False,
         said: Mapping[str, Weight] | None = None,
@@ -80,9 +83,14 @@ class Network:
         self._single, self._ours = single, ours
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
+        self.called = called
+        self.numbered: dict[str, str] = {}
+        """The keys of weights with a number, as others have them without."""
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
+        self._matrices: dict[tuple[int, ...], list[tuple[Node, AnyArray, str]]] = {}
+        """The weights with two axes by their shapes, and the constants that they are of."""
         self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
@@ -134,9 +142,13 @@ class Network:
         if array.size == 1:
             return self.add("constant", name="scalar", value=Constant(np.array(small)))
         if small.size == 1 or (small == small.reshape(-1)[0]).all():
-            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name="full")
+            return self.filled(array.shape, float(small.reshape(-1)[0]))
         weight = self._weight(small, name, self._role)
-        return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
+        return self.add("add", weight, self.filled(array.shape, 0.0)) if repeated else weight
+
+    def filled(self, shape: tuple[int, ...], value: float) -> Node:
+        """One value over and over."""
+        return self.add("full", shape=shape, value=value, name="full") if value else self.add("zeros", shape=shape, name="zeros")
 
     def is_said(self, value: Value | None) -> TypeGuard[Static]:
         """Whether a known value is a weight as the source has it, float32."""
@@ -152,6 +164,23 @@ class Network:
         if (grid := self.grids.get(name)) is None:
             return node
         return self.on(node, grid, name=node.name)
+
+    def matrix(self, array: AnyArray, name: str) -> Node:
+        """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
+        tied = None if self._ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
+        return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
+
+    def _tied(self, array: AnyArray, own: str) -> Node | None:
+        """The weight that has the values transposed, and is of the same constant; or of any, if these have no name."""
+        for node, before, of in self._matrices.get(array.shape[::-1], ()):
+            if own in ("", of) and np.array_equal(before[:, 0], array[0]) and is_same(before.T, array) and (array != array[0, 0]).any():
+                return node
+        return None
+
+    def own_name(self, name: str) -> str:
+        """The name of a known value, that of the constant of which it is a form; empty for one that an exporter has made up."""
+        own = self.called.name(name)
+        return "" if keys.ANONYMOUS.fullmatch(own) else own
 
     def may_have(self, array: AnyArray, name: str) -> bool:
         """Whether no other values have the key of a weight of this name."""
@@ -196,8 +225,10 @@ class Network:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         said = self.said.get(name)
-        key = (said and keys.member(said.key)) or keys.key(name, self.path, role or ("weight" if values.ndim > 1 else "bias"))
-        wanted, number = key, 0
+        own = self.called.name(name)
+        wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
+        number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
+        key = f"{wanted}.{number}" if number else wanted
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
             if is_same(before, values):
@@ -211,9 +242,13 @@ class Network:
         made = OPS["weight"].attributes(key=key)
         node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
+        if key != wanted:
+            self.numbered[key] = wanted
         self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
         if content is not None:
             self._contents[content] = node
+        if values.ndim == 2 and name not in self.grids:
+            self._matrices.setdefault(values.shape, []).append((node, values, own))
         return node
 
     def tensor(self, value: Value) -> Tensor:
@@ -270,6 +305,10 @@ class Network:
         if all(len(axis) == 1 for axis in t.axes) and t.node.type.rank == t.rank:
             return t
         return self.laid(t, order_of(t))
+
+    def in_shape(self, node: Node, shape: tuple[int, ...]) -> Node:
+        """A node in another shape."""
+        return node if node.type.shape == shape else self._once("reshape", node, shape)
 
     def _once(self, op: str, node: Node, numbers: tuple[int, ...]) -> Node:
         """A reshape or a transpose, one for all its uses."""

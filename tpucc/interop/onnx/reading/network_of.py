@@ -25,7 +25,10 @@ from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, On
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, instead_of
 from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.neutral import without_factors_of_one, without_zero_terms
+from tpucc.interop.onnx.reading.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
@@ -82,13 +85,19 @@ class _Builder:
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
         said = self.graph.weights if ours else {}
-        self.network = Network(name, model.graph.constants, single_weights(self.graph, ours), ours, said)
+        called = Called.of(model.graph)
+        own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
+        self.network = Network(name, own, called, single_weights(self.graph, ours, called.names), ours, said)
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
         self.folded: dict[str, Static] = {}
         """What is computed of weights alone, as the source of a file of ours does, and the weights: rules may only take what is known."""
+        self.computed_products = len(called.rows)
+        """How many products of a first state of zeros and weights were computed, by the exporter or while reading."""
+        self.results: set[str] = set()
+        """The names of known values that nodes compute."""
         self.steps = 0
         """Nodes of the steps of loops that have been read."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
@@ -113,8 +122,10 @@ class _Builder:
         outputs = [self._output(value) for value in self.graph.outputs]
         graph = self.network.graph()
         graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf, self.network.weights)
-        keys = {node.attributes.key for node in graph if node.op == "weight"}  # type: ignore[attr-defined]
-        weights = {key: array for key, array in self.network.weights.items() if key in keys}
+        if self.model.producer != PRODUCER:
+            graph = without_factors_of_one(graph)
+            graph = without_zero_terms(graph, self.computed_products)
+        graph, weights = numbered_anew(graph, self.network.weights, self.network.numbered)
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
@@ -316,10 +327,14 @@ class _Builder:
             arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
         if arrays is None:
             return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
-        key = _key(node, known, arrays[0])
+        key = _key(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
+        self._call(node, known, statics)
+        self.results |= {static.name for static in statics if static.name in node.outputs}
+        if node.op == "MatMul" and not arrays[0].any():
+            self.computed_products += 1
         if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
             return statics
         try:
@@ -328,6 +343,12 @@ class _Builder:
             return statics
         self.folded |= dict(zip(node.outputs, statics, strict=True))
         return results
+
+    def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
+        """Notes what results are called that have been computed of constants. A file of ours has names for all weights."""
+        if self.model.producer != PRODUCER and operands and isinstance(operands[0], Static):
+            known = [operand for operand in operands if isinstance(operand, Static)]
+            self.network.called.note(node, known, [static for static in statics if static.name in node.outputs])
 
     def _has_zeros(self, node: OnnxNode, operands: Sequence[Value | None]) -> bool:
         """Whether an operand that is no weight is known to be zeros."""
@@ -428,9 +449,9 @@ def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:
     return len(declared) == len(shape) and all(size == found for size, found in sizes if isinstance(size, int))
 
 
-def _key(node: OnnxNode, operands: Sequence[Value | None], made: AnyArray) -> str:
+def _key(node: OnnxNode, operands: Sequence[Static], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
-    same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
+    same = [value.name for value in operands if value.array.size == made.size > 1]
     return same[0] if len(same) == 1 else node.outputs[0]
 
 

@@ -13,9 +13,10 @@ from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.problems import CHECKER, COMPUTED, Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.shapes import joined
-from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.values import Axes, Grid, Static, Tensor, Value
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
+from tpucc.ops.concat import ConcatAttributes
 
 MODES = ("edge", "reflect", "wrap")
 """Of paddings: what stands around are places of the axis itself. NumPy has the same names."""
@@ -29,22 +30,28 @@ MOST_PICKS = 2**24
 
 def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int] = ()) -> Tensor:
     """A part of some axes of the file; those that are `dropped` have one place. What a concatenation has put there is taken itself."""
-    t = t if all(len(t.axes[axis]) == 1 for axis in places) else net.single(t)
-    sizes = t.node.type.shape
-    ranges = [range(size) for size in sizes]
     for axis, taken in places.items():
         if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
             raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing", NO_VALUES)
-        ranges[t.axes[axis][0]] = taken if len(taken) > 1 else range(taken[0], taken[0] + 1)
-    gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
+    t = t if all(_ranges(t, axis, taken) is not None for axis, taken in places.items()) else net.single(t)
+    sizes = t.node.type.shape
+    ranges = [range(size) for size in sizes]
+    for axis, taken in places.items():
+        for place, own in zip(t.axes[axis], _ranges(t, axis, taken) or (), strict=True):
+            ranges[place] = own
+    gone = tuple(sorted(place for axis in dropped for place in t.axes[axis]))
     axes = tuple(parts for axis, parts in enumerate(t.axes) if axis not in dropped)
-    kept = [place for place in range(len(sizes)) if place not in gone]
-    renamed = tuple(tuple(kept.index(place) for place in parts) for parts in axes)
     if all(taken == range(size) for taken, size in zip(ranges, sizes, strict=True)) and not gone:
-        return Tensor(t.node, renamed, t.kind)
+        return Tensor(t.node, axes, t.kind)
+    changed = [place for place, (taken, size) in enumerate(zip(ranges, sizes, strict=True)) if taken != range(size)]
+    if len(changed) == 1 and len(ranges[changed[0]]) == 1 and {*gone} <= {*changed}:
+        step = _at(net, t.node, changed[0], ranges[changed[0]].start)
+        if step is not None:
+            return Tensor(step, _without(axes, changed), t.kind)
     if (piece := _piece(net, t.node, ranges)) is not None:
         found = Tensor(piece, axes, t.kind)
         return net.laid(found, sorted(range(len(axes)), key=axes.__getitem__)) if gone else found
+    renamed = _without(axes, gone)
     if (columns := _columns(net, t.node, ranges, gone)) is not None:
         return Tensor(columns, renamed, t.kind)
     starts, stops, steps = zip(*((taken.start, taken.stop, taken.step) for taken in ranges), strict=True)
@@ -52,11 +59,48 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     return Tensor(node, renamed, t.kind)
 
 
+def _without(axes: Axes, gone: Sequence[int]) -> Axes:
+    """The axes on a node without some of its own."""
+    return tuple(tuple(place - sum(other < place for other in gone) for place in parts if place not in gone) for parts in axes)
+
+
+def _ranges(t: Tensor, axis: int, taken: range) -> tuple[range, ...] | None:
+    """The part of an axis of the file in the axes of the node that it is made of; None where it isn't a part of each."""
+    sizes = t.atoms(axis)
+    if len(taken) == 1:
+        return tuple(range(int(place), int(place) + 1) for place in np.unravel_index(taken[0], sizes)) if sizes else ()
+    each = math.prod(sizes[1:])
+    if len(sizes) > 1 and (taken.step != 1 or taken.start % each or taken.stop % each):
+        return None
+    first = taken if len(sizes) == 1 else range(taken.start // each, taken.stop // each)
+    return first, *map(range, sizes[1:])
+
+
+def _at(net: Network, node: Node, axis: int, place: int) -> Node | None:
+    """The value at one place of an axis, without that axis, where steps of a sequence stand side by side; None for other nodes."""
+    sizes = node.type.shape
+    rest = (*sizes[:axis], *sizes[axis + 1 :])
+    operands = [net.builder.nodes[name] for name in node.operands]
+    if isinstance(node.attributes, ConcatAttributes):
+        along = node.attributes.axis % node.type.rank
+        if along != axis:
+            steps = [step for operand in operands if (step := _at(net, operand, axis, place)) is not None]
+            return net.add("concat", *steps, axis=along - (along > axis)) if len(steps) == len(operands) else None
+        for operand in operands:
+            if place < operand.type.shape[axis]:
+                return net.in_shape(operand, rest) if operand.type.shape[axis] == 1 else _at(net, operand, axis, place)
+            place -= operand.type.shape[axis]
+    if node.op == "reshape" and operands[0].type.shape[: axis + 1] == sizes[: axis + 1]:
+        step = _at(net, operands[0], axis, place)
+        return None if step is None else net.in_shape(step, rest)
+    return None
+
+
 def _piece(net: Network, node: Node, ranges: Sequence[range]) -> Node | None:
     """The operand of a concatenation that a slice takes whole."""
-    if node.op != "concat":
+    if not isinstance(node.attributes, ConcatAttributes):
         return None
-    axis = node.attributes.axis % node.type.rank  # type: ignore[attr-defined]
+    axis = node.attributes.axis % node.type.rank
     if any(taken != range(size) for place, (taken, size) in enumerate(zip(ranges, node.type.shape, strict=True)) if place != axis):
         return None
     start = 0
@@ -80,9 +124,9 @@ def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int,
         return None
     each = math.prod(sizes[split + 1 :])
     starts, stops = (*(0 for _ in sizes[:split]), ranges[split].start * each), (*sizes[:split], ranges[split].stop * each)
-    made = net.add("slice", x, starts=starts, stops=stops)
-    left = () if gone else (len(ranges[split]),)
-    return net.add("reshape", made, shape=(*sizes[:split], *left, *sizes[split + 1 :]))
+    made = _piece(net, x, list(map(range, starts, stops))) or net.add("slice", x, starts=starts, stops=stops)
+    shape = (*sizes[:split], *(() if gone else (len(ranges[split]),)), *sizes[split + 1 :])
+    return made if made.type.shape == shape else net.add("reshape", made, shape=shape)
 
 
 def _slice(c: Call) -> Result:

@@ -44,7 +44,7 @@ def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
         order = sorted(range(len(parts)), key=parts.__getitem__)
         rows = rows.reshape(*atoms, -1).transpose(*order, len(atoms)).reshape(rows.shape)
     moved = _last_axis_behind(net, x)
-    return Tensor(net.add("matmul", moved.node, net.weight(rows, w.name)), moved.axes)
+    return Tensor(net.add("matmul", moved.node, net.matrix(rows, w.name)), moved.axes)
 
 
 def _last_axis_behind(net: Network, x: Tensor) -> Tensor:
@@ -58,7 +58,9 @@ def _last_axis_behind(net: Network, x: Tensor) -> Tensor:
     node = x.node if moving == sorted(moving) else net.add("transpose", x.node, perm=(*others, *parts), name=x.node.name)
     places = {part: place for place, part in enumerate(others)}
     shape = (*(sizes[part] for part in others), math.prod(sizes[part] for part in parts))
-    if node.type.shape != shape:
+    if node.op == "reshape" and net.builder.nodes[node.operands[0]].type.shape == shape:
+        node = net.builder.nodes[node.operands[0]]
+    elif node.type.shape != shape:
         flat = len(others) == 1 and node.type.rank > 2
         node = net.add("flatten", node) if flat else net.add("reshape", node, shape=shape)
     return Tensor(node, (*(tuple(places[part] for part in axis) for axis in x.axes[:-1]), (len(others),)), x.kind)

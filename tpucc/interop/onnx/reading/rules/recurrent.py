@@ -116,6 +116,7 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
         net = c.network
         directions = DIRECTIONS[c.attribute("direction", "forward")]
         x = net.single(x)
+        own, net.name = net.name, "slice"
         functions = gate_functions(c, FUNCTIONS[gates], directions)
         outputs: list[list[Node]] = []
         finals: list[State] = []
@@ -130,6 +131,7 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
                 found[t] = state[0]
             outputs.append([found[t] for t in range(time)])
             finals.append(state)
+        net.name = own
         made = [_sequence(net, outputs, layout)] if c.node.outputs[0] and c.reads(0) else [Static(np.zeros(0), "")]
         return (*made, *(_final(net, [state[index] for state in finals], layout) for index in range(states)))
 
@@ -186,10 +188,13 @@ def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Nod
     """The state before the first step, [batch, units]: zeros where none is given."""
     net = c.network
     value = c.inputs[index] if c.has(index) else None
+    name = "hc"[index - 5]
     if value is None or (isinstance(value, Static) and not value.array.any()):
-        return net.add("zeros", shape=(batch, units), name="hc"[index - 5])
+        return net.add("zeros", shape=(batch, units), name=name)
     if c.attribute("layout", 0):
         raise Unsupported("initial states with the batch first", "export it with layout=0, whose axes are steps, batch and features")
+    if isinstance(value, Static) and not net.own_name(value.name):
+        net.called.names[value.name] = f"{module_of(c.node)}.{name}0"
     t = net.tensor(value)
     return net.arranged(part(net, t, {0: range(direction, direction + 1)}, [0]), (0, 1))
 

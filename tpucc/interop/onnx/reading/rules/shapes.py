@@ -88,7 +88,7 @@ def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
     own = (*[1] * missing, *x.shape)
     repeats = tuple(size if size != before else 1 for size, before in zip(shape, own, strict=True))
     net.require_room(math.prod(repeats))
-    return Tensor(net.add("add", whole.node, net.add("zeros", shape=repeats)), tuple((axis,) for axis in range(len(shape))), x.kind)
+    return Tensor(net.add("add", whole.node, net.filled(repeats, 0.0)), tuple((axis,) for axis in range(len(shape))), x.kind)
 
 
 def _tile(c: Call) -> Result:
