@@ -161,7 +161,7 @@ def test_a_product_stays_on_the_device_though_the_function_of_it_is_the_hosts(te
         "squares": ("h / sqrt(mean(s, axis=1, keepdims=True) + 0.000001), s @ v", "s = h * h", ["s.1"]),
         "an output, too": ("s / sum(s, axis=1, keepdims=True), s @ v, s", "s = exp(h)", ["s.1"]),
         "one after the other": ("1.0 / s, s @ v, t @ v", "t = h * h\n    s = exp(t)", ["t.1", "s.1"]),
-        "of what the host has": ("s / sum(s, axis=1, keepdims=True), s @ v", "s = exp(x * b)", ["mul.1", "s.1"]),
+        "of what the host has": ("s / sum(s, axis=1, keepdims=True), s @ v", "s = exp(x * x)", ["mul.1", "s.1"]),
         "a layer, as it is": ("1.0 / s, s @ v", "s = relu(h)", []),
     }
 )
