@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Origin, Span
+from tpucc.diagnostics import Origin, Source, Span
+from tpucc.driver import front
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Range, TensorType
@@ -20,6 +22,7 @@ from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.verify import verify_operators
+from tpucc.options import options_of
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation
@@ -104,3 +107,10 @@ def value_of(graph: Graph, name: str) -> AnyArray:
     attributes = graph[name].attributes
     assert isinstance(attributes, ConstantAttributes)
     return attributes.value.data
+
+
+def built(source: str) -> Graph:
+    """The operator graph of a source, before any pass."""
+    graph = front(Source("m.tpu", source), Path(), options_of()).graph
+    assert graph is not None
+    return graph

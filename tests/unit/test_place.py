@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.support.cases import each
-from tests.support.operator_graphs import Model, applied, context
-from tpucc.diagnostics import ProgramError, Source, UsageError
-from tpucc.driver import front
+from tests.support.operator_graphs import Model, applied, built, context
+from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
@@ -107,12 +105,6 @@ model m(x: f32[4, 3] in [-1.0, 1.0]):
     return {text}
 """
     )
-
-
-def built(source: str) -> Graph:
-    graph = front(Source("m.tpu", source), Path(), options_of()).graph
-    assert graph is not None
-    return graph
 
 
 @each(NORMALISED)

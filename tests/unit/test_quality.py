@@ -79,6 +79,19 @@ def test_labels_that_fit_nothing_get_a_word(labels: np.ndarray, words: str) -> N
     assert words in found
 
 
+def test_an_image_has_no_classes_and_axes_of_one_make_no_image() -> None:
+    """The brightest of its pixels is none."""
+    image, row = (
+        CLASSES.replace("[batch, 3]:", f"{shape}:").replace("return x @ w", f"return reshape(x @ w, {values})") for shape, values in SHAPED
+    )
+    classes = np.zeros(10, int)
+    assert "fit no output of shape [4, 2, 3]" in measured(image.replace("f32[6, 3]", "f32[6, 6]"), classes)
+    assert isinstance(measured(row, classes), Accuracy)
+
+
+SHAPED = (("[batch, 2, 3]", "(batch, 2, 3)"), ("[batch, 1, 3]", "(batch, 1, 3)"))
+
+
 def test_inputs_outside_the_declared_range_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exe = tpucc.compile_source(CLASSES)
     with pytest.warns(tpucc.InputWarning, match=r"x: 60 values of 60 \(100%\) are outside \[0, 1\].*found 16 to 16: scale the inputs"):

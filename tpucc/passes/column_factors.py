@@ -64,7 +64,7 @@ def _kernel(rewriter: Rewriter, constant: Node, factors: Constant) -> str:
 
     def make() -> str:
         value = Constant(factors.data.reshape(1, 1, 1, -1))
-        return rewriter.constant(constant.name, value, constant.origin).name
+        return constant.name if value.shape == constant.type.shape else rewriter.constant(constant.name, value, constant.origin).name
 
     return rewriter.once(constant.name, make)
 

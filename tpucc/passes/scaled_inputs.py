@@ -20,26 +20,30 @@ SCALED = "columns of an input have factors of their own, and as integers they wo
 
 
 def scaled_inputs(relations: Relations, products: Collection[str]) -> dict[str, str]:
-    """The steps by which inputs are scaled with more than one factor, and those that follow, each with why; only what a product reads.
+    """Where inputs that are scaled with more than one factor are ready for the products that read them, and why the host has it so far.
 
-    Such a step multiplies by, divides by, or adds a constant, or has an input's values in other places.
+    A step multiplies by, divides by, or adds a constant, or has values in other places.
     """
     read = relations.after(products)
     steps: set[str] = set()
-    scaled: dict[str, str] = {}
+    scaled: set[str] = set()
     for node in relations.computed:
         computed = [operand for operand in relations.graph.operands(node) if operand.name not in relations.constants]
-        if len(computed) != 1 or not _is_step(node) or not (computed[0].is_input or computed[0].name in steps):
+        if not _is_step(node, len(computed)) or not all(operand.is_input or operand.name in steps for operand in computed):
             continue
         steps.add(node.name)
-        if node.name in read and (computed[0].name in scaled or _has_factors(relations, node)):
-            scaled[node.name] = SCALED
-    return scaled
+        if node.name in read and (not scaled.isdisjoint(node.operands) or _has_factors(relations, node)):
+            scaled.add(node.name)
+    ends = {name for name in scaled if scaled.isdisjoint(reader.name for reader in relations.graph.users[name])}
+    return dict.fromkeys((node.name for node in relations.computed if node.name in ends), SCALED)
 
 
-def _is_step(node: Node) -> bool:
-    is_moved = isinstance(OPS[node.op].legalisation, View | Rearrangement)
-    return node.type.dtype == "f32" and (is_moved or bool(facts_of(node.op).signs) or multiplies(node) or node.op == "div")
+def _is_step(node: Node, computed: int) -> bool:
+    """Whether a node with so many operands that depend on inputs is a step."""
+    if node.type.dtype != "f32" or not computed:
+        return False
+    is_arithmetic = bool(facts_of(node.op).signs) or multiplies(node) or node.op == "div"
+    return isinstance(OPS[node.op].legalisation, View | Rearrangement) or (is_arithmetic and computed == 1)
 
 
 def _has_factors(relations: Relations, node: Node) -> bool:

@@ -139,10 +139,11 @@ def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
         return f"the labels aren't used: they are {labels.dtype}, expected numbers"
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         return "the labels aren't used: there is NaN or infinity among them"
-    if columns > 1 and width == columns and kind.dtype == "f32" and _is_one_hot(labels):
+    scores = columns == max(kind.shape[1:], default=1)  # one axis of classes: an image has none
+    if columns > 1 and scores and width == columns and kind.dtype == "f32" and _is_one_hot(labels):
         hot: AnyArray = labels.reshape(len(labels), -1).argmax(axis=1)
         return hot
-    if labels.dtype.kind in "iub" and width == 1 and (columns > 1 or kind.dtype != "f32" or set(np.unique(labels)) <= {0, 1}):
+    if labels.dtype.kind in "iub" and width == 1 and scores and (columns > 1 or kind.dtype != "f32" or set(np.unique(labels)) <= {0, 1}):
         wanted = labels.reshape(-1).astype(np.int64)
         limit = max(columns, 2) if kind.dtype == "f32" else None
         if limit is not None and wanted.size and not 0 <= wanted.min() <= wanted.max() < limit:
