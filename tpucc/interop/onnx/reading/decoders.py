@@ -24,8 +24,6 @@ from tpucc.values import dataclass
 PIXELS_FIRST = TransposeAttributes((0, 2, 3, 1))
 BY_COLUMNS: Mapping[str, int] = {"batch_norm": 0, "embedding": 1, "matmul": 1}
 """How many operands come before those whose columns are the result's, of operators that aren't functions of elements."""
-UNIFORM = frozenset(["full", "zeros"])
-"""Operators whose values are one number, in any order."""
 Arrays = Mapping[str, AnyArray]
 """The arrays of weights by their keys."""
 
@@ -99,7 +97,7 @@ def _of_image(graph: Graph, node: Node) -> list[tuple[str, bool]] | None:
 
 def _of_rows(graph: Graph, node: Node, columns: int) -> list[tuple[str, bool]] | None:
     """What rows are made of that has their columns; None where these have an order that is fixed."""
-    if node.op == "weight" or node.op in UNIFORM:
+    if isinstance(node.attributes, WeightAttributes):
         return []
     facts, operands = facts_of(node.op), graph.operands(node)
     if not facts.elementwise and node.op not in BY_COLUMNS:
