@@ -58,6 +58,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "abs, clip, elu, exp, gelu*2, hard_sigmoid, hard_swish, leaky_relu, log, relu, relu6, sigmoid, sign, silu, sqrt, tanh",
         "the names that a file's functions have",
     ),
+    "interop/onnx/reading/decoders.py": ("batch_norm, embedding, import reshape, import transpose, import weight, matmul", REWRITE),
     "interop/onnx/reading/folding.py": ("constant*2, max, min", "ONNX's operators of constants"),
     "interop/onnx/reading/idioms.py": (
         "add*4, div*3, exp*2, gelu*2, hard_sigmoid*2, hard_swish*2, import lrn, import pad, import weight, log, lrn, matmul, mul*4, pad, "
@@ -109,6 +110,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "import slice, matmul*2, slice*2",
         REWRITE,
     ),
+    "passes/column_factors.py": ("conv2d, import conv2d", REWRITE),
     "passes/computed_kernels.py": ("import conv2d, import patches, import transpose, matmul*2, patches, transpose", REWRITE),
     "passes/compose_tables.py": ("import constant", NODES),
     "passes/depthwise.py": ("import constant", NODES),
@@ -164,6 +166,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/quotients.py": ("div", "a quotient of a constant is a reciprocal"),
     "passes/rewriter.py": ("as_weights, constant, import constant, import reshape, reshape*2", NODES),
     "passes/saturating.py": ("clip, dequantize, import clip, import constant, import dequantize, import quantize, quantize", REWRITE),
+    "passes/scaled_inputs.py": ("div", "a division by a constant scales, too"),
     "passes/shuffle_lanes.py": ("import shuffle_lanes, import transpose, shuffle_lanes", REWRITE),
     "passes/sink_transposes.py": (
         "import constant, import slice, import transpose, matmul*3, transpose*2",

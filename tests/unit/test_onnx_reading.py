@@ -1333,6 +1333,14 @@ def test_quantised_files_have_the_integers_of_onnx_runtime(per_channel: bool, un
     np.testing.assert_array_equal(exe.run(images)["y"], wanted)
 
 
+@pytest.mark.parametrize(("least", "is_said"), [(-128, True), (-127, False)])
+def test_weights_below_those_of_a_layer_are_said(least: int, is_said: bool) -> None:
+    constants = [array(np.array([[least, 3], [5, 9]], np.int8), "w_quantized"), array(np.float32(0.02), "ws"), array(np.int8(0), "wz")]
+    nodes = [node("DequantizeLinear", ["w_quantized", "ws", "wz"], ["wd"]), node("MatMul", ["x", "wd"], ["y"])]
+    said = "The integers -128 of w are -127 here where they are weights of a layer"
+    assert (said in built(model_of(nodes, constants, {"x": (2, 2)})).notes) is is_said
+
+
 def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> None:
     weights, fc = (DRAW.integers(-127, 128, shape).astype(np.int8) for shape in ((4, 3, 3, 3), (4, 5)))
     constants = [

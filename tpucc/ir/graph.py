@@ -42,8 +42,9 @@ class Node:
     """One operation and its one result, which has the node's name.
 
     `place` is the host or the device. In an operator graph the pass `place` sets it, for all nodes at once; before, it is None. In a layer
-    graph it stays None: layers are computed on the device, operators on the host. `holds` is for nodes of a layer graph: the names of the
-    values of the operator graph that the node has, if they aren't just the one of its own name.
+    graph it stays None: layers are computed on the device, operators on the host. `holds` and `of` are for nodes of a layer graph: the
+    names of the values of the operator graph that the node has, if they aren't just the one of its own name; and the name of the operator
+    that a layer computes, or computes a part of.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Node:
     origin: Origin = field(compare=False)
     place: Side | None = None
     holds: tuple[str, ...] = ()
+    of: str = field(default="", compare=False)
 
     @property
     def on_device(self) -> bool:

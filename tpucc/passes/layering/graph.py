@@ -71,7 +71,7 @@ class LayerGraph:
     ) -> Node:
         """Adds a node of the device on behalf of an operator, whose name and shape it has unless others are given."""
         type_ = self.held(node.type.shape if shape is None else shape, y)
-        return self.add(Node(name or node.name, op, operands, attributes, type_, node.origin))
+        return self.add(Node(name or node.name, op, operands, attributes, type_, node.origin, of=node.name))
 
     def held(self, shape: tuple[int, ...], quantisation: Quantisation) -> TensorType:
         """The type of a value that the device holds."""

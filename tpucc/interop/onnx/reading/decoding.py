@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.interop.onnx.functions import function_of
+from tpucc.interop.onnx.reading.casts import without_needless_casts
 from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.labels import with_numbers_of_classes
 from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
@@ -64,8 +65,8 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
     require_signatures(model.graph)
-    require_types(model.graph)
-    return replace(model, graph=with_numbers_of_classes(model.graph))
+    graph = without_needless_casts(model.graph, require_types(model.graph))
+    return replace(model, graph=with_numbers_of_classes(graph))
 
 
 def _model(data: memoryview, files: Files) -> OnnxModel:

@@ -14,6 +14,7 @@ from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names, sequences
 from tpucc.interop.onnx.reading.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.call import Call
+from tpucc.interop.onnx.reading.decoders import with_columns_of_pixels
 from tpucc.interop.onnx.reading.demands import require_sound
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
@@ -56,9 +57,9 @@ MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _KNOWN = frozenset({*RULES, *FOLDS})
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
+"""Operators that are taken apart while a file is read."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
-"""Operators that are taken apart while a file is read."""
 Read = Value | Listed | None
 """What a value is known as; None for one that a rule has failed to make."""
 
@@ -111,21 +112,22 @@ class _Builder:
         images = image_inputs(self.graph)
         for value in self.graph.inputs:
             self.values[value.name] = self._input(value, value.name in images)
-        for key, array in self.graph.constants.items():
-            self.values[key] = Static(array, key)
-        own = {key: Static(array, key) for key, array in self.graph.constants.items() if key in self.network.said}
-        self.folded |= {key: value for key, value in own.items() if value.array.dtype == np.float32}
+        known = [Static(array, key) for key, array in self.graph.constants.items()]
+        self.values |= {value.name: value for value in known}
+        self.folded |= {value.name: value for value in known if self.network.is_said(value)}
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
             raise CompileError(self._found())
-        outputs = [self._output(value) for value in self.graph.outputs]
-        graph = self.network.graph()
-        graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf, self.network.weights)
-        if self.model.producer != PRODUCER:
+        outputs = tuple(self._output(value) for value in self.graph.outputs)
+        graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
+        graph = recognised(graph, self.network.erf, weights)
+        if self.model.producer != PRODUCER:  # weights of a file of ours stay as its source has them
             graph = without_factors_of_one(graph)
             graph = without_zero_terms(graph, self.computed_products)
-        graph, weights = numbered_anew(graph, self.network.weights, self.network.numbered)
+            graph, moved = with_columns_of_pixels(graph, weights)
+            weights = {**weights, **moved}
+        graph, weights = numbered_anew(graph, weights, self.network.numbered)
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:

@@ -17,7 +17,6 @@ from tpucc.numerics import DeviceInts, affine_parameters
 from tpucc.ops import legalisation_of
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic
-from tpucc.passes.rewriter import base_name
 from tpucc.values import dataclass
 
 ARITHMETIC = {"add": "Add", "multiply": "Mul", "subtract": "Sub"}
@@ -44,8 +43,8 @@ def biases(layers: Graph, operators: Graph) -> dict[str, str]:
     for node in layers:
         layer = node.attributes
         place = 2 * layer.sources if isinstance(layer, Fc) else 2 if isinstance(layer, Conv) else None
-        of = next((each for each in _operators(node, operators) if isinstance(each.attributes, Fused) and len(each.operands) > 2), None)
-        if place is not None and of is not None:
+        of = operators.by_name.get(node.of)
+        if place is not None and of is not None and isinstance(of.attributes, Fused) and len(of.operands) > 2:
             found[node.operands[place]] = of.operands[2]
     return found
 
@@ -60,33 +59,26 @@ class _Operators:
 
 def _activation(node: Node, layer: Layer, layers: Graph, operators: _Operators) -> Activation | None:
     y, of = node.type.quantisation, DEVICE_FORMATS[node.type.dtype]
-    if y is None:
+    operator = operators.graph.by_name.get(node.of)
+    if y is None or operator is None:
         return None
     if looks_up(layer):
-        return _of_table(node, layer, y, layers, operators)
+        return _of_table(node, layer, y, layers, operator, operators)
     end = None if isinstance(layer, Move) else layer.epilogue
     if end is None:
         return None
-    tried = (made for operator in _operators(node, operators.graph) for made in _tried(operator, operators, of, alone=False))
-    return next((made for made in tried if made.function.has_bounds(*end.bounds(of), y, of)), None)
+    return next((made for made in _tried(operator, operators, of, alone=False) if made.function.has_bounds(*end.bounds(of), y, of)), None)
 
 
-def _of_table(node: Node, layer: Layer, y: Quantisation, layers: Graph, operators: _Operators) -> Activation | None:
-    """What has the layer's table."""
+def _of_table(node: Node, layer: Layer, y: Quantisation, layers: Graph, operator: Node, operators: _Operators) -> Activation | None:
+    """What has the layer's table: the operator's function, or none."""
     held, of = layers[node.operands[-1]], DEVICE_FORMATS[node.type.dtype]
     table = array_of(held)
     if table is None:
         return None
     x = layers[node.operands[0]].type.quantisation if isinstance(layer, Vector) and layer.function == "table" else None
-    tried = (made for each in _operators(node, operators.graph, held.name) for made in _tried(each, operators, of, alone=x is not None))
+    tried = _tried(operator, operators, of, alone=x is not None)
     return next((made for made in tried if _has_table(made.function, table, x or made.before, y, of)), None)
-
-
-def _operators(node: Node, operators: Graph, *names: str) -> Iterator[Node]:
-    """What a layer may have been made of: by the names of its constants, by its own, and by the values that it holds."""
-    full = (*names, node.name)
-    tried = (*(name.removesuffix(".table") for name in (*full, *map(base_name, full))), *node.holds)
-    return (operators[name] for name in dict.fromkeys(tried) if name in operators.by_name)
 
 
 def _has_table(function: Function, table: DeviceInts, x: Quantisation | None, y: Quantisation, of: IntegerFormat) -> bool:

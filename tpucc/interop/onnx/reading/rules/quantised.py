@@ -107,6 +107,10 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
             net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
             if net.grids[name].zero_point:
                 net.notes[f"{named(name)}, whose zero point isn't 0, is quantised anew where it is a weight of a layer"] = None
+            elif (centred < -WEIGHT_MAX).any():
+                net.notes[f"The integers {-WEIGHT_MAX - 1} of {named(name)} are {-WEIGHT_MAX} here where they are weights of a layer"] = (
+                    None
+                )
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
