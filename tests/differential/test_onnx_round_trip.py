@@ -577,6 +577,45 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
 
 
+ONES = ((6, 1), (1, 6), (1, 1))
+
+
+@each([(shape, text, bits) for shape in ONES for text in ("x @ transpose(w, (1, 0))", "y @ w @ transpose(w, (1, 0))") for bits in (8, 16)])
+def test_a_tied_matrix_of_one_row_or_column_is_one_weight(shape: tuple[int, int], text: str, bits: int, tmp_path: Path) -> None:
+    """Transposed it has its values in the same order, in another shape."""
+    rows, columns = shape
+    head = f"weights random(seed=1)\nmodel m(x: f32[4, {columns}] in [-1.0, 1.0], y: f32[4, {rows}] in [-1.0, 1.0]):\n"
+    source = f"{head}    weight w: f32{[*shape]}\n    return {text}, relu(x @ transpose(w, (1, 0))) @ w\n"
+    for level in (0, 2):
+        exe = tpucc.compile_source(source, activation_bits=bits, level=level)
+        tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+        again = tpucc.import_onnx(tmp_path / "m.onnx")
+        inputs = random_inputs(exe.runtime, 3)
+        for one, other in zip(again.compile(level=level).run(inputs).values(), exe.run(inputs).values(), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert {key: array.shape for key, array in again.weights.items()} == {"w": shape}
+
+
+@each(
+    [
+        ((3, 1, 1, 1), (1, 0, 2, 3)),
+        ((1, 3, 1, 1), (1, 0, 2, 3)),
+        ((1, 1, 3, 1), (0, 1, 3, 2)),
+        ((1, 1, 1, 3), (0, 1, 3, 2)),
+    ]
+)
+def test_a_kernel_with_its_axes_of_size_1_elsewhere_keeps_its_shape(shape: tuple[int, ...], perm: tuple[int, ...], tmp_path: Path) -> None:
+    """Both forms have the same values in one order."""
+    channels = shape[2], shape[perm[2]]
+    head = "weights random(seed=1)\nmodel m({}):\n    weight k: f32{}\n".format(
+        ", ".join(f"{name}: f32[2, 6, 6, {count}] in [-1.0, 1.0]" for name, count in zip("xy", channels, strict=True)), [*shape]
+    )
+    exe = tpucc.compile_source(f"{head}    return conv2d(x, k), conv2d(y, transpose(k, {perm}))\n")
+    assert same_integers(tmp_path / "m.onnx", exe)
+    weights = tpucc.import_onnx(tmp_path / "m.onnx").weights
+    assert {key: array.shape for key, array in weights.items()} == {"k": shape}
+
+
 @each([(text, bits) for text in ("conv2d(i, k) - g, x @ e2 - t", "relu(x @ w + s) * s, y2 - s") for bits in (8, 16)])
 def test_a_weight_of_one_value_may_be_a_bias(text: str, bits: int, tmp_path: Path) -> None:
     """Each column has integers of its own, in units of its scale. One value has them all."""

@@ -219,8 +219,8 @@ class ProductLayers(LayerWriter):
         if (shared := self.shared.get(weights)) is None:
             return self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0 if is_kernel else 1)
         if is_kernel:
-            return self._weight(shared.weight, shared.values.transpose(KERNEL_OF_ONNX))
-        return self._source_weight(shared, shared.turned)
+            return self._weight(shared.weight, shared.of_product(self.constants[weights], is_kernel).transpose(KERNEL_OF_ONNX))
+        return self._source_weight(shared, self.constants[weights])
 
     def _weight_scales(self, factors: AnyArray, x: str, weights: str, bias: tuple[str, AnyArray] | None = None) -> Float32:
         """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
@@ -230,7 +230,7 @@ class ProductLayers(LayerWriter):
         use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
         self.forms.products.setdefault(weights, []).append(use)
         if weights in self.shared:
-            values = self.shared[weights].turned
+            values = self.shared[weights].of_product(self.constants[weights], weights in self.forms.kernels)
             return columns_of(values.reshape(-1, values.shape[-1]), per_channel=True)
         if (common := self.common_scales.get(weights)) is not None and use.gives(common).all():
             return common
