@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE,
 from tpucc.interop.onnx.reading.folding import FOLDS
 from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED
 from tpucc.interop.onnx.reading.rules import RULES
-from tpucc.interop.onnx.reading.signatures import SIGNATURES
+from tpucc.interop.onnx.reading.signatures import ELEMENTS, LEAST, NUMBERS, SIGNATURES
 from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.interop.onnx.reading.text import grouped
 
@@ -128,6 +128,35 @@ def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: 
     codes, text, status = refused(of_node(node, arrays), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert says in text
+
+
+ANY_NUMBER = frozenset(["axis", "batch_dims", "end", "k", "opset", "replaced_value_int64", "seed", "start", "value_int"])
+"""Attributes that may be any integer, as far as it fits the operands."""
+FILLED = {"f": 1.0, "fs": [1.0], "i": 1, "is": [1], "s": "", "ss": [""]}
+
+
+def wrong_numbers(kind: str, name: str) -> list[tuple[int, str]]:
+    """Numbers that an attribute of an operator can't be, and what is said of them."""
+    op = kind.split(".")[-1]
+    if numbers := NUMBERS.get(f"{op}.{name}") or NUMBERS.get(name):
+        return [(number, f"and ONNX has {numbers[0]} or {numbers[1]}") for number in (-1, 7, 2**40)]
+    if name in LEAST:
+        return [(number, f"and it is at least {LEAST[name]}") for number in (LEAST[name] - 1, -(2**40))]
+    return [(number, "the unknown type") for number in (-1, 99)] if name in ELEMENTS else []
+
+
+@each([(kind, name) for kind, found in SIGNATURES.items() for name, type_ in found.attributes.items() if type_ == "i"])
+def test_a_number_that_an_attribute_can_not_be(kind: str, name: str, tmp_path: Path) -> None:
+    """ONNX Runtime reads flags of other numbers as it likes: a keepdims of 7 as 0."""
+    signature, (*domain, op) = SIGNATURES[kind], kind.rsplit(".", 1)
+    assert wrong_numbers(kind, name) or name in ANY_NUMBER or kind == "Cast"  # its `to` is a type of its result
+    for number, says in wrong_numbers(kind, name):
+        attributes = {other: FILLED[signature.attributes[other]] for other in signature.required} | {name: number}
+        node = helper.make_node(op, ["x"] * signature.least, ["y"], domain="".join(domain), **attributes)
+        codes, text, status = refused(of_node(node, {}), tmp_path)
+        assert (codes, status) == (["E1001"], 3)
+        assert f"y ({op}): {name} is " in text
+        assert says in text
 
 
 @each(

@@ -96,8 +96,6 @@ def _recurrent(gates: int, functions: int) -> Callable[[Operands], None]:
             o.refuse(f"a sequence {list(x)}, and ONNX has three axes: steps, examples and features")
         if len(shape) != 3:
             o.refuse(f"the recurrent weights have the shape {list(shape)}, and ONNX has three axes: directions, gates and units")
-        if attributes.get("layout", 0) not in (0, 1):
-            o.refuse(f"layout is {attributes['layout']}, and ONNX has 0 or 1")
         directions = 2 if attributes.get("direction") == "bidirectional" else 1
         if (names := attributes.get("activations", ())) and len(names) < functions * directions:
             o.refuse(f"it has {counted(len(names), 'function')}, and {counted(directions, 'direction')} of it {functions * directions}")

@@ -110,8 +110,6 @@ def _conv(weights: int, bias: int | None, *, transposed: bool = False) -> Fit:
 
     def fit(o: Operands) -> None:
         x, w, group, attributes = o.shape(0), o.shape(weights), o.node.attributes.get("group", 1), o.node.attributes
-        if group < 1:
-            o.refuse(f"group is {group}, and it is at least 1")
         if attributes.get("auto_pad") not in (None, "", "NOTSET") and attributes.get("pads"):
             o.refuse("it has auto_pad and pads, and ONNX has one of them")
         if len(x) < 3 or len(w) != len(x):
@@ -154,8 +152,6 @@ def _blocks(divided: Callable[[Shape], Sequence[int]], power: int) -> Fit:
 
     def fit(o: Operands) -> None:
         size, shape = o.node.attributes["blocksize"], o.shape(0)
-        if size < 1:
-            o.refuse(f"blocksize is {size}, and it is at least 1")
         if len(shape) != 4 or any(part % size**power for part in divided(shape)):
             parts = " and ".join(f"{part:,}" for part in divided(shape)) if len(shape) == 4 else ""
             why = f": {parts} isn't divisible by {size**power:,}" if parts else ", where ONNX has [N, C, H, W]"
@@ -254,8 +250,6 @@ def _of_channels(*operands: int) -> Fit:
 
 def _group_norm(o: Operands) -> None:
     shape, groups = o.shape(0), o.node.attributes["num_groups"]
-    if groups < 1:
-        o.refuse(f"num_groups is {groups}, and it is at least 1")
     if len(shape) < 2 or shape[1] % groups:
         o.misfit(f"{counted(groups, 'group')} of the channels of {list(shape)}")
     for index in (1, 2):
