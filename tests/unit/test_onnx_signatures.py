@@ -16,6 +16,8 @@ from tests.unit.test_onnx_malformed import of_node, of_nodes, refused
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
 from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.lists import LISTS
+from tpucc.interop.onnx.reading.lists import NUMBERS as SINGLE
 from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.onnx.reading.signatures import ELEMENTS, LEAST, NUMBERS, SIGNATURES
@@ -128,6 +130,39 @@ def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: 
     codes, text, status = refused(of_node(node, arrays), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert says in text
+
+
+READING = {
+    "ConstantOfShape": ["list"],
+    "Clip": ["x", "value", "value"],
+    "CumSum": ["scales", "count"],
+    "OneHot": ["list", "count", "two"],
+    "Pad": ["x", "pads", "value", "list"],
+    "Range": ["value", "value", "value"],
+    "Resize": ["x", "", "scales", "list"],
+    "ReverseSequence": ["x", "list"],
+    "Slice": ["x", "list", "list", "list", "list"],
+    "Upsample": ["x", "scales"],
+}
+"""Operands of operators; of others they are a value and a list."""
+
+
+@each([(op, index, what, table is LISTS) for table in (LISTS, SINGLE) for op, places in table.items() for index, what in places.items()])
+def test_a_list_or_a_number_with_other_axes(op: str, index: int, what: str, is_list: bool, tmp_path: Path) -> None:
+    """ONNX Runtime refuses most of them, too."""
+    arrays = {"count": 1, "list": [1], "pads": [0, 0], "scales": np.float32([1, 1]), "two": np.float32([0, 1]), "value": np.float32(1)}
+    inputs = READING.get(op, ["x", "list"])
+    for shape in ((), (1, 2), (2, 1)) if is_list else ((1, 1), (2,)):
+        if op == "Unsqueeze" and not shape:
+            continue  # which ONNX Runtime takes
+        operands = [*inputs[:index], "wrong", *inputs[index + 1 :]]
+        given = {name: array for name, array in arrays.items() if name in operands}
+        given["wrong"] = np.ones(shape, np.asarray(arrays[inputs[index]]).dtype)
+        node = helper.make_node(op, operands, ["y"])
+        codes, text, status = refused(of_node(node, given, 9 if op == "Upsample" else 21), tmp_path)
+        assert (codes, status) == (["E1001"], 3)
+        wanted = "have the shape {}, and ONNX has a list there" if is_list else "has the shape {}, and ONNX has one number there"
+        assert f"y ({op}): {what} {wanted.format([*shape])}" in text
 
 
 ANY_NUMBER = frozenset(["axis", "batch_dims", "end", "k", "opset", "replaced_value_int64", "seed", "start", "value_int"])

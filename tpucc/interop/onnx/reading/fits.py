@@ -12,6 +12,7 @@ from itertools import zip_longest
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.interop.onnx.reading.arrays import own_sizes
 from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
@@ -57,15 +58,9 @@ def _slope(o: Operands) -> None:
     _require_within(o, 1, o.shape(0), "the slope")
 
 
-def _clip(o: Operands) -> None:
-    for index, what in ((1, "the least value"), (2, "the largest value")):
-        if o.has(index) and math.prod(o.shape(index)) != 1:
-            o.misfit(f"{what} has the shape {list(o.shape(index))}, and ONNX has one number there")
-
-
 def _expand(o: Operands) -> None:
     sizes = o.integers(1, "the sizes", 0)
-    if sizes is not None and _broadcast([o.shape(0), tuple(sizes)]) is None:
+    if sizes is not None and _broadcast([o.shape(0), own_sizes(tuple(sizes))]) is None:
         o.misfit(f"{list(o.shape(0))} doesn't broadcast to {shortened(sizes)}")
 
 
@@ -265,8 +260,6 @@ def _layer_norm(o: Operands) -> None:
 
 def _local_norm(o: Operands) -> None:
     size = o.node.attributes["size"]
-    if size < 1:
-        o.refuse(f"size is {size}, and it is at least 1")
     if size % 2 == 0:
         o.refuse(f"size is {size}, and ONNX has an odd number there")
 
@@ -276,7 +269,7 @@ def _scales(o: Operands) -> None:
     shape, scales = o.shape(0), o.shape(1)
     if o.has(2) and math.prod(o.shape(2)) != math.prod(scales):
         o.refuse(f"zero points of the shape {list(o.shape(2))}, and scales of the shape {list(scales)}: ONNX has as many of both")
-    if math.prod(scales) == 1 or o.node.attributes.get("block_size", 0):
+    if scales in ((), (1,)) or o.node.attributes.get("block_size", 0):
         return
     axis = normal(o.node.attributes.get("axis", 1), len(shape))
     if scales != shape[axis : axis + 1]:
@@ -308,7 +301,6 @@ ALIKE = "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min 
 FITS: Mapping[str, Fit] = dict.fromkeys(ALIKE.split(), _one_shape) | {
     "AveragePool": _pool,
     "BatchNormalization": _of_channels(1, 2, 3, 4),
-    "Clip": _clip,
     "Concat": _concat,
     "Conv": _conv(1, 2),
     "ConvInteger": _conv(1, None),
