@@ -577,6 +577,25 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
 
 
+@each([(text, bits) for text in ("tanh(x @ w + b), z * w, y2 + s", "concat([tanh(i), i * c], axis=3), conv2d(i, k)") for bits in (8, 16)])
+def test_steps_of_another_domain_are_none_of_a_layer(text: str, bits: int, tmp_path: Path) -> None:
+    """Whatever their names are."""
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text=text), activation_bits=bits)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    data = (tmp_path / "m.onnx").read_bytes()
+    for index in range(len(onnx.load_from_string(data).graph.node)):
+        model = onnx.load_from_string(data)
+        own = model.graph.node[index].op_type in ("QuantizeLinear", "DequantizeLinear")  # which ONNX Runtime has, too
+        model.graph.node[index].domain = ("x.y", "ai.onnx.ml", "x.y" if own else "com.microsoft")[index % 3]
+        for code in ("E1001", "E1006"):
+            onnx.save(model, tmp_path / "m.onnx")
+            with pytest.raises(tpucc.Error) as raised:
+                tpucc.import_onnx(tmp_path / "m.onnx")
+            assert raised.value.diagnostics[0].code in (code, "E1001"), model.graph.node[index]
+            model.opset_import.append(onnx.helper.make_opsetid(model.graph.node[index].domain, 1))
+
+
 ONES = ((6, 1), (1, 6), (1, 1))
 
 

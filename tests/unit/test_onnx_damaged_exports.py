@@ -119,12 +119,13 @@ def operand(where: str, place: int, name: str) -> Change:
     return change
 
 
-def called(where: str, op: str, domain: str = "") -> Change:
-    """Another operator of a node."""
+def called(where: str, op: str, domain: str = "", has_opset: bool = True) -> Change:
+    """Another operator of a node, of a domain of which the model has an opset, or not."""
 
     def change(model: Any) -> None:
         (found,) = [each for each in model.graph.node if each.name == where]
         found.op_type, found.domain = op, domain
+        model.opset_import.extend([onnx.helper.make_opsetid(domain, 1)] * (bool(domain) and has_opset))
 
     return change
 
@@ -190,6 +191,11 @@ DAMAGED: dict[str, tuple[Callable[[], Any], Change, str]] = {
         steps,
         attribute("direction", "/lstm/LSTM", "both"),
         "direction is 'both', and ONNX has bidirectional, forward or reverse",
+    ),
+    "no opset": (
+        images,
+        called("/relu", "Relu", "mine", has_opset=False),
+        "/relu (Relu): it is of mine, and the model has no opset of that",
     ),
     "layout": (steps, attribute("layout", "/lstm/LSTM", 7), "/lstm/LSTM (LSTM): layout is 7, and ONNX has 0 or 1"),
     "biases": (steps, constant("B", np.zeros((1, 16), F)), "the bias of 4 units: the shape is [1, 16], and ONNX has [1, 32] there"),

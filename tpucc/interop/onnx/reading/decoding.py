@@ -61,6 +61,7 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
             "is it an .onnx file, and whole? onnx.checker.check_model(FILE) of the package onnx may say more",
         ) from None
     _require_opsets(model)
+    _require_imported(model.graph, model.opsets)
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
     require_signatures(model.graph)
@@ -353,3 +354,14 @@ def _require_opsets(model: OnnxModel) -> None:
     if version is not None and version not in OPSETS:
         found = f"the model has the operators of opset {version:,}, and tpucc reads {OPSETS.start} to {OPSETS.stop - 1}"
         raise refused("E1005", found, "onnx.version_converter.convert_version(model, 21) makes another version of it")
+
+
+def _require_imported(graph: OnnxGraph, opsets: Mapping[str, int]) -> None:
+    """Each node of the graph, and of graphs inside it, is of a domain of which the model has an opset. Raises `ProgramError` E1001."""
+    for node in graph.nodes:
+        if node.domain not in opsets:
+            of = named(node.domain) or "ONNX's own domain"
+            raise malformed(f"{node.title} ({named(node.op)}): it is of {of}, and the model has no opset of that", CHECKER)
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                _require_imported(inner, opsets)

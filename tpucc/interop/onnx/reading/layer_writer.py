@@ -23,7 +23,7 @@ class LayerWriter(LayerSteps):
     def __init__(self, graph: OnnxGraph) -> None:
         super().__init__(graph)
         self.nodes: list[OnnxNode] = []
-        self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
+        self.taken = {*self.constants, *(name for node in graph.nodes for name in node.outputs), *(value.name for value in graph.inputs)}
         self.weights = dict(graph.weights)
         """What constants are, where tpucc's export says so, by their names."""
         self.made_weights: dict[tuple[Weight, tuple[int, ...], bytes], str] = {}
