@@ -171,7 +171,7 @@ DAMAGED: dict[str, tuple[Callable[[], Any], Change, str]] = {
     "flat": (images, attribute("axis", "/flat", 9), "/flat (Flatten): axis 9 of a tensor with 4 axes"),
     "double": (images, of_type(TensorProto.DOUBLE), "/conv/Conv (Conv): operands 1 and 2 are float64 and float32, and ONNX has one type"),
     "boolean": (images, of_type(TensorProto.BOOL), "/conv/Conv (Conv): operand 1 is bool, and ONNX has floats there"),
-    "no type": (images, of_type(0), "the input image has elements of the unknown type 0"),
+    "no type": (images, of_type(0), "an input, image, has elements of the unknown type 0"),
     "permutation": (channels_last, attribute("perm", "net/t", [0, 3, 1, 1]), "net/t (Transpose): perm is [0, 3, 1, 1], of 4 axes"),
     "short permutation": (channels_last, attribute("perm", "net/t", [1, 0]), "net/t (Transpose): perm is [1, 0], of 4 axes"),
     "channels": (

@@ -420,6 +420,17 @@ def test_a_result_of_too_many_axes(op: str, inputs: list[str], arrays: dict[str,
     assert f"{op}: its result has {count:,} axes; the limit is 32" in text
 
 
+@each([(where, number) for where in ("input", "output", "value_info") for number in (0, 99)] + [("output", 8), ("value_info", 23)])
+def test_a_value_of_elements_that_there_are_none_of(where: str, number: int, tmp_path: Path) -> None:
+    """ONNX Runtime refuses them all; a value may have no type at all, which is another matter."""
+    model = model_of([helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])])
+    model.graph.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 4]))
+    getattr(model.graph, where)[0].type.tensor_type.elem_type = number
+    codes, text, status = refused(model.SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert ("and it is float32" if number in (8, 23) else f"the unknown type {number}") in text
+
+
 def test_an_input_of_too_many_axes(tmp_path: Path) -> None:
     codes, text, status = refused(model_of([helper.make_node("Relu", ["x"], ["y"])], inputs={"x": [1] * 33}).SerializeToString(), tmp_path)
     assert (codes, status) == (["E1007"], 1)

@@ -17,11 +17,11 @@ import numpy as np
 from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.labels import with_numbers_of_classes
-from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
+from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight, type_name
 from tpucc.interop.onnx.reading.order import in_order, require_names
 from tpucc.interop.onnx.reading.problems import CHECKER, changed, malformed, named, no_tensor, refused, shortened
 from tpucc.interop.onnx.reading.signatures import require_signatures
-from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
+from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
 from tpucc.ir.types import Range, as_float32
 from tpucc.numerics import AnyArray
@@ -309,7 +309,7 @@ def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
 def _declared(data: memoryview, reader: Reader) -> tuple[str, int, tuple[str, ...]]:
     """The name of a value and the type of its elements, 0 of a value that is no tensor; and of which values an optimiser has computed it,
     where the file says so. It is the text of a list."""
-    name, kind = "", 0
+    name, kind, is_tensor = "", 0, False
     sources: tuple[str, ...] = ()
     for number, _, value in reader.fields(data):
         if number == 1:
@@ -320,6 +320,9 @@ def _declared(data: memoryview, reader: Reader) -> tuple[str, int, tuple[str, ..
         elif number == 2:
             tensors = [view(part) for what, _, part in reader.fields(view(value)) if what == 1]
             kind = next((signed(part) for tensor in tensors for what, _, part in reader.fields(tensor) if what == 1), 0)
+            is_tensor = bool(tensors)
+    if is_tensor:
+        _require_type(kind, named(name))
     return name, kind, sources
 
 
@@ -332,7 +335,14 @@ def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple
             shape = tuple(_dimension(view(part), reader, who) for number, _, part in reader.fields(view(value)) if number == 1)
             if len(shape) > MAX_RANK:
                 raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
+    _require_type(kind, who)
     return kind, shape
+
+
+def _require_type(kind: int, who: str) -> None:
+    """The elements of a tensor have a type that there is. Raises `ProgramError` E1001."""
+    if kind not in TYPES and kind not in NAMES:
+        raise malformed(f"{who} has elements of {type_name(kind)}", CHECKER)
 
 
 def _dimension(data: memoryview, reader: Reader, who: str) -> Dimension:
