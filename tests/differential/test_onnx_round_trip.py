@@ -596,6 +596,38 @@ def test_steps_of_another_domain_are_none_of_a_layer(text: str, bits: int, tmp_p
             model.opset_import.append(onnx.helper.make_opsetid(model.graph.node[index].domain, 1))
 
 
+@each([(text, level) for text in ("x @ w + b, relu(y2 @ w)", "conv2d(i, k) + c") for level in (0, 2)])
+def test_scales_that_the_values_of_a_layer_have_not(text: str, level: int, tmp_path: Path) -> None:
+    """Metadata and other layers say those of values and results. Scales of weights can be any with which the weights are finite."""
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text=text), level=level)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    data = (tmp_path / "m.onnx").read_bytes()
+    names = [constant.name for constant in onnx.load_from_string(data).graph.initializer]
+    wrong = [(name, scale) for name in names for scale in (1e38, 0.0123) if name.endswith(("x_scale", "y_scale"))]
+    assert wrong
+    for name, scale in (*wrong, *((name, 1e38) for name in names if name.endswith("w_scale"))):
+        model = onnx.load_from_string(data)
+        (constant,) = (found for found in model.graph.initializer if found.name == name)
+        array = np.full_like(onnx.numpy_helper.to_array(constant), scale)
+        constant.CopyFrom(onnx.numpy_helper.from_array(array, name))
+        onnx.save(model, tmp_path / "m.onnx")
+        with pytest.raises(tpucc.ProgramError, match="E1001"):
+            tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+def test_a_form_of_a_weight_with_another_zero_point_is_another_weight(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text="x + r, y2 * r"), level=0)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    assert tpucc.import_onnx(tmp_path / "m.onnx").weights.keys() == {"r"}
+    model = onnx.load(tmp_path / "m.onnx")
+    changed = next(found for found in model.graph.initializer if found.name.endswith("zero.1"))
+    changed.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(changed) + np.float32(9), changed.name))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert len(tpucc.import_onnx(tmp_path / "m.onnx").weights) == 2
+
+
 ONES = ((6, 1), (1, 6), (1, 1))
 
 
