@@ -248,7 +248,13 @@ BEYOND: dict[str, tuple[Callable[[], Any], Change, str, str]] = {
         images,
         attribute("kernel_shape", "/pool", [9, 9]),
         "MaxPool: the window's height of 9 is more than the image's 8",
-        "export it again",
+        "pad the image",
+    ),
+    "large kernel": (
+        images,
+        constant("conv.weight", np.ones((4, 1, 3, 11), F)),
+        "Conv: the window's width of 11 is more than the image's 8 and 2 of padding",
+        "pad the image",
     ),
     "small letters": (images, called("/relu", "relu"), "tpucc has nothing for the operator relu (1 node: /relu)", "did you mean Relu?"),
     "domain": (
