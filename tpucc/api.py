@@ -472,9 +472,10 @@ def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, se
 def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> None:
     """Writes a compiled model as an ONNX file: its operators in float32, or with `quantized` its layers in the device's integers.
 
-    Inputs and outputs have the model's names and layout. Raises `UsageError` for a loaded program, which has no graph.
+    Inputs and outputs have the model's names and layout. Raises `UsageError` for a loaded program, which has no graph, and E0505 for a file
+    whose name doesn't end in .onnx.
     """
-    from tpucc.runtime.export import exported  # when called: a model that is compiled needs none of it
+    from tpucc.runtime.export import exported, require_onnx_name  # when called: a model that is compiled needs none of it
 
     if exe.compilation is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))
@@ -482,6 +483,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
     if not isinstance(quantized, bool):
         raise UsageError(Diagnostic("E0529", f"quantized is True or False, found {type(quantized).__name__}"))
     require_kept([file], exe.reads)
+    require_onnx_name(file)
     write_file(file, exported(exe.compilation, quantized)[1])
 
 

@@ -577,6 +577,96 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
 
 
+@each([(text, bits) for text in ("tanh(x @ w + b), z * w, y2 + s", "concat([tanh(i), i * c], axis=3), conv2d(i, k)") for bits in (8, 16)])
+def test_steps_of_another_domain_are_none_of_a_layer(text: str, bits: int, tmp_path: Path) -> None:
+    """Whatever their names are."""
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text=text), activation_bits=bits)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    data = (tmp_path / "m.onnx").read_bytes()
+    for index in range(len(onnx.load_from_string(data).graph.node)):
+        model = onnx.load_from_string(data)
+        own = model.graph.node[index].op_type in ("QuantizeLinear", "DequantizeLinear")  # which ONNX Runtime has, too
+        model.graph.node[index].domain = ("x.y", "ai.onnx.ml", "x.y" if own else "com.microsoft")[index % 3]
+        for code in ("E1001", "E1006"):
+            onnx.save(model, tmp_path / "m.onnx")
+            with pytest.raises(tpucc.Error) as raised:
+                tpucc.import_onnx(tmp_path / "m.onnx")
+            assert raised.value.diagnostics[0].code in (code, "E1001"), model.graph.node[index]
+            model.opset_import.append(onnx.helper.make_opsetid(model.graph.node[index].domain, 1))
+
+
+@each([(text, level) for text in ("x @ w + b, relu(y2 @ w)", "conv2d(i, k) + c") for level in (0, 2)])
+def test_scales_that_the_values_of_a_layer_have_not(text: str, level: int, tmp_path: Path) -> None:
+    """Metadata and other layers say those of values and results. Scales of weights can be any with which the weights are finite."""
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text=text), level=level)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    data = (tmp_path / "m.onnx").read_bytes()
+    names = [constant.name for constant in onnx.load_from_string(data).graph.initializer]
+    wrong = [(name, scale) for name in names for scale in (1e38, 0.0123) if name.endswith(("x_scale", "y_scale"))]
+    assert wrong
+    for name, scale in (*wrong, *((name, 1e38) for name in names if name.endswith("w_scale"))):
+        model = onnx.load_from_string(data)
+        (constant,) = (found for found in model.graph.initializer if found.name == name)
+        array = np.full_like(onnx.numpy_helper.to_array(constant), scale)
+        constant.CopyFrom(onnx.numpy_helper.from_array(array, name))
+        onnx.save(model, tmp_path / "m.onnx")
+        with pytest.raises(tpucc.ProgramError, match="E1001"):
+            tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+def test_a_form_of_a_weight_with_another_zero_point_is_another_weight(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    exe = tpucc.compile_source(WEIGHTS.format(text="x + r, y2 * r"), level=0)
+    tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+    assert tpucc.import_onnx(tmp_path / "m.onnx").weights.keys() == {"r"}
+    model = onnx.load(tmp_path / "m.onnx")
+    changed = next(found for found in model.graph.initializer if found.name.endswith("zero.1"))
+    changed.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(changed) + np.float32(9), changed.name))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert len(tpucc.import_onnx(tmp_path / "m.onnx").weights) == 2
+
+
+ONES = ((6, 1), (1, 6), (1, 1))
+
+
+@each([(shape, text, bits) for shape in ONES for text in ("x @ transpose(w, (1, 0))", "y @ w @ transpose(w, (1, 0))") for bits in (8, 16)])
+def test_a_tied_matrix_of_one_row_or_column_is_one_weight(shape: tuple[int, int], text: str, bits: int, tmp_path: Path) -> None:
+    """Transposed it has its values in the same order, in another shape."""
+    rows, columns = shape
+    head = f"weights random(seed=1)\nmodel m(x: f32[4, {columns}] in [-1.0, 1.0], y: f32[4, {rows}] in [-1.0, 1.0]):\n"
+    source = f"{head}    weight w: f32{[*shape]}\n    return {text}, relu(x @ transpose(w, (1, 0))) @ w\n"
+    for level in (0, 2):
+        exe = tpucc.compile_source(source, activation_bits=bits, level=level)
+        tpucc.export_onnx(exe, tmp_path / "m.onnx", quantized=True)
+        again = tpucc.import_onnx(tmp_path / "m.onnx")
+        inputs = random_inputs(exe.runtime, 3)
+        for one, other in zip(again.compile(level=level).run(inputs).values(), exe.run(inputs).values(), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert {key: array.shape for key, array in again.weights.items()} == {"w": shape}
+
+
+@each(
+    [
+        ((3, 1, 1, 1), (1, 0, 2, 3)),
+        ((1, 3, 1, 1), (1, 0, 2, 3)),
+        ((1, 1, 3, 1), (0, 1, 3, 2)),
+        ((1, 1, 1, 3), (0, 1, 3, 2)),
+    ]
+)
+def test_a_kernel_with_its_axes_of_size_1_elsewhere_keeps_its_shape(shape: tuple[int, ...], perm: tuple[int, ...], tmp_path: Path) -> None:
+    """Both forms have the same values in one order."""
+    channels = shape[2], shape[perm[2]]
+    head = "weights random(seed=1)\nmodel m({}):\n    weight k: f32{}\n".format(
+        ", ".join(f"{name}: f32[2, 6, 6, {count}] in [-1.0, 1.0]" for name, count in zip("xy", channels, strict=True)), [*shape]
+    )
+    exe = tpucc.compile_source(f"{head}    return conv2d(x, k), conv2d(y, transpose(k, {perm}))\n")
+    assert same_integers(tmp_path / "m.onnx", exe)
+    weights = tpucc.import_onnx(tmp_path / "m.onnx").weights
+    assert {key: array.shape for key, array in weights.items()} == {"k": shape}
+
+
 @each([(text, bits) for text in ("conv2d(i, k) - g, x @ e2 - t", "relu(x @ w + s) * s, y2 - s") for bits in (8, 16)])
 def test_a_weight_of_one_value_may_be_a_bias(text: str, bits: int, tmp_path: Path) -> None:
     """Each column has integers of its own, in units of its scale. One value has them all."""

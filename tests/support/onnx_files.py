@@ -40,7 +40,8 @@ def model_of(
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)) for name, shape in given.items()]
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     graph = helper.make_graph(list(nodes), "m", values, results, list(constants))
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    domains = dict.fromkeys(["com.microsoft", *(node.domain for node in nodes if node.domain)])
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 

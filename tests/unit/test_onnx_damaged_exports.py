@@ -119,12 +119,13 @@ def operand(where: str, place: int, name: str) -> Change:
     return change
 
 
-def called(where: str, op: str, domain: str = "") -> Change:
-    """Another operator of a node."""
+def called(where: str, op: str, domain: str = "", has_opset: bool = True) -> Change:
+    """Another operator of a node, of a domain of which the model has an opset, or not."""
 
     def change(model: Any) -> None:
         (found,) = [each for each in model.graph.node if each.name == where]
         found.op_type, found.domain = op, domain
+        model.opset_import.extend([onnx.helper.make_opsetid(domain, 1)] * (bool(domain) and has_opset))
 
     return change
 
@@ -170,7 +171,7 @@ DAMAGED: dict[str, tuple[Callable[[], Any], Change, str]] = {
     "flat": (images, attribute("axis", "/flat", 9), "/flat (Flatten): axis 9 of a tensor with 4 axes"),
     "double": (images, of_type(TensorProto.DOUBLE), "/conv/Conv (Conv): operands 1 and 2 are float64 and float32, and ONNX has one type"),
     "boolean": (images, of_type(TensorProto.BOOL), "/conv/Conv (Conv): operand 1 is bool, and ONNX has floats there"),
-    "no type": (images, of_type(0), "the input image has elements of the unknown type 0"),
+    "no type": (images, of_type(0), "an input, image, has elements of the unknown type 0"),
     "permutation": (channels_last, attribute("perm", "net/t", [0, 3, 1, 1]), "net/t (Transpose): perm is [0, 3, 1, 1], of 4 axes"),
     "short permutation": (channels_last, attribute("perm", "net/t", [1, 0]), "net/t (Transpose): perm is [1, 0], of 4 axes"),
     "channels": (
@@ -190,6 +191,11 @@ DAMAGED: dict[str, tuple[Callable[[], Any], Change, str]] = {
         steps,
         attribute("direction", "/lstm/LSTM", "both"),
         "direction is 'both', and ONNX has bidirectional, forward or reverse",
+    ),
+    "no opset": (
+        images,
+        called("/relu", "Relu", "mine", has_opset=False),
+        "/relu (Relu): it is of mine, and the model has no opset of that",
     ),
     "layout": (steps, attribute("layout", "/lstm/LSTM", 7), "/lstm/LSTM (LSTM): layout is 7, and ONNX has 0 or 1"),
     "biases": (steps, constant("B", np.zeros((1, 16), F)), "the bias of 4 units: the shape is [1, 16], and ONNX has [1, 32] there"),
@@ -242,7 +248,13 @@ BEYOND: dict[str, tuple[Callable[[], Any], Change, str, str]] = {
         images,
         attribute("kernel_shape", "/pool", [9, 9]),
         "MaxPool: the window's height of 9 is more than the image's 8",
-        "export it again",
+        "pad the image",
+    ),
+    "large kernel": (
+        images,
+        constant("conv.weight", np.ones((4, 1, 3, 11), F)),
+        "Conv: the window's width of 11 is more than the image's 8 and 2 of padding",
+        "pad the image",
     ),
     "small letters": (images, called("/relu", "relu"), "tpucc has nothing for the operator relu (1 node: /relu)", "did you mean Relu?"),
     "domain": (

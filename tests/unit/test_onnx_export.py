@@ -189,9 +189,9 @@ def test_scales_of_a_product_are_the_real_ones() -> None:
 
 def test_the_same_bytes_for_the_same_model_and_any_number_of_cores(tmp_path: Path) -> None:
     first, second = (tpucc.compile_source(SMALL, cores=cores) for cores in (1, 2))
-    for exe, name in ((first, "a"), (first, "b"), (second, "c")):
+    for exe, name in ((first, "a.onnx"), (first, "b.onnx"), (second, "c.onnx")):
         tpucc.export_onnx(exe, tmp_path / name, quantized=True)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes() == (tmp_path / "c.onnx").read_bytes()
 
 
 def test_an_output_with_the_name_of_an_input_has_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,6 +210,16 @@ def test_a_file_in_float32_that_rounds_is_noted(tmp_path: Path, capsys: pytest.C
     for arguments, noted in (([], True), (["--quantized"], False)):
         assert run("export", source, *arguments) == 0
         assert ("ORT_DISABLE_ALL of its graph_optimization_level keeps them" in " ".join(capsys.readouterr().err.split())) is noted
+
+
+@each(["x.npz", "x", "x.tpu", "x.onnx.txt"])
+def test_an_onnx_file_has_such_a_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.tpu").write_text(SMALL)
+    assert run("export", tmp_path / "m.tpu", "-o", tmp_path / name) == 2
+    assert f"error E0505: can't write {tmp_path / name}: an ONNX file ends in .onnx" in capsys.readouterr().err
+    with pytest.raises(tpucc.UsageError, match=r"an ONNX file ends in \.onnx"):
+        tpucc.export_onnx(tpucc.compile(tmp_path / "m.tpu"), tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_the_command_writes_a_file_with_the_usual_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

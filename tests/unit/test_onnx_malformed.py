@@ -258,7 +258,7 @@ DAMAGED = [
     (("Pad", ["x", "a", "", "b"]), [[2**40, 0], [1]], "its result has"),
     (("Range", ["a", "b", "c"]), [np.float32(0), INFINITE, np.float32(1)], "the limit is inf"),
     (("Range", ["a", "b", "c"]), [0, 4, 0], "the step is 0"),
-    (("Range", ["a", "b", "c"]), [0, 4, [1, 1]], "the step is of the type int64 and the shape [2], and ONNX has one number there"),
+    (("Range", ["a", "b", "c"]), [0, 4, [1, 1]], "the step has the shape [2], and ONNX has one number there"),
     (("Reshape", ["x", "a"]), [[-1, -1]], "the sizes are [-1, -1], and only one may be left open by -1"),
     (("Reshape", ["x", "a"]), [[4, -2]], "the sizes are [4, -2], and none may be below -1"),
     (("Resize", ["x", "", "a"]), [np.float32([1, NAN])], "the scales are [1.0, nan], and each is a finite number above 0"),
@@ -400,6 +400,35 @@ def test_an_operator_that_would_make_much(node: Any, arrays: dict[str, Any], say
     assert codes == ["E1006" if "has nothing" in says else "E1007"]
     assert status == 1
     assert says in text
+
+
+@each(
+    [
+        ("Unsqueeze", ["x", "a"], {"a": [*range(40)]}, 42),
+        ("Unsqueeze", ["c", "a"], {"a": [*range(70)], "c": 1.0}, 70),
+        ("Reshape", ["x", "a"], {"a": [1] * 3000 + [-1, 4]}, 3002),
+        ("Expand", ["x", "a"], {"a": [1] * 98 + [2, 4]}, 100),
+        ("ConstantOfShape", ["a"], {"a": [1] * 33}, 33),
+        ("OneHot", ["i", "d", "v"], {"i": np.zeros((1,) * 32, np.int64), "d": 3, "v": np.array([0.0, 1.0])}, 33),
+        ("Gather", ["c", "i"], {"c": np.ones((2, 1)), "i": np.zeros((1,) * 32, np.int64)}, 33),
+    ]
+)
+def test_a_result_of_too_many_axes(op: str, inputs: list[str], arrays: dict[str, Any], count: int, tmp_path: Path) -> None:
+    """Also where it is an output of which the file says no shape."""
+    codes, text, status = refused(of_node(helper.make_node(op, inputs, ["y"]), arrays), tmp_path)
+    assert (codes, status) == (["E1007"], 1)
+    assert f"{op}: its result has {count:,} axes; the limit is 32" in text
+
+
+@each([(where, number) for where in ("input", "output", "value_info") for number in (0, 99)] + [("output", 8), ("value_info", 23)])
+def test_a_value_of_elements_that_there_are_none_of(where: str, number: int, tmp_path: Path) -> None:
+    """ONNX Runtime refuses them all; a value may have no type at all, which is another matter."""
+    model = model_of([helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])])
+    model.graph.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 4]))
+    getattr(model.graph, where)[0].type.tensor_type.elem_type = number
+    codes, text, status = refused(model.SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert ("and it is float32" if number in (8, 23) else f"the unknown type {number}") in text
 
 
 def test_an_input_of_too_many_axes(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ from tests.unit.test_onnx_malformed import of_node, of_nodes, refused
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
 from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.lists import LISTS
+from tpucc.interop.onnx.reading.lists import NUMBERS as SINGLE
 from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED
 from tpucc.interop.onnx.reading.rules import RULES
-from tpucc.interop.onnx.reading.signatures import SIGNATURES
+from tpucc.interop.onnx.reading.signatures import ELEMENTS, LEAST, NUMBERS, SIGNATURES
 from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.interop.onnx.reading.text import grouped
 
@@ -128,6 +130,68 @@ def test_a_node_that_no_sound_file_has(node: Any, arrays: dict[str, Any], says: 
     codes, text, status = refused(of_node(node, arrays), tmp_path)
     assert (codes, status) == (["E1001"], 3)
     assert says in text
+
+
+READING = {
+    "ConstantOfShape": ["list"],
+    "Clip": ["x", "value", "value"],
+    "CumSum": ["scales", "count"],
+    "OneHot": ["list", "count", "two"],
+    "Pad": ["x", "pads", "value", "list"],
+    "Range": ["value", "value", "value"],
+    "Resize": ["x", "", "scales", "list"],
+    "ReverseSequence": ["x", "list"],
+    "Slice": ["x", "list", "list", "list", "list"],
+    "Upsample": ["x", "scales"],
+}
+"""Operands of operators; of others they are a value and a list."""
+
+
+@each([(op, index, what, table is LISTS) for table in (LISTS, SINGLE) for op, places in table.items() for index, what in places.items()])
+def test_a_list_or_a_number_with_other_axes(op: str, index: int, what: str, is_list: bool, tmp_path: Path) -> None:
+    """ONNX Runtime refuses most of them, too."""
+    arrays = {"count": 1, "list": [1], "pads": [0, 0], "scales": np.float32([1, 1]), "two": np.float32([0, 1]), "value": np.float32(1)}
+    inputs = READING.get(op, ["x", "list"])
+    for shape in ((), (1, 2), (2, 1)) if is_list else ((1, 1), (2,)):
+        if op == "Unsqueeze" and not shape:
+            continue  # which ONNX Runtime takes
+        operands = [*inputs[:index], "wrong", *inputs[index + 1 :]]
+        given = {name: array for name, array in arrays.items() if name in operands}
+        given["wrong"] = np.ones(shape, np.asarray(arrays[inputs[index]]).dtype)
+        node = helper.make_node(op, operands, ["y"])
+        codes, text, status = refused(of_node(node, given, 9 if op == "Upsample" else 21), tmp_path)
+        assert (codes, status) == (["E1001"], 3)
+        wanted = "have the shape {}, and ONNX has a list there" if is_list else "has the shape {}, and ONNX has one number there"
+        assert f"y ({op}): {what} {wanted.format([*shape])}" in text
+
+
+ANY_NUMBER = frozenset(["axis", "batch_dims", "end", "k", "opset", "replaced_value_int64", "seed", "start", "value_int"])
+"""Attributes that may be any integer, as far as it fits the operands."""
+FILLED = {"f": 1.0, "fs": [1.0], "i": 1, "is": [1], "s": "", "ss": [""]}
+
+
+def wrong_numbers(kind: str, name: str) -> list[tuple[int, str]]:
+    """Numbers that an attribute of an operator can't be, and what is said of them."""
+    op = kind.split(".")[-1]
+    if numbers := NUMBERS.get(f"{op}.{name}") or NUMBERS.get(name):
+        return [(number, f"and ONNX has {numbers[0]} or {numbers[1]}") for number in (-1, 7, 2**40)]
+    if name in LEAST:
+        return [(number, f"and it is at least {LEAST[name]}") for number in (LEAST[name] - 1, -(2**40))]
+    return [(number, "the unknown type") for number in (-1, 99)] if name in ELEMENTS else []
+
+
+@each([(kind, name) for kind, found in SIGNATURES.items() for name, type_ in found.attributes.items() if type_ == "i"])
+def test_a_number_that_an_attribute_can_not_be(kind: str, name: str, tmp_path: Path) -> None:
+    """ONNX Runtime reads flags of other numbers as it likes: a keepdims of 7 as 0."""
+    signature, (*domain, op) = SIGNATURES[kind], kind.rsplit(".", 1)
+    assert wrong_numbers(kind, name) or name in ANY_NUMBER or kind == "Cast"  # its `to` is a type of its result
+    for number, says in wrong_numbers(kind, name):
+        attributes = {other: FILLED[signature.attributes[other]] for other in signature.required} | {name: number}
+        node = helper.make_node(op, ["x"] * signature.least, ["y"], domain="".join(domain), **attributes)
+        codes, text, status = refused(of_node(node, {}), tmp_path)
+        assert (codes, status) == (["E1001"], 3)
+        assert f"y ({op}): {name} is " in text
+        assert says in text
 
 
 @each(

@@ -15,7 +15,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.place import Place
-from tpucc.runtime.export import exported
+from tpucc.runtime.export import exported, require_onnx_name
 
 ROUNDING = (
     "the source's quantize and dequantize are QuantizeLinear and DequantizeLinear of float32 values, and ONNX Runtime's optimizer leaves "
@@ -37,6 +37,7 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
     """
     place = output or beside(model, ".int8.onnx" if quantized else ".onnx")
     keep_inputs(place)
+    require_onnx_name(place)
     with Progress(not quiet) as progress:
         in_floats = Place.name if given.get("keep") else "weights"  # which layer is kept changes nothing there, but one must have the name
         made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else in_floats, progress=progress)

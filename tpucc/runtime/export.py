@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.interop.onnx.writing.activations import activations, biases
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
@@ -20,6 +21,15 @@ from tpucc.passes.dead_code import live
 from tpucc.passes.depthwise import Depthwise
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.quantise import folded_constants
+
+ONNX = ".onnx"
+"""How the names of such files end."""
+
+
+def require_onnx_name(path: Path) -> None:
+    """Raises `UsageError` E0505 for the name of a file that isn't that of an ONNX file."""
+    if path.suffix.lower() != ONNX:
+        raise UsageError(Diagnostic("E0505", f"can't write {printable(str(path))}: an ONNX file ends in {ONNX}"))
 
 
 def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:

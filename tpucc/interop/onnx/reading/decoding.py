@@ -18,11 +18,11 @@ from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.casts import without_needless_casts
 from tpucc.interop.onnx.reading.element_types import require_types
 from tpucc.interop.onnx.reading.labels import with_numbers_of_classes
-from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight
+from tpucc.interop.onnx.reading.model import NO_TENSOR, OPSETS, Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, Weight, type_name
 from tpucc.interop.onnx.reading.order import in_order, require_names
 from tpucc.interop.onnx.reading.problems import CHECKER, changed, malformed, named, no_tensor, refused, shortened
 from tpucc.interop.onnx.reading.signatures import require_signatures
-from tpucc.interop.onnx.reading.tensors import MAX_RANK, Files, integers, tensor
+from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
 from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
 from tpucc.ir.types import Range, as_float32
 from tpucc.numerics import AnyArray
@@ -62,6 +62,7 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
             "is it an .onnx file, and whole? onnx.checker.check_model(FILE) of the package onnx may say more",
         ) from None
     _require_opsets(model)
+    _require_imported(model.graph, model.opsets)
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
     require_signatures(model.graph)
@@ -309,7 +310,7 @@ def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
 def _declared(data: memoryview, reader: Reader) -> tuple[str, int, tuple[str, ...]]:
     """The name of a value and the type of its elements, 0 of a value that is no tensor; and of which values an optimiser has computed it,
     where the file says so. It is the text of a list."""
-    name, kind = "", 0
+    name, kind, is_tensor = "", 0, False
     sources: tuple[str, ...] = ()
     for number, _, value in reader.fields(data):
         if number == 1:
@@ -320,6 +321,9 @@ def _declared(data: memoryview, reader: Reader) -> tuple[str, int, tuple[str, ..
         elif number == 2:
             tensors = [view(part) for what, _, part in reader.fields(view(value)) if what == 1]
             kind = next((signed(part) for tensor in tensors for what, _, part in reader.fields(tensor) if what == 1), 0)
+            is_tensor = bool(tensors)
+    if is_tensor:
+        _require_type(kind, named(name))
     return name, kind, sources
 
 
@@ -332,7 +336,14 @@ def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple
             shape = tuple(_dimension(view(part), reader, who) for number, _, part in reader.fields(view(value)) if number == 1)
             if len(shape) > MAX_RANK:
                 raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
+    _require_type(kind, who)
     return kind, shape
+
+
+def _require_type(kind: int, who: str) -> None:
+    """The elements of a tensor have a type that there is. Raises `ProgramError` E1001."""
+    if kind not in TYPES and kind not in NAMES:
+        raise malformed(f"{who} has elements of {type_name(kind)}", CHECKER)
 
 
 def _dimension(data: memoryview, reader: Reader, who: str) -> Dimension:
@@ -354,3 +365,14 @@ def _require_opsets(model: OnnxModel) -> None:
     if version is not None and version not in OPSETS:
         found = f"the model has the operators of opset {version:,}, and tpucc reads {OPSETS.start} to {OPSETS.stop - 1}"
         raise refused("E1005", found, "onnx.version_converter.convert_version(model, 21) makes another version of it")
+
+
+def _require_imported(graph: OnnxGraph, opsets: Mapping[str, int]) -> None:
+    """Each node of the graph, and of graphs inside it, is of a domain of which the model has an opset. Raises `ProgramError` E1001."""
+    for node in graph.nodes:
+        if node.domain not in opsets:
+            of = named(node.domain) or "ONNX's own domain"
+            raise malformed(f"{node.title} ({named(node.op)}): it is of {of}, and the model has no opset of that", CHECKER)
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                _require_imported(inner, opsets)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.fits import require_fit
+from tpucc.interop.onnx.reading.lists import LISTS, require_lists, require_rank
 from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
@@ -26,12 +27,14 @@ MOST_STEPS = 1e18
 def require_sound(node: OnnxNode, operands: Sequence[Value | None], opset: int) -> None:
     """Raises `ProgramError` for a node whose known operands can't be what they stand for: E1001, or E1003 for a result past all memory.
 
-    Raises `Misfit` for shapes that can't be together.
+    Raises `Misfit` for shapes that can't be together, and `Unsupported` for more axes than a tensor has here.
     """
     found = Operands(node, operands, opset)
+    require_lists(found)
     if (demand := DEMANDS.get(node.kind)) is not None:
         demand(found)
     require_fit(found)
+    require_rank(found)
 
 
 def _constant_of_shape(o: Operands) -> None:
@@ -96,8 +99,6 @@ def _recurrent(gates: int, functions: int) -> Callable[[Operands], None]:
             o.refuse(f"a sequence {list(x)}, and ONNX has three axes: steps, examples and features")
         if len(shape) != 3:
             o.refuse(f"the recurrent weights have the shape {list(shape)}, and ONNX has three axes: directions, gates and units")
-        if attributes.get("layout", 0) not in (0, 1):
-            o.refuse(f"layout is {attributes['layout']}, and ONNX has 0 or 1")
         directions = 2 if attributes.get("direction") == "bidirectional" else 1
         if (names := attributes.get("activations", ())) and len(names) < functions * directions:
             o.refuse(f"it has {counted(len(names), 'function')}, and {counted(directions, 'direction')} of it {functions * directions}")
@@ -147,10 +148,8 @@ def _resize(o: Operands) -> None:
 
 
 def _slice(o: Operands) -> None:
-    for index, what in enumerate(("the starts", "the ends", "the axes", "the steps"), 1):
+    for index, what in LISTS["Slice"].items():
         numbers = o.integers(index, what, None)
-        if o.has(index) and len(shape := o.shape(index)) != 1:
-            o.refuse(f"{what} have the shape {list(shape)}, and ONNX has a list there")
         if index == 4 and numbers is not None and 0 in numbers:
             o.refuse("a step is 0")
 

@@ -151,8 +151,9 @@ def require_types(graph: OnnxGraph, outside: ChainMap[str, int] | None = None) -
         made = _made(node, types)
         types.update((name, number) for name, number in zip(node.outputs, made, strict=False) if name and number)
     for name, said in (*graph.declared.items(), *((value.name, value.type) for value in graph.outputs)):
-        if (wanted := _known(said)) and types.get(name, wanted) != wanted:
-            raise malformed(f"the file says that {named(name)} is {type_name(said)}, and it is {type_name(types[name])}", CHECKER)
+        wanted = FLOAT if said == BFLOAT16 else said
+        if said > 0 and (found := types.get(name, 0)) and found != wanted:
+            raise malformed(f"the file says that {named(name)} is {type_name(said)}, and it is {type_name(found)}", CHECKER)
     return types
 
 
@@ -237,7 +238,10 @@ def _constant_of_shape(node: OnnxNode, _: Sequence[int]) -> int:
 
 def _quantized(node: OnnxNode, operands: Sequence[int]) -> int:
     """That of the zero point, or that of the attribute. Raises `ProgramError` where they differ, or the attribute's is none of integers."""
-    said = _known(node.attributes.get("output_dtype", 0))
+    number = node.attributes.get("output_dtype", 0)
+    said = _known(number)
+    if number and not said:  # a type that isn't read
+        return 0
     what, taken = CLASSES["e"]
     if said and said not in taken:
         raise _wrong(node, f"output_dtype is {type_name(said)}, and ONNX has {what} there")
@@ -245,6 +249,11 @@ def _quantized(node: OnnxNode, operands: Sequence[int]) -> int:
     if said and zero and zero != said:
         raise _wrong(node, f"output_dtype is {type_name(said)}, and the zero point is {type_name(zero)}: ONNX has one type for both")
     return zero
+
+
+def _said_or(number: int, other: int) -> int:
+    """The type that an attribute says, 0 for one that isn't read; another one where it says none."""
+    return _known(number) if number else other
 
 
 def _gemm(node: OnnxNode, operands: Sequence[int]) -> int:
@@ -258,11 +267,11 @@ MAKES: Mapping[str, Callable[[OnnxNode, Sequence[int]], int]] = {
     "Cast": _cast,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
-    "DequantizeLinear": lambda node, operands: _known(node.attributes.get("output_dtype", 0)) or operands[1],
+    "DequantizeLinear": lambda node, operands: _said_or(node.attributes.get("output_dtype", 0), operands[1]),
     "com.microsoft.DequantizeLinear": lambda node, operands: operands[1],
     "com.microsoft.QGemm": _gemm,
     "com.microsoft.QuantizeLinear": _quantized,
-    "EyeLike": lambda node, operands: _known(node.attributes.get("dtype", 0)) or operands[0],
+    "EyeLike": lambda node, operands: _said_or(node.attributes.get("dtype", 0), operands[0]),
     "QuantizeLinear": _quantized,
 }
 """The type of the first result, where an attribute or an operand that may be missing decides."""

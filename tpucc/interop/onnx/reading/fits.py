@@ -12,6 +12,7 @@ from itertools import zip_longest
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.interop.onnx.reading.arrays import own_sizes
 from tpucc.interop.onnx.reading.call import normal
 from tpucc.interop.onnx.reading.operands import Operands
 from tpucc.interop.onnx.reading.problems import shortened
@@ -57,15 +58,9 @@ def _slope(o: Operands) -> None:
     _require_within(o, 1, o.shape(0), "the slope")
 
 
-def _clip(o: Operands) -> None:
-    for index, what in ((1, "the least value"), (2, "the largest value")):
-        if o.has(index) and math.prod(o.shape(index)) != 1:
-            o.misfit(f"{what} has the shape {list(o.shape(index))}, and ONNX has one number there")
-
-
 def _expand(o: Operands) -> None:
     sizes = o.integers(1, "the sizes", 0)
-    if sizes is not None and _broadcast([o.shape(0), tuple(sizes)]) is None:
+    if sizes is not None and _broadcast([o.shape(0), own_sizes(tuple(sizes))]) is None:
         o.misfit(f"{list(o.shape(0))} doesn't broadcast to {shortened(sizes)}")
 
 
@@ -110,8 +105,6 @@ def _conv(weights: int, bias: int | None, *, transposed: bool = False) -> Fit:
 
     def fit(o: Operands) -> None:
         x, w, group, attributes = o.shape(0), o.shape(weights), o.node.attributes.get("group", 1), o.node.attributes
-        if group < 1:
-            o.refuse(f"group is {group}, and it is at least 1")
         if attributes.get("auto_pad") not in (None, "", "NOTSET") and attributes.get("pads"):
             o.refuse("it has auto_pad and pads, and ONNX has one of them")
         if len(x) < 3 or len(w) != len(x):
@@ -154,8 +147,6 @@ def _blocks(divided: Callable[[Shape], Sequence[int]], power: int) -> Fit:
 
     def fit(o: Operands) -> None:
         size, shape = o.node.attributes["blocksize"], o.shape(0)
-        if size < 1:
-            o.refuse(f"blocksize is {size}, and it is at least 1")
         if len(shape) != 4 or any(part % size**power for part in divided(shape)):
             parts = " and ".join(f"{part:,}" for part in divided(shape)) if len(shape) == 4 else ""
             why = f": {parts} isn't divisible by {size**power:,}" if parts else ", where ONNX has [N, C, H, W]"
@@ -254,8 +245,6 @@ def _of_channels(*operands: int) -> Fit:
 
 def _group_norm(o: Operands) -> None:
     shape, groups = o.shape(0), o.node.attributes["num_groups"]
-    if groups < 1:
-        o.refuse(f"num_groups is {groups}, and it is at least 1")
     if len(shape) < 2 or shape[1] % groups:
         o.misfit(f"{counted(groups, 'group')} of the channels of {list(shape)}")
     for index in (1, 2):
@@ -271,8 +260,6 @@ def _layer_norm(o: Operands) -> None:
 
 def _local_norm(o: Operands) -> None:
     size = o.node.attributes["size"]
-    if size < 1:
-        o.refuse(f"size is {size}, and it is at least 1")
     if size % 2 == 0:
         o.refuse(f"size is {size}, and ONNX has an odd number there")
 
@@ -282,7 +269,7 @@ def _scales(o: Operands) -> None:
     shape, scales = o.shape(0), o.shape(1)
     if o.has(2) and math.prod(o.shape(2)) != math.prod(scales):
         o.refuse(f"zero points of the shape {list(o.shape(2))}, and scales of the shape {list(scales)}: ONNX has as many of both")
-    if math.prod(scales) == 1 or o.node.attributes.get("block_size", 0):
+    if scales in ((), (1,)) or o.node.attributes.get("block_size", 0):
         return
     axis = normal(o.node.attributes.get("axis", 1), len(shape))
     if scales != shape[axis : axis + 1]:
@@ -314,7 +301,6 @@ ALIKE = "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min 
 FITS: Mapping[str, Fit] = dict.fromkeys(ALIKE.split(), _one_shape) | {
     "AveragePool": _pool,
     "BatchNormalization": _of_channels(1, 2, 3, 4),
-    "Clip": _clip,
     "Concat": _concat,
     "Conv": _conv(1, 2),
     "ConvInteger": _conv(1, None),

@@ -15,11 +15,11 @@ import numpy as np
 from tpucc.interop.onnx.reading.layer_steps import UnknownSteps
 from tpucc.interop.onnx.reading.layer_writer import LayerWriter
 from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import changed
+from tpucc.interop.onnx.reading.problems import changed, named
 from tpucc.interop.onnx.reading.shared_weights import common_values, of_one_bias
 from tpucc.interop.onnx.reading.weight_forms import KERNEL_OF_ONNX, Shared
 from tpucc.interop.onnx.scales import Use, bias_integers, scales_with_one_bias, weight_scales
-from tpucc.numerics import AnyArray, Float32, multiplier
+from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, multiplier
 from tpucc.numerics import weight_scales as columns_of
 
 
@@ -46,6 +46,7 @@ class ProductLayers(LayerWriter):
     def _scaled(self, node: OnnxNode) -> str:
         """A product of integers with the real scales, where the file may have the multiplier in their place."""
         x, weights = node.inputs[0], node.inputs[3]
+        self._require_scales(node)
         columns = self.constants[weights].shape[0 if node.op == "QLinearConv" else -1]
         found = multiplier(self._number(node.inputs[1]), self.constants[node.inputs[4]], self._number(node.inputs[6]))
         factors = np.broadcast_to(found, (columns,))
@@ -63,6 +64,15 @@ class ProductLayers(LayerWriter):
         self._require_zero(node, zero, x)
         real = self._real_weights(weights, self._weight_scales(factors, x, weights))
         return self._put("MatMul", [self._dequantised(x), real])
+
+    def _require_scales(self, node: OnnxNode) -> None:
+        """The scales of the values and of the result are those that these have, or both are 1, where that of the weights is the multiplier.
+        Raises `ProgramError` E1001 for other ones."""
+        x, y = (self._number(node.inputs[at]) for at in (1, 6))
+        held = self.held.get(node.inputs[0])
+        if (x, y) not in ((1.0, 1.0), (held and held.scale, self.own.scale)):
+            have = f"the scale {held.scale:g}" if held else "several scales"
+            raise changed(f"{node.title}: the scales {x:g} and {y:g}, of values that have {have}, and a result that has {self.own.scale:g}")
 
     def _folded(self, node: OnnxNode, x: str, zero: int) -> AnyArray:
         """What the zero point of x adds to a convolution of single pixels that takes another one off it, as it has the rest in its bias.
@@ -219,8 +229,8 @@ class ProductLayers(LayerWriter):
         if (shared := self.shared.get(weights)) is None:
             return self._put("DequantizeLinear", [weights, self._constant(scales, "scales")], axis=0 if is_kernel else 1)
         if is_kernel:
-            return self._weight(shared.weight, shared.values.transpose(KERNEL_OF_ONNX))
-        return self._source_weight(shared, shared.turned)
+            return self._weight(shared.weight, shared.of_product(self.constants[weights], is_kernel).transpose(KERNEL_OF_ONNX))
+        return self._source_weight(shared, self.constants[weights])
 
     def _weight_scales(self, factors: AnyArray, x: str, weights: str, bias: tuple[str, AnyArray] | None = None) -> Float32:
         """The scales of weights with which the product with x has these multipliers: those that they have in all their products, where
@@ -230,14 +240,24 @@ class ProductLayers(LayerWriter):
         use = Use(factors, np.float32(self.held[x].scale), np.float32(self.own.scale))
         self.forms.products.setdefault(weights, []).append(use)
         if weights in self.shared:
-            values = self.shared[weights].turned
+            values = self.shared[weights].of_product(self.constants[weights], weights in self.forms.kernels)
             return columns_of(values.reshape(-1, values.shape[-1]), per_channel=True)
         if (common := self.common_scales.get(weights)) is not None and use.gives(common).all():
             return common
         scales = self._scales_with_bias(use, bias, self.held[x].scale) if bias else None
         if scales is None and (scales := weight_scales([use])) is None:
             raise UnknownSteps
+        self._require_finite(weights, scales)
         return scales
+
+    def _require_finite(self, weights: str, scales: Float32) -> None:
+        """Weights with these scales of their columns are finite float32 numbers. Raises `ProgramError` E1001."""
+        with np.errstate(over="ignore"):
+            largest = scales * np.float32(WEIGHT_MAX)
+        if not np.isfinite(largest).all():
+            raise changed(
+                f"{self.last.title}: the scale {scales[~np.isfinite(largest)][0]:g} of a column of {named(weights)}, as no weights have it"
+            )
 
     def _scales_with_bias(self, use: Use, bias: tuple[str, AnyArray], x: float) -> Float32 | None:
         """The scales of weights with which a bias is that of the source, if this is a weight of one value; None where it is no such."""

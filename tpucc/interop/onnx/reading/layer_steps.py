@@ -36,7 +36,8 @@ class LayerSteps:
     def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self.constants = dict(graph.constants)
-        self.made = {name: node for node in graph.nodes for name in node.outputs}
+        self.made = {name: node for node in graph.nodes if not node.domain for name in node.outputs}
+        """The nodes of ONNX's own operators by their results: those of another domain are no steps."""
         self.format = I16 if any(self._zero_type(node) == I16.numpy for node in graph.nodes) else I8
         self.held: dict[str, Quantisation] = {}
         """How integers stand for real values."""

@@ -23,7 +23,7 @@ class LayerWriter(LayerSteps):
     def __init__(self, graph: OnnxGraph) -> None:
         super().__init__(graph)
         self.nodes: list[OnnxNode] = []
-        self.taken = {*self.constants, *self.made, *(value.name for value in graph.inputs)}
+        self.taken = {*self.constants, *(name for node in graph.nodes for name in node.outputs), *(value.name for value in graph.inputs)}
         self.weights = dict(graph.weights)
         """What constants are, where tpucc's export says so, by their names."""
         self.made_weights: dict[tuple[Weight, tuple[int, ...], bytes], str] = {}
@@ -49,15 +49,16 @@ class LayerWriter(LayerSteps):
         again = of_constant(self.constants[integers], zero, self.format)
         self.forms.elements.setdefault(integers, []).append(use)
         self.forms.zeros[integers] = zero
-        if integers in self.shared and use.gives(self._scale_of(self.shared[integers])).all():
+        if integers in self.shared and self._has_again(self.shared[integers], use, zero):
             return self._source_weight(self.shared[integers], self.constants[integers])
         found = weight_scales([use], again)
         scale = np.float32(factor * self.own.scale / source) if found is None else found[0]
         return self._in_place_of(integers, (self.constants[integers].astype(np.float32) - zero) * scale)
 
-    def _scale_of(self, shared: Shared) -> Float32:
-        """The scale that the values of a weight have beside a value of one scale."""
-        return np.asarray([quantisation_of(shared.values, self.format).scale], np.float32)
+    def _has_again(self, shared: Shared, use: Use, zero: int) -> bool:
+        """Whether the values of a weight, beside a value of one scale, have a scale that gives this product, and this zero point."""
+        held = quantisation_of(shared.values, self.format)
+        return held.zero_point == zero and bool(use.gives(np.asarray([held.scale], np.float32)).all())
 
     def _dequantised(self, name: str) -> str:
         scale, zero = self.held[name].scale, self.held[name].zero_point

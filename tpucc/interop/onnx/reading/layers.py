@@ -132,7 +132,7 @@ class _Layers(ProductLayers):
 
     def _layer(self, node: OnnxNode) -> None:
         """Puts the operators of a layer in the place of its last node. Raises `UnknownSteps`."""
-        if node.held is None:
+        if node.held is None or node.domain:
             raise UnknownSteps
         self.own = Quantisation(*node.held)
         reading = {TABLE: self._looked_up, "Concat": self._joined, "Pad": self._surrounded}.get(node.op)

@@ -34,7 +34,7 @@ from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, MAX_RANK, NAMES, TYPES
 from tpucc.interop.onnx.reading.usable_scales import require_usable
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
@@ -215,6 +215,7 @@ class _Builder:
         else:
             try:
                 results = tuple(self._results(node, operands))
+                _require_rank(results)
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
             except Damaged as fault:
@@ -390,8 +391,14 @@ class _Builder:
         self.network.name = name
         try:
             tensor = self.network.tensor(found)
+            order = tuple(range(tensor.rank))
+            if self.layout == "nhwc" and self._is_image(value.name, tensor):
+                order = (0, *range(2, tensor.rank), 1)
+                self.layouts[name] = order
+            node = self.network.arranged(tensor, order)
         except Unsupported as problem:
-            raise refused("E1007", f"the output {name} is a constant that can't be read: {problem.message}", problem.help) from None
+            what = " is a constant that" if isinstance(found, Static) else ""
+            raise refused("E1007", f"the output {name}{what} can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
             self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
@@ -399,11 +406,6 @@ class _Builder:
             self.network.notes[value.note] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, {tensor.kind.in_words}"] = None
-        order = tuple(range(tensor.rank))
-        if self.layout == "nhwc" and self._is_image(value.name, tensor):
-            order = (0, *range(2, tensor.rank), 1)
-            self.layouts[name] = order
-        node = self.network.arranged(tensor, order)
         return Output(name, node.name)
 
     def _is_image(self, name: str, t: Tensor) -> bool:
@@ -426,6 +428,12 @@ def _hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
     if node.kind not in _KNOWN:
         return Unsupported("", instead_of(node))
     return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
+
+
+def _require_rank(results: Iterable[Read]) -> None:
+    """Raises `Unsupported` for a result with more axes than a tensor has here."""
+    if (rank := max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0)) > MAX_RANK:
+        raise Unsupported(f"its result has {rank:,} axes; the limit is {MAX_RANK}", ELSEWHERE)
 
 
 def _known(value: Read) -> AnyArray:

@@ -18,7 +18,7 @@ def with_one_hot(graph: OnnxGraph) -> OnnxGraph:
     constants: dict[str, AnyArray] = {}
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
-        numbers, count = _compared(graph, made, ranks, node) if node.op == "Equal" and len(node.inputs) == 2 else ("", 0)
+        numbers, count = _compared(graph, made, ranks, node) if node.kind == "Equal" and len(node.inputs) == 2 else ("", 0)
         if count:
             depth, values = (f"{node.outputs[0]}\0{what}" for what in ("depth", "values"))  # names that no file has
             constants |= {depth: np.array(count), values: np.array([False, True])}
@@ -34,7 +34,7 @@ def _compared(graph: OnnxGraph, made: Mapping[str, OnnxNode], ranks: Mapping[str
         if numbers is None or numbers.dtype.kind not in "iu" or numbers.ndim != 1 or not np.array_equal(numbers, np.arange(len(numbers))):
             continue
         unsqueeze = made.get(column)
-        if len(numbers) > 1 and unsqueeze is not None and unsqueeze.op == "Unsqueeze":
+        if len(numbers) > 1 and unsqueeze is not None and unsqueeze.kind == "Unsqueeze":
             x, *others = unsqueeze.inputs
             axes = _constant(graph, made, others[0]) if others else np.array(unsqueeze.attributes.get("axes", ()))
             if axes is not None and axes.reshape(-1).tolist() in ([-1], [ranks.get(x)]):
@@ -43,5 +43,8 @@ def _compared(graph: OnnxGraph, made: Mapping[str, OnnxNode], ranks: Mapping[str
 
 
 def _constant(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str) -> AnyArray | None:
-    value = made[name].attributes.get("value") if name in made else graph.constants.get(name)
+    node = made.get(name)
+    if node is not None and node.kind != "Constant":
+        return None
+    value = node.attributes.get("value") if node is not None else graph.constants.get(name)
     return value if isinstance(value, np.ndarray) else None

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, did_you_mean, listed
-from tpucc.interop.onnx.reading.model import OPTIMISED, OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.model import OPTIMISED, OnnxGraph, OnnxNode, type_name
 from tpucc.interop.onnx.reading.problems import CHECKER, malformed, named, shortened
+from tpucc.interop.onnx.reading.tensors import NAMES, TYPES
 from tpucc.values import dataclass
 
 _TABLE = """
@@ -114,8 +115,24 @@ _TABLE = """
 
 A number that is missing is no limit; `!` stands behind an attribute that must be there.
 """
-NUMBERS: Mapping[str, tuple[int, ...]] = {"LpNormalization.p": (1, 2)}
-"""The numbers that an attribute may be."""
+FLAGS = (
+    "allowzero antialias batch_axis ceil_mode channels_last count_include_pad detect_negative detect_positive exclude_outside exclusive"
+    " fmod input_forget keepdims layout linear_before_reset multi_class new_axis noop_with_empty_axes reverse saturate select_last_index"
+    " spatial storage_order time_axis training_mode transA transB upper"
+)
+"""The attributes that say yes or no, or one of two axes or orders."""
+NUMBERS: Mapping[str, tuple[int, ...]] = {"LpNormalization.p": (1, 2), **dict.fromkeys(FLAGS.split(), (0, 1))}
+"""The numbers that an attribute may be, of all operators or of one."""
+LEAST: Mapping[str, int] = {
+    "block_size": 0,
+    **dict.fromkeys(("blocksize", "group", "hidden_size", "num_groups", "num_outputs", "size", "targets"), 1),
+}
+"""The least number that an attribute may be."""
+ELEMENTS: Mapping[str, frozenset[int]] = {
+    **dict.fromkeys(("dtype", "stash_type"), frozenset({*TYPES, *NAMES})),
+    **dict.fromkeys(("output_dtype", "precision"), frozenset({0, *TYPES, *NAMES})),
+}
+"""The types of elements that an attribute may be, by ONNX's numbers; 0 says none where that is the default."""
 WORDS: Mapping[str, frozenset[str]] = {
     name: frozenset(words.split())
     for name, words in {
@@ -246,11 +263,20 @@ def _attribute_fault(node: OnnxNode, name: str, value: object, signature: Signat
     what, is_kind = KINDS[signature.attributes[name]]
     if not is_kind(value):
         return f"{name} is {shortened(list(value) if isinstance(value, tuple) else value)}, and ONNX has {what} there", ""
-    numbers = NUMBERS.get(f"{node.op}.{name}", (value,))
-    if value not in numbers:
-        return f"{name} is {shortened(value)}, and ONNX has {listed([*map(str, numbers)], 'or')}", ""
+    if isinstance(value, int):
+        return _number_fault(node, name, value), ""
     words = WORDS.get(f"{node.op}.{name}") or WORDS.get(name)
     return ("", "") if words is None else _word_fault(name, value, words)
+
+
+def _number_fault(node: OnnxNode, name: str, value: int) -> str:
+    """What is wrong with a number: it is none of those that the attribute may be, or too small, or no type of elements."""
+    numbers = NUMBERS.get(f"{node.op}.{name}") or NUMBERS.get(name, (value,))
+    if value not in numbers:
+        return f"{name} is {value:,}, and ONNX has {listed([*map(str, numbers)], 'or')}"
+    if value < LEAST.get(name, value):
+        return f"{name} is {value:,}, and it is at least {LEAST[name]}"
+    return f"{name} is {type_name(value)}" if value not in ELEMENTS.get(name, (value,)) else ""
 
 
 def _word_fault(name: str, value: object, words: frozenset[str]) -> tuple[str, str]:

@@ -44,14 +44,14 @@ class _Steps:
     def __init__(self, graph: OnnxGraph, forms: Mapping[str, Forms]) -> None:
         self.graph, self.forms = graph, forms
         self.constants, self.weights = dict(graph.constants), dict(graph.weights)
-        self.made = {name: node for node in graph.nodes for name in node.outputs}
+        self.made = {name: node for node in graph.nodes if not node.domain for name in node.outputs}
 
     def joined(self) -> OnnxGraph:
         nodes = tuple(self._joined(node) for node in self.graph.nodes)
         return replace(self.graph, nodes=nodes, constants=self.constants, weights=self.weights)
 
     def _joined(self, node: OnnxNode) -> OnnxNode:
-        for form in self.forms.get(node.op, ()):
+        for form in self.forms.get(node.kind, ()):
             try:
                 made = form(self, node)
             except (_Others, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # other files may say anything

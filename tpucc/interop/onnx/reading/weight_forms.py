@@ -37,10 +37,12 @@ class Shared:
     values: Float32
     is_turned: bool
 
-    @property
-    def turned(self) -> Float32:
-        """The values as this form has their axes."""
-        return self.values.T if self.is_turned else self.values
+    def of_product(self, form: AnyArray, is_kernel: bool) -> Float32:
+        """The values in the shape that this form, the weights of a product, has as the source's: the source's own, or one that differs by
+        axes of size 1. A kernel is [height, width, channels, columns]."""
+        if self.is_turned:
+            return self.values.T
+        return self.values.reshape(form.transpose(np.argsort(KERNEL_OF_ONNX)).shape if is_kernel else form.shape)
 
     def laid_as(self, form: AnyArray) -> Float32:
         """The values with the axes of a constant, images with their channels first."""

@@ -83,11 +83,11 @@ def kept_weights(graph: Graph, model: Iterable[Node], bound: Graph | None) -> Ke
     nodes = list(model)
     arrays = {weight: array_of(bound[name]) for name, weight in _weights(nodes).items() if bound is not None and name in bound.by_name}
     found = {name: (array_of(graph[name]), arrays.get(weight), weight) for name, weight in _made_of(graph, nodes, {}).items()}
-    unchanged = {name: weight for name, (one, other, weight) in found.items() if _is_equal(one, other)}
-    turned = {name for name, (one, other, _) in found.items() if other is not None and other.ndim == 2 and _is_equal(one, other.T)}
+    turned = {name for name, (one, other, _) in found.items() if _is_transposed(one, other)}
+    unchanged = {name: weight for name, (one, other, weight) in found.items() if name not in turned and _is_equal(one, other)}
     changed = frozenset(found.keys() - unchanged.keys() - turned)
     negated = frozenset(name for name in changed if (one := found[name])[1] is not None and _is_equal(one[0], -one[1]))
-    return Kept(unchanged, frozenset(turned.difference(unchanged)), changed, negated, _repeated(graph, nodes, arrays))
+    return Kept(unchanged, frozenset(turned), changed, negated, _repeated(graph, nodes, arrays))
 
 
 def _repeated(graph: Graph, model: Iterable[Node], arrays: Mapping[Weight, AnyArray | None]) -> dict[str, Weight]:
@@ -111,6 +111,14 @@ def _repeated(graph: Graph, model: Iterable[Node], arrays: Mapping[Weight, AnyAr
 def _is_equal(one: AnyArray | None, other: AnyArray | None) -> bool:
     """Whether two arrays have the same values in one order, in whatever shape."""
     return one is not None and other is not None and np.array_equal(one.reshape(-1), other.reshape(-1))
+
+
+def _is_transposed(one: AnyArray | None, other: AnyArray | None) -> bool:
+    """Whether an array is a matrix transposed. One of one row or column has its values in the same order, in another shape; a symmetric one
+    is the matrix as it is."""
+    if one is None or other is None or other.ndim != 2 or one.shape != other.T.shape or not _is_equal(one, other.T):
+        return False
+    return one.shape != other.shape or not _is_equal(one, other)
 
 
 def _weights(model: Iterable[Node]) -> dict[str, Weight]:

@@ -67,6 +67,18 @@ def windows(c: Call, x: Tensor, kernel: Sequence[int] | None = None) -> Windows:
     return Windows(size, stride, _padding(c, x.shape[2:], made), dilation)
 
 
+def require_fit(x: Tensor, made: Windows) -> None:
+    """Raises `Unsupported` for a window that is larger than the image `x` [N, C, H, W] with its padding."""
+    for axis, name in enumerate(("height", "width")):
+        added = sum(made.padding[2 * axis : 2 * axis + 2])
+        if (extent := made.extent[axis]) > x.shape[axis + 2] + added:
+            room = f"{x.shape[axis + 2]} and {added} of padding" if added else f"{x.shape[axis + 2]}"
+            raise Unsupported(
+                f"the window's {name} of {extent} is more than the image's {room}",
+                "ONNX's formula gives no window there, and ONNX Runtime one where less than a stride is missing: pad the image",
+            )
+
+
 def pair(numbers: Sequence[int], what: str) -> tuple[int, int]:
     """(height, width); a number of a sequence is a width."""
     if len(numbers) == 1:
@@ -117,6 +129,7 @@ def _conv(c: Call) -> Result:
     along = short if x.rank == 4 else max  # of a sequence, whose height is 1, the width's number does for both
     shape = _kernel_shape(kernel)
     made = windows(c, at, shape[2:])
+    require_fit(at, made)
     weight = _kernel(net, kernel, shape, (2, 3, 1, 0))
     attributes: dict[str, Any] = {
         "stride": along(made.stride),
@@ -243,6 +256,7 @@ def _pool(c: Call) -> Result:
         return _averages(c, x)
     at = image(net, x)
     made = windows(c, at)
+    require_fit(at, made)
     if made.dilation != (1, 1):
         raise Unsupported("windows with dilation", "tpucc's pools have none")
     attributes: dict[str, Any] = {"size": short(made.size), "padding": made.padding, "ceil": bool(c.attribute("ceil_mode", 0))}
