@@ -65,7 +65,8 @@ def _without(axes: Axes, gone: Sequence[int]) -> Axes:
 
 
 def _ranges(t: Tensor, axis: int, taken: range) -> tuple[range, ...] | None:
-    """The part of an axis of the file in the axes of the node that it is made of; None where it isn't a part of each."""
+    """The part of an axis of the file in the axes of the node that it is made of; None where it isn't a part of each, and where it is
+    several places of the first, as a half of channels that are shuffled: the shuffle is one operator only if the axes are one."""
     sizes = t.atoms(axis)
     if len(taken) == 1:
         return tuple(range(int(place), int(place) + 1) for place in np.unravel_index(taken[0], sizes)) if sizes else ()
@@ -73,6 +74,8 @@ def _ranges(t: Tensor, axis: int, taken: range) -> tuple[range, ...] | None:
     if len(sizes) > 1 and (taken.step != 1 or taken.start % each or taken.stop % each):
         return None
     first = taken if len(sizes) == 1 else range(taken.start // each, taken.stop // each)
+    if len(sizes) > 1 and 1 < len(first) < sizes[0]:
+        return None
     return first, *map(range, sizes[1:])
 
 
