@@ -97,7 +97,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
     if depth < 0:
         raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
     constants: dict[str, AnyArray] = {}
-    name, nodes = "", []
+    name, nodes, results = "", [], 0
     ends: dict[int, list[OnnxValue]] = {11: [], 12: []}
     declared: dict[str, int] = {}
     folded: dict[str, tuple[str, ...]] = {}
@@ -106,8 +106,11 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
         match number:
             case 1:
                 nodes.append(_node(view(value), files, depth))
-                if len(nodes) > MAX_NODES:
-                    raise malformed(f"it has more than {MAX_NODES:,} nodes", code="E1003")
+                results += len(nodes[-1].outputs)
+                if max(len(nodes), results) > MAX_NODES:
+                    raise malformed(
+                        f"it has more than {MAX_NODES:,} {'nodes' if len(nodes) > MAX_NODES else 'results of nodes'}", code="E1003"
+                    )
             case 2:
                 name = text(value)
             case 5:

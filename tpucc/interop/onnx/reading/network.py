@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading.arrays import (
 )
 from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
 from tpucc.interop.onnx.reading.model import Weight
+from tpucc.interop.onnx.reading.numbered_keys import Numbers
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.problems import ELSEWHERE, INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
@@ -37,8 +38,8 @@ LARGEST = 3.4e38
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 NO_VALUES = "tensors without values aren't read: every size is at least 1"
-IMAGE = 4
-"""The axes of images."""
+MATRIX, IMAGE = 2, 4
+"""The axes of matrices and of images."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
@@ -87,10 +88,11 @@ class Network:
         self.numbered: dict[str, str] = {}
         """The keys of weights with a number, as others have them without."""
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
+        self._numbers = Numbers(self.weights)
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
-        self._matrices: dict[tuple[int, ...], list[tuple[Node, AnyArray, str]]] = {}
-        """The weights with two axes by their shapes, and the constants that they are of."""
+        self._matrices: dict[Hashable, list[tuple[Node, AnyArray, str]]] = {}
+        """The weights with two axes by their shapes and first columns, and the constants that they are of."""
         self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
@@ -172,8 +174,8 @@ class Network:
 
     def _tied(self, array: AnyArray, own: str) -> Node | None:
         """The weight that has the values transposed, and is of the same constant; or of any, if these have no name."""
-        for node, before, of in self._matrices.get(array.shape[::-1], ()):
-            if own in ("", of) and np.array_equal(before[:, 0], array[0]) and is_same(before.T, array) and (array != array[0, 0]).any():
+        for node, before, of in self._matrices.get(_by_first_column(array.T), ()) if array.ndim == MATRIX and array.size else ():
+            if own in ("", of) and is_same(before.T, array) and (array != array[0, 0]).any():
                 return node
         return None
 
@@ -228,13 +230,9 @@ class Network:
         own = self.called.name(name)
         wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
         number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
-        key = f"{wanted}.{number}" if number else wanted
-        while key in self._weight_nodes:
-            node, before = self._weight_nodes[key]
-            if is_same(before, values):
-                return node
-            number += 1
-            key = f"{wanted}.{number}"
+        key = self._numbers.key(wanted, number, values)
+        if key in self._weight_nodes:
+            return self._weight_nodes[key][0]
         is_own = said is not None or key in self._constants or name in self.grids  # by a name that the file has
         content = None if is_own else content_of(values)
         if content in self._contents:
@@ -247,8 +245,8 @@ class Network:
         self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
         if content is not None:
             self._contents[content] = node
-        if values.ndim == 2 and name not in self.grids:
-            self._matrices.setdefault(values.shape, []).append((node, values, own))
+        if values.ndim == MATRIX and name not in self.grids:
+            self._matrices.setdefault(_by_first_column(values), []).append((node, values, own))
         return node
 
     def tensor(self, value: Value) -> Tensor:
@@ -461,6 +459,12 @@ class Network:
 
     def ranged(self, node: Node, low: float, high: float) -> TensorType:
         return node.type.with_range(Range(low, high))
+
+
+def _by_first_column(matrix: AnyArray) -> Hashable:
+    """What equal matrices have in common, whichever zeros they have: the shape and the float32 values of the first column."""
+    with np.errstate(over="ignore"):
+        return matrix.shape, (matrix[:, 0].astype(np.float32) + np.float32(0)).tobytes()
 
 
 def _keeps_values(op: str) -> bool:
