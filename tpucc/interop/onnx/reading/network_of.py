@@ -28,6 +28,7 @@ from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
@@ -84,6 +85,7 @@ class _Builder:
         self.model, self.sizes, self.layout, self.is_trial = model, sizes, layout, is_trial
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
+        self.graph = with_own_forms(self.graph) if ours else self.graph
         said = self.graph.weights if ours else {}
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
