@@ -53,9 +53,27 @@ model net(x: f32[3, 8] in [-1.0, 1.0]) -> f32[3, 8]:
     y = x != 0.0
     return y
 """
+CONSTANT = """
+model net(x: f32[3, 4] in [-1.0, 1.0]) -> f32[3, 4]:
+    y = x * constant([0.5, -0.25, 1.5, 2.0]) + constant([[0.1], [2.0], [-3.0]])
+    return y
+"""
+IMAGE_CONSTANT = """
+model net(x: f32[2, 4, 4, 3] in [-1.0, 1.0]) -> f32[2, 3, 3, 2]:
+    weight k: f32[2, 2, 3, 2] = "k"
+    y = conv2d(x, k) - constant([0.5, 0.25])
+    return y
+"""
+KEPT_AXIS = """
+model net(x: f32[3, 4, 5, 2] in [-1.0, 1.0]) -> f32[3, 1, 5, 2], f32[3, 1, 1, 2], f32[3, 4, 5, 1]:
+    a = min(x, axis=1, keepdims=True)
+    b = mean(x, axis=(1, 2), keepdims=True)
+    c = max(x, axis=3, keepdims=True)
+    return a, b, c
+"""
 
 
-@each([BATCH_NORM, RESHAPED_NORM, RESPONSE_NORM, ODD_NORM, IMAGE_NORM, NOT_EQUAL])
+@each([BATCH_NORM, RESHAPED_NORM, RESPONSE_NORM, ODD_NORM, IMAGE_NORM, NOT_EQUAL, CONSTANT, IMAGE_CONSTANT, KEPT_AXIS])
 def test_the_source_comes_back(source: str, tmp_path: Path) -> None:
     (tmp_path / "net.tpu").write_text(f"weights random(seed=1)\n{source}", encoding="utf-8")
     first = tpucc.compile(tmp_path / "net.tpu")

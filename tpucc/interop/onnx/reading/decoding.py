@@ -116,7 +116,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 5:
                 key, array, metadata = tensor(view(value), files, texts=depth == MAX_DEPTH)
                 _add_constant(constants, key, array)
-                said[key] = _weight(_entries(metadata, files.reader, key))
+                said[key] = _weight(entries := _entries(metadata, files.reader, key)) or _constant(entries)
             case 11 | 12:
                 ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
             case 13:
@@ -213,6 +213,11 @@ def _weight(said: Mapping[bytes, str]) -> Weight | None:
         return None
     shape = tuple(map(int, sizes.split()))
     return Weight(said[entry], shape, entry == TURNED, entry == SUBTRACTED) if len(shape) <= MAX_RANK else None
+
+
+def _constant(said: Mapping[bytes, str]) -> Weight | None:
+    """A constant that the source has as numbers, which has an empty key."""
+    return replace(found, key="") if said.get(WEIGHT) == "" and (found := _weight({**said, WEIGHT: "-"})) is not None else None
 
 
 def _number(said: Mapping[bytes, str]) -> tuple[Weight | None, bool]:

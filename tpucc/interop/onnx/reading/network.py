@@ -81,7 +81,7 @@ class Network:
         """What a constant is to the operator of elements that is being made."""
         self.origin = Origin(made_by="import")
         self._constants = constants
-        self._single, self._ours = single, ours
+        self._single, self.ours = single, ours
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
         self.called = called
@@ -93,6 +93,8 @@ class Network:
         self._rounded: dict[tuple[str, Grid], Node] = {}
         self._matrices: dict[Hashable, list[tuple[Node, AnyArray, str]]] = {}
         """The weights with two axes by their shapes and first columns, and the constants that they are of."""
+        self._written: dict[tuple[str, tuple[int, ...], bytes], Node] = {}
+        """The constants that the source has as numbers."""
         self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
@@ -169,7 +171,7 @@ class Network:
 
     def matrix(self, array: AnyArray, name: str) -> Node:
         """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
-        tied = None if self._ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
+        tied = None if self.ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
         return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
 
     def _tied(self, array: AnyArray, own: str) -> Node | None:
@@ -227,6 +229,8 @@ class Network:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         said = self.said.get(name)
+        if said is not None and not said.key:
+            return self._numbers_of_source(values, name)
         own = self.called.name(name)
         wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
         number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
@@ -248,6 +252,13 @@ class Network:
         if values.ndim == MATRIX and name not in self.grids:
             self._matrices.setdefault(_by_first_column(values), []).append((node, values, own))
         return node
+
+    def _numbers_of_source(self, values: AnyArray, name: str) -> Node:
+        """A constant that the source has as numbers, one for all its uses in a shape."""
+        key = name, values.shape, values.tobytes()
+        if key not in self._written:
+            self._written[key] = self.add("constant", name="constant", value=Constant(np.array(values)))
+        return self._written[key]
 
     def tensor(self, value: Value) -> Tensor:
         """A value as a tensor, a known one as a constant."""
@@ -326,7 +337,7 @@ class Network:
         """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
         where the product is that it folds into."""
         self._role = ROLES.get(op, "")
-        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self._ours else values)
+        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self.ours else values)
         self._role = ""
         view = next((node for node in nodes if node.op == "reshape"), None)
         if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
@@ -372,7 +383,7 @@ class Network:
         tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
         fitting = [t for t in tensors if t.shape == shape]
         main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
-        if self._ours and main is not None and list(main.order) == sorted(main.order):
+        if self.ours and main is not None and list(main.order) == sorted(main.order):
             main = next(filter(is_plain, fitting), main)
         if main is None:
             order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
@@ -391,7 +402,7 @@ class Network:
         """A value as a node that broadcasts to that of `main`."""
         if isinstance(value, Static):
             return self._like_static(value, main)
-        if self._ours and is_plain(value) and is_plain(main):
+        if self.ours and is_plain(value) and is_plain(main):
             return value.node
         t = ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
