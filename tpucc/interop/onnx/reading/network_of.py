@@ -32,7 +32,7 @@ from tpucc.interop.onnx.reading.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
-from tpucc.interop.onnx.reading.rules import RULES, quantised
+from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.usable_scales import require_usable
@@ -55,7 +55,7 @@ OTHER = 3
 """What is added to open sizes, to see what follows from them."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
-_KNOWN = frozenset({*RULES, *FOLDS})
+_KNOWN = frozenset({*ALL_RULES, *FOLDS})
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
@@ -323,7 +323,7 @@ class _Builder:
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
         require_sound(node, operands, opset)
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
-        of_weights = node.kind in RULES and any(name in self.folded for name in node.inputs)
+        of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
         arrays = None
         if not any(isinstance(value, Tensor) for value in known):
             arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
@@ -374,7 +374,7 @@ class _Builder:
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
                 inputs, grid = kept(network, node, operands, self._said)
-                made = RULES[node.kind](Call(network, node, inputs, opset, self.used))
+                made = ALL_RULES[node.kind](Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             raise Unsupported(_misfit(node, operands), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)
@@ -421,7 +421,7 @@ def _lies_last(t: Tensor) -> bool:
 
 def _hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
     """Why a node can't be read, whatever its operands are but for whether the network computes one of them."""
-    if node.kind in RULES or node.kind in _STRUCTURE:
+    if node.kind in ALL_RULES or node.kind in _STRUCTURE:
         return None
     if node.kind not in _KNOWN:
         return Unsupported("", instead_of(node))

@@ -151,8 +151,6 @@ def _mean_variance(c: Call) -> Result:
 
 RULES: Mapping[str, Rule] = {
     "BatchNormalization": _batch,
-    f"{OWN}.BatchNormalization": _own_batch,
-    f"{OWN}.LRN": _own_response,
     "GroupNormalization": _group,
     "InstanceNormalization": _instance,
     "LayerNormalization": _layer,
@@ -161,3 +159,5 @@ RULES: Mapping[str, Rule] = {
     "RMSNormalization": _root_mean_square,
     "SimplifiedLayerNormalization": _root_mean_square,
 }
+OWN_RULES: Mapping[str, Rule] = {f"{OWN}.BatchNormalization": _own_batch, f"{OWN}.LRN": _own_response}
+"""Those of forms that tpucc's export writes."""
