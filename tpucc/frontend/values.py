@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import is_
 from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import printable
@@ -39,6 +41,7 @@ class Items:
 
 Value = Scalar | Tensor | Items | Poison
 POISON = Poison()
+_is_poison = partial(is_, POISON)
 
 
 def items(values: tuple[Value, ...]) -> Items:
@@ -50,7 +53,7 @@ def items(values: tuple[Value, ...]) -> Items:
 
 def poisoned(value: Value) -> bool:
     """Whether the value is wrong, or has something wrong directly in it."""
-    return value is POISON or (isinstance(value, Items) and POISON in value.values)
+    return value is POISON or (isinstance(value, Items) and any(map(_is_poison, value.values)))
 
 
 def is_integer(value: Value) -> TypeGuard[int]:

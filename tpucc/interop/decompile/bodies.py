@@ -257,10 +257,10 @@ class Writer:
         links = self._links()
         chained = {result for step in links for result in step.results}
         for step in self.body.steps:
-            heavy = is_heavy(step)
+            heavy, is_link = is_heavy(step), step in links
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
             chosen = [operand for operand in single if self._is_anonymous(makers[operand]) and not (heavy and operand in products)]
-            chosen = [operand for operand in chosen if operand not in chained and (step not in links or is_slice(makers[operand]))]
+            chosen = [operand for operand in chosen if operand not in chained and (not is_link or is_slice(makers[operand]))]
             chosen = [] if len(step.operands) >= FEWEST and len(chosen) == len(step.operands) else chosen
             chosen.sort(key=lambda operand: sizes[operand])
             total = 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tpucc.interop.decompile.bounds import shortened
@@ -11,7 +13,7 @@ from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
 from tpucc.interop.decompile.families import Made, Member, families, kind, whole
 from tpucc.interop.decompile.names import stem, unnamed
 from tpucc.interop.decompile.program import Number, Operand, Step, Value, Weight
-from tpucc.interop.decompile.statics import fresh
+from tpucc.interop.decompile.variables import Numbers
 from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.opdef import Matrix
 from tpucc.values import dataclass
@@ -38,6 +40,11 @@ class Statement:
 def _list(family: int) -> Value:
     """What stands for a list among the values that have names."""
     return Value(-1 - family)
+
+
+def _begins_early(value: Value | Weight) -> bool:
+    """Whether a name is given in a line before that of the statement: those of weights and lists are."""
+    return isinstance(value, Weight) or value.index < 0
 
 
 class Lines:
@@ -67,7 +74,10 @@ class Lines:
                 self.ends[_list(family)] = place
             for step in self._steps(statement):
                 self._note_sizes(step, place)
+        self.read_lists = {family for family, values in enumerate(self.lists) if any(value in self.ends for value in values)}
+        """Those with a value that is read by its own variable."""
         self.holders = {name: value for value, name in self.names.items()}
+        self.numbers: dict[str, Numbers] = {}
         self.too_long: set[Value] = set()
         self.rounds: dict[object, list[tuple[int, str]]] = {}
         """Of results without a name of their own, by what they are: their places and the names that they were given."""
@@ -109,7 +119,8 @@ class Lines:
         lines += self._at_the_top()
         for place, statement in enumerate(self.statements):
             weights = [leaf for leaf in self._leaves(statement) if isinstance(leaf, Weight) and leaf not in self.names]
-            lines += [self._weight(weight, self._role(weight, statement), place) for weight in dict.fromkeys(weights)]
+            roles = self._roles(statement) if weights else {}
+            lines += [self._weight(weight, roles.get(weight, "w"), place) for weight in dict.fromkeys(weights)]
             self.place = place
             if statement.results is not None:
                 lines += self._assigned(statement, statement.results)
@@ -127,7 +138,7 @@ class Lines:
                 base = self.writer.variable(results[0]) or ("x" if is_slice(statement.parts[0]) else "h")
                 yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
         value = self._text(statement.parts[0]).text
-        if len(results) > 1 or not members or any(each in self.ends for each in self.lists[members[0].family]):
+        if len(results) > 1 or not members or members[0].family in self.read_lists:
             targets = [self._variable(result, index) for index, result in enumerate(results)]
             yield f"{', '.join(targets)} = {value}"
             value = targets[0]
@@ -137,7 +148,10 @@ class Lines:
 
     def _at_the_top(self) -> Iterator[str]:
         """The declarations of all weights of a function, if none needs the name of another."""
-        roles = {leaf: self._role(leaf, each) for each in self.statements for leaf in self._leaves(each) if isinstance(leaf, Weight)}
+        roles: dict[Weight, str] = {}
+        for statement in self.statements:
+            found = self._roles(statement)
+            roles |= {leaf: found.get(leaf, "w") for leaf in self._leaves(statement) if isinstance(leaf, Weight)}
         names = [self._wanted(weight, role) for weight, role in roles.items()]
         if self.writer.outputs is None and len(set(names)) == len(names):
             yield from (self._weight(weight, role, 0) for weight, role in roles.items())
@@ -251,16 +265,22 @@ class Lines:
 
     def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
         """A name that nothing has that is read after this place."""
-        name = fresh(wanted, lambda name: self._is_taken(name, value, place))
+        numbers = self.numbers.setdefault(wanted, Numbers(wanted))
+        name = numbers.free(place - _begins_early(value), self._end, lambda name: self._is_taken(name, value, place))
         self.holders[name], self.names[value] = value, name
         return name
 
+    def _end(self, name: str) -> float:
+        """The last place where what has a name is read; one that isn't for variables is taken everywhere."""
+        if name in self.writer.scope.taken:
+            return math.inf
+        return self.ends.get(self.holders[name], -1) if name in self.holders else -1
+
     def _is_taken(self, name: str, value: Value | Weight, place: int) -> bool:
         """Whether something has a name that is read after this place; for a weight or a list, which begin in a line before, or in it."""
-        early = isinstance(value, Weight) or value.index < 0
-        held = name in self.holders and self.ends.get(self.holders[name], -1) > place - early
         entry, last = self.sized.get(name, (None, -1))
-        return held or name in self.writer.scope.taken or (last > place and entry is not None and not self._are_alike(value, entry))
+        is_held = self._end(name) > place - _begins_early(value)
+        return is_held or (last > place and entry is not None and not self._are_alike(value, entry))
 
     def _are_alike(self, value: Value | Weight, entry: Value) -> bool:
         """Whether a value has the sizes of an entry, so that it may have its name where only the sizes are still read."""
@@ -276,16 +296,16 @@ class Lines:
         last = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}
         return (stem(last.pop()) if len(last) == 1 else "") or role
 
-    def _role(self, weight: Weight, statement: Statement) -> str:
-        """What the operator that reads a weight calls it."""
+    def _roles(self, statement: Statement) -> dict[Weight, str]:
+        """What the operators that read weights call them."""
+        found: dict[Weight, str] = {}
         for step in self._steps(statement):
-            if weight in step.operands and step.function is None:
-                names = [operand.name for operand in OPS[step.op].operands]
-                at = step.operands.index(weight)
-                if isinstance(legalisation_of(step.op), Matrix):
-                    return "w"
-                return names[at] if at < len(names) else "w"
-        return "w"
+            if step.function is None:
+                names = [] if isinstance(legalisation_of(step.op), Matrix) else [operand.name for operand in OPS[step.op].operands]
+                for operand, name in zip_longest(step.operands, names[: len(step.operands)], fillvalue="w"):
+                    if isinstance(operand, Weight):
+                        found.setdefault(operand, name)
+        return found
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
         waiting = list(statement.parts)

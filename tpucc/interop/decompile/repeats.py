@@ -35,6 +35,8 @@ gates."""
 FAR = 1 << 30
 """Steps to what isn't computed in a body."""
 ROUNDS = 100
+MOST_STEPS = 300_000
+"""The steps of all bodies that all rounds look at, together: a large network of which no part is like another takes no longer."""
 SHORT = 4
 """Steps of a function that stand in one line as well."""
 LATE = 0.5
@@ -114,8 +116,11 @@ def with_functions(body: Body) -> list[Function]:
     values = count(1 + max((value.index for value in body.shapes), default=0))
     share_roundings(body, values)
     functions: list[Function] = []
+    looked_at = 0
     for _ in range(ROUNDS):
-        found = _best([body, *(function.body for function in functions)], values)
+        bodies = [body, *(function.body for function in functions)]
+        looked_at += sum(len(inner.steps) for inner in bodies)
+        found = _best(bodies, values) if not functions or looked_at <= MOST_STEPS else None
         if found is None:
             break
         windows, function, exits = found

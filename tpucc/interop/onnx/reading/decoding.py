@@ -99,7 +99,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
     if depth < 0:
         raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
     constants: dict[str, AnyArray] = {}
-    name, nodes = "", []
+    name, nodes, results = "", [], 0
     ends: dict[int, list[OnnxValue]] = {11: [], 12: []}
     declared: dict[str, int] = {}
     folded: dict[str, tuple[str, ...]] = {}
@@ -108,14 +108,17 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
         match number:
             case 1:
                 nodes.append(_node(view(value), files, depth))
-                if len(nodes) > MAX_NODES:
-                    raise malformed(f"it has more than {MAX_NODES:,} nodes", code="E1003")
+                results += len(nodes[-1].outputs)
+                if max(len(nodes), results) > MAX_NODES:
+                    raise malformed(
+                        f"it has more than {MAX_NODES:,} {'nodes' if len(nodes) > MAX_NODES else 'results of nodes'}", code="E1003"
+                    )
             case 2:
                 name = text(value)
             case 5:
                 key, array, metadata = tensor(view(value), files, texts=depth == MAX_DEPTH)
                 _add_constant(constants, key, array)
-                said[key] = _weight(_entries(metadata, files.reader, key))
+                said[key] = _weight(entries := _entries(metadata, files.reader, key)) or _constant(entries)
             case 11 | 12:
                 ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
             case 13:
@@ -212,6 +215,11 @@ def _weight(said: Mapping[bytes, str]) -> Weight | None:
         return None
     shape = tuple(map(int, sizes.split()))
     return Weight(said[entry], shape, entry == TURNED, entry == SUBTRACTED) if len(shape) <= MAX_RANK else None
+
+
+def _constant(said: Mapping[bytes, str]) -> Weight | None:
+    """A constant that the source has as numbers, which has an empty key."""
+    return replace(found, key="") if said.get(WEIGHT) == "" and (found := _weight({**said, WEIGHT: "-"})) is not None else None
 
 
 def _number(said: Mapping[bytes, str]) -> tuple[Weight | None, bool]:

@@ -187,7 +187,7 @@ class _Idioms:
         square = self.nodes[self._unshaped(padded.operands[0])] if padded.op == "pad" else padded
         if square.op != "mul" or set(square.operands) != {x} or square.type.shape[-1] != channels or any(map(any, widths[:-1])):
             return None
-        return _band(self.weights[known.key][widths[-1][0] :][:channels])
+        return band(self.weights[known.key][widths[-1][0] :][:channels])
 
     def _unshaped(self, name: str) -> str:
         """What a value was before it got another shape with the same last axis."""
@@ -196,7 +196,7 @@ class _Idioms:
         return name
 
 
-def _band(matrix: AnyArray) -> tuple[int, float] | None:
+def band(matrix: AnyArray) -> tuple[int, float] | None:
     """The size and the weight of which a matrix, [channels, channels], is the sum of neighbours that `lrn` has; else None."""
     weight = float(matrix[0, 0])
     size = int(np.count_nonzero(matrix[0]) + np.count_nonzero(matrix[:, 0])) - 1

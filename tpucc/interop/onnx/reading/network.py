@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading.arrays import (
 )
 from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
 from tpucc.interop.onnx.reading.model import Weight
+from tpucc.interop.onnx.reading.numbered_keys import Numbers
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.problems import ELSEWHERE, INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
@@ -37,8 +38,8 @@ LARGEST = 3.4e38
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 NO_VALUES = "tensors without values aren't read: every size is at least 1"
-IMAGE = 4
-"""The axes of images."""
+MATRIX, IMAGE = 2, 4
+"""The axes of matrices and of images."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
@@ -80,17 +81,20 @@ class Network:
         """What a constant is to the operator of elements that is being made."""
         self.origin = Origin(made_by="import")
         self._constants = constants
-        self._single, self._ours = single, ours
+        self._single, self.ours = single, ours
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
         self.called = called
         self.numbered: dict[str, str] = {}
         """The keys of weights with a number, as others have them without."""
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
+        self._numbers = Numbers(self.weights)
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
-        self._matrices: dict[tuple[int, ...], list[tuple[Node, AnyArray, str]]] = {}
-        """The weights with two axes by their shapes, and the constants that they are of."""
+        self._matrices: dict[Hashable, list[tuple[Node, AnyArray, str]]] = {}
+        """The weights with two axes by their shapes and first columns, and the constants that they are of."""
+        self._written: dict[tuple[str, tuple[int, ...], bytes], Node] = {}
+        """The constants that the source has as numbers."""
         self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
 
     # Nodes
@@ -167,13 +171,13 @@ class Network:
 
     def matrix(self, array: AnyArray, name: str) -> Node:
         """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
-        tied = None if self._ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
+        tied = None if self.ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
         return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
 
     def _tied(self, array: AnyArray, own: str) -> Node | None:
         """The weight that has the values transposed, and is of the same constant; or of any, if these have no name."""
-        for node, before, of in self._matrices.get(array.shape[::-1], ()):
-            if own in ("", of) and np.array_equal(before[:, 0], array[0]) and is_same(before.T, array) and (array != array[0, 0]).any():
+        for node, before, of in self._matrices.get(_by_first_column(array.T), ()) if array.ndim == MATRIX and array.size else ():
+            if own in ("", of) and is_same(before.T, array) and (array != array[0, 0]).any():
                 return node
         return None
 
@@ -225,18 +229,16 @@ class Network:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         said = self.said.get(name)
+        if said is not None and not said.key:
+            return self._numbers_of_source(values, name)
         own = self.called.name(name)
         wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
         number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
-        key = f"{wanted}.{number}" if number else wanted
-        while key in self._weight_nodes:
-            node, before = self._weight_nodes[key]
-            if is_same(before, values):
-                return node
-            if said is not None and np.array_equal(before.reshape(-1), values.reshape(-1)):  # a form with axes of size 1 elsewhere
-                return self.in_shape(node, values.shape)
-            number += 1
-            key = f"{wanted}.{number}"
+        key = self._numbers.key(wanted, number, values)
+        if key in self._weight_nodes:
+            return self._weight_nodes[key][0]
+        if said is not None and (form := self._with_axes_elsewhere(wanted, values)) is not None:
+            return form
         is_own = said is not None or key in self._constants or name in self.grids  # by a name that the file has
         content = None if is_own else content_of(values)
         if content in self._contents:
@@ -249,9 +251,22 @@ class Network:
         self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
         if content is not None:
             self._contents[content] = node
-        if values.ndim == 2 and name not in self.grids:
-            self._matrices.setdefault(values.shape, []).append((node, values, own))
+        if values.ndim == MATRIX and name not in self.grids:
+            self._matrices.setdefault(_by_first_column(values), []).append((node, values, own))
         return node
+
+    def _with_axes_elsewhere(self, key: str, values: AnyArray) -> Node | None:
+        """The weight of the key in the shape of these values, if it has them, and axes of size 1 elsewhere."""
+        node, before = self._weight_nodes.get(key, (None, values))
+        is_form = node is not None and np.array_equal(before.reshape(-1), values.reshape(-1))
+        return self.in_shape(node, values.shape) if node is not None and is_form else None
+
+    def _numbers_of_source(self, values: AnyArray, name: str) -> Node:
+        """A constant that the source has as numbers, one for all its uses in a shape."""
+        key = name, values.shape, values.tobytes()
+        if key not in self._written:
+            self._written[key] = self.add("constant", name="constant", value=Constant(np.array(values)))
+        return self._written[key]
 
     def tensor(self, value: Value) -> Tensor:
         """A value as a tensor, a known one as a constant."""
@@ -330,7 +345,7 @@ class Network:
         """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
         where the product is that it folds into."""
         self._role = ROLES.get(op, "")
-        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self._ours else values)
+        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self.ours else values)
         self._role = ""
         view = next((node for node in nodes if node.op == "reshape"), None)
         if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
@@ -376,7 +391,7 @@ class Network:
         tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
         fitting = [t for t in tensors if t.shape == shape]
         main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
-        if self._ours and main is not None and list(main.order) == sorted(main.order):
+        if self.ours and main is not None and list(main.order) == sorted(main.order):
             main = next(filter(is_plain, fitting), main)
         if main is None:
             order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
@@ -395,7 +410,7 @@ class Network:
         """A value as a node that broadcasts to that of `main`."""
         if isinstance(value, Static):
             return self._like_static(value, main)
-        if self._ours and is_plain(value) and is_plain(main):
+        if self.ours and is_plain(value) and is_plain(main):
             return value.node
         t = ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
@@ -463,6 +478,12 @@ class Network:
 
     def ranged(self, node: Node, low: float, high: float) -> TensorType:
         return node.type.with_range(Range(low, high))
+
+
+def _by_first_column(matrix: AnyArray) -> Hashable:
+    """What equal matrices have in common, whichever zeros they have: the shape and the float32 values of the first column."""
+    with np.errstate(over="ignore"):
+        return matrix.shape, (matrix[:, 0].astype(np.float32) + np.float32(0)).tobytes()
 
 
 def _keeps_values(op: str) -> bool:

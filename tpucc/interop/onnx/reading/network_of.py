@@ -29,10 +29,11 @@ from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
-from tpucc.interop.onnx.reading.rules import RULES, quantised
+from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, MAX_RANK, NAMES, TYPES
 from tpucc.interop.onnx.reading.usable_scales import require_usable
@@ -55,7 +56,7 @@ OTHER = 3
 """What is added to open sizes, to see what follows from them."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
-_KNOWN = frozenset({*RULES, *FOLDS})
+_KNOWN = frozenset({*ALL_RULES, *FOLDS})
 _STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 """Operators that are taken apart while a file is read."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
@@ -85,6 +86,7 @@ class _Builder:
         self.model, self.sizes, self.layout, self.is_trial = model, sizes, layout, is_trial
         self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
         ours = model.producer == PRODUCER
+        self.graph = with_own_forms(self.graph) if ours else self.graph
         said = self.graph.weights if ours else {}
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
@@ -324,7 +326,7 @@ class _Builder:
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
         require_sound(node, operands, opset)
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
-        of_weights = node.kind in RULES and any(name in self.folded for name in node.inputs)
+        of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
         arrays = None
         if not any(isinstance(value, Tensor) for value in known):
             arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
@@ -375,7 +377,7 @@ class _Builder:
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
                 inputs, grid = kept(network, node, operands, self._said)
-                made = RULES[node.kind](Call(network, node, inputs, opset, self.used))
+                made = ALL_RULES[node.kind](Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             raise Unsupported(_misfit(node, operands), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)
@@ -423,7 +425,7 @@ def _lies_last(t: Tensor) -> bool:
 
 def _hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
     """Why a node can't be read, whatever its operands are but for whether the network computes one of them."""
-    if node.kind in RULES or node.kind in _STRUCTURE:
+    if node.kind in ALL_RULES or node.kind in _STRUCTURE:
         return None
     if node.kind not in _KNOWN:
         return Unsupported("", instead_of(node))

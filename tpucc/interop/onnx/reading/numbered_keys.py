@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 from itertools import count
+
+import numpy as np
 
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -16,9 +20,10 @@ def numbered_anew(graph: Graph, weights: Mapping[str, AnyArray], numbered: Mappi
     read = {node.attributes.key for node in graph if isinstance(node.attributes, WeightAttributes)}
     taken = read - numbered.keys()
     keys = {key: key for key in taken}
+    numbers: dict[str, count[int]] = defaultdict(count)
     for key, wanted in numbered.items():
         if key in read:
-            keys[key] = next(made for number in count() if (made := f"{wanted}.{number}" if number else wanted) not in taken)
+            keys[key] = next(made for number in numbers[wanted] if (made := f"{wanted}.{number}" if number else wanted) not in taken)
             taken.add(keys[key])
     nodes = (
         replace(node, attributes=replace(node.attributes, key=keys[node.attributes.key]))
@@ -28,3 +33,26 @@ def numbered_anew(graph: Graph, weights: Mapping[str, AnyArray], numbered: Mappi
     )
     same = all(key == made for key, made in keys.items())
     return graph if same else graph.with_nodes(nodes), {keys[key]: array for key, array in weights.items() if key in read}
+
+
+class Numbers:
+    """Tells weights of one key apart by numbers behind it. `weights` has the arrays of those that there are, and grows."""
+
+    def __init__(self, weights: Mapping[str, AnyArray]) -> None:
+        self._weights = weights
+        self._seen: dict[tuple[str, int], tuple[dict[bytes, str], int]] = {}
+        """By key and first number: the keys of the contents that have been seen, and the next number."""
+
+    def key(self, wanted: str, number: int, values: AnyArray) -> str:
+        """The key with the first number from `number` up, 0 being none, that a weight of these values has, or no weight."""
+        contents, following = self._seen.get((wanted, number), ({}, number))
+        while (key := f"{wanted}.{following}" if following else wanted) in self._weights:
+            contents.setdefault(_content(self._weights[key]), key)
+            following += 1
+        self._seen[wanted, number] = contents, following
+        return contents.get(_content(values), key) if contents else key
+
+
+def _content(values: AnyArray) -> bytes:
+    """What tells arrays apart, whichever zeros they have."""
+    return sha256(f"{values.shape}".encode() + (values + np.float32(0)).tobytes()).digest()

@@ -103,11 +103,11 @@ class _Writer:
 
     def __init__(self, graph: Graph, weights: Mapping[str, Weight], activations: Mapping[str, Activation]) -> None:
         self._graph = graph
-        self._all_keys = frozenset(weight.key for weight in weights.values())
+        self._all_keys = frozenset(weight.key for weight in weights.values() if weight.key)
         self._keys = {
             name: f"{weight.key}.1" if weight.is_changed else weight.key
             for name, weight in weights.items()
-            if not weight.is_turned and not weight.is_subtracted
+            if weight.key and not weight.is_turned and not weight.is_subtracted
         }
         self._weights = {self.key(name): weight for name, weight in weights.items() if not weight.is_changed}
         """By the names that their forms are to have."""

@@ -13,6 +13,7 @@ from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
+from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
@@ -42,7 +43,7 @@ def weights_of(graph: Graph, model: Iterable[Node], biases: Mapping[str, str], k
     are the constants that those of layers are made of.
     """
     if not any(map(is_layer, graph)):
-        return _weights(model)
+        return _weights(nodes := list(model)) | _constants(nodes)
     repeated = {name: kept.repeated[bias] for name, bias in biases.items() if bias in kept.repeated}
     found = _made_of(graph, model, biases) | repeated
     changed = {name for name in found if name not in repeated and biases.get(name, name) in kept.changed}
@@ -124,6 +125,12 @@ def _is_transposed(one: AnyArray | None, other: AnyArray | None) -> bool:
 def _weights(model: Iterable[Node]) -> dict[str, Weight]:
     """The weights of a model by the names of their nodes."""
     return {node.name: Weight(node.attributes.key, node.type.shape) for node in model if isinstance(node.attributes, WeightAttributes)}
+
+
+def _constants(model: Iterable[Node]) -> dict[str, Weight]:
+    """The source's own constants of several values by the names of their nodes: weights without a key."""
+    found = (node for node in model if isinstance(node.attributes, ConstantAttributes) and node.type.dtype == "f32" and node.type.rank)
+    return {node.name: Weight("", node.type.shape) for node in found}
 
 
 def _is_of(node: Node, weight: Node) -> bool:

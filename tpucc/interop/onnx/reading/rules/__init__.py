@@ -36,3 +36,5 @@ FAMILIES = (
 )
 RULES: Mapping[str, Rule] = {op: rule for family in FAMILIES for op, rule in family.RULES.items()}
 """The rules by the operators' names."""
+ALL_RULES: Mapping[str, Rule] = {**RULES, **normalisation.OWN_RULES}
+"""With those of operators that no file has, which stand for several of its nodes."""

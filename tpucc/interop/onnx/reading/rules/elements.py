@@ -89,8 +89,11 @@ def _inverse(net: Network, x: Node, _: Call) -> Node:
 
 
 def _not(c: Call) -> Result:
+    """What isn't equal is another comparison; not so what isn't less, for NaN is neither less nor greater."""
     x = c.tensor(0)
     net = c.network
+    if x.node.op == "equal":
+        return Tensor(net.add("not_equal", *(net.builder.nodes[name] for name in x.node.operands)), x.axes, "bool")
     return Tensor(net.add("sub", net.scalar(1.0), x.node), x.axes, "bool")
 
 

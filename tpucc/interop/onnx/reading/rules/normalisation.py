@@ -10,9 +10,10 @@ import numpy as np
 from tpucc.interop.onnx.reading.axes import axes_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.own_forms import OWN
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.interop.onnx.reading.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain
 from tpucc.ir.graph import Node
 
 SMALLEST = float(np.finfo(np.float32).tiny)
@@ -28,6 +29,22 @@ def _batch(c: Call) -> Result:
     constants = [_vector(net, c.value(index), role) for index, role in enumerate(("scale", "bias", "mean", "variance"), 1)]
     node = net.add("batch_norm", net.arranged(x, order), *constants, epsilon=c.attribute("epsilon", 1e-5))
     return Tensor(node, axes_of(order))
+
+
+def _own_batch(c: Call) -> Result:
+    """Along the last axis of any value."""
+    net = c.network
+    constants = [_vector(net, c.value(index), role) for index, role in enumerate(("scale", "bias", "mean", "variance"), 1)]
+    made = net.add("batch_norm", net.plain(c.tensor(0)).node, *constants, epsilon=c.attribute("epsilon", 1e-5))
+    return net.reshaped(plain(made), c.attribute("shape"))
+
+
+def _own_response(c: Call) -> Result:
+    """Along the last axis of any value."""
+    net = c.network
+    numbers = {name: c.attribute(name) for name in ("size", "alpha", "beta", "bias")}
+    made = plain(net.add("lrn", net.plain(c.tensor(0)).node, **numbers))
+    return net.reshaped(made, c.attribute("shape", made.shape))
 
 
 def _vector(net: Network, value: Value, role: str) -> Node:
@@ -142,3 +159,5 @@ RULES: Mapping[str, Rule] = {
     "RMSNormalization": _root_mean_square,
     "SimplifiedLayerNormalization": _root_mean_square,
 }
+OWN_RULES: Mapping[str, Rule] = {f"{OWN}.BatchNormalization": _own_batch, f"{OWN}.LRN": _own_response}
+"""Those of forms that tpucc's export writes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,8 +76,9 @@ def _gemm(c: Call) -> Result:
     net = c.network
     a, b = _turned(c.value(0), c.attribute("transA", 0)), _turned(c.value(1), c.attribute("transB", 0))
     alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
-    made = product(net, a, b)
-    if alpha != 1:
+    scaled = _scaled(net, b, alpha) if alpha != 1 else b
+    made = product(net, a, b if scaled is None else scaled)
+    if scaled is None:
         made = net.affine(made, alpha)
     if not c.has(2) or beta == 0:
         return made
@@ -86,6 +88,18 @@ def _gemm(c: Call) -> Result:
     elif beta != 1:
         term = net.affine(net.tensor(term), beta)
     return net.elementwise("add", made, term)
+
+
+def _scaled(net: Network, w: Value, alpha: float) -> Static | None:
+    """alpha · w of a weight that the file has as integers: alpha is part of their scale, so that the product is one layer. None for others,
+    and where a zero point would change its sign."""
+    if not isinstance(w, Static) or (grid := net.grids.get(w.name)) is None:
+        return None
+    if alpha == 0 or (alpha < 0 and grid.zero_point):
+        return None
+    made = Static(w.array * np.float32(alpha), f"{w.name}.times_{alpha:g}")
+    net.grids[made.name] = replace(grid, scale=float(np.float32(grid.scale) * np.float32(abs(alpha))))
+    return made
 
 
 def _turned(value: Value, turned: int) -> Value:

@@ -34,6 +34,15 @@ def reduced(net: Network, op: str, t: Tensor, axes: Sequence[int], keep: bool) -
     return Tensor(node, tuple(found))
 
 
+def _kept(net: Network, op: str, t: Tensor, axes: Sequence[int], keep: bool) -> Tensor:
+    """As `reduced`, with the axes of size 1 in the node, as a source has them."""
+    gone = sorted(part for axis in axes for part in t.axes[axis])
+    if not gone:
+        return reduced(net, op, t, axes, keep)
+    axis = None if len(gone) == t.node.type.rank else gone[0] if len(gone) == 1 else tuple(gone)
+    return Tensor(net.add(op, t.node, axis=axis, keepdims=True), t.axes)
+
+
 def _axes(c: Call, x: Tensor) -> list[int] | None:
     """The axes of a reduction; None where it changes nothing."""
     found = c.axes(1, x.rank)
@@ -52,7 +61,8 @@ def _reduction(op: str, before: str = "", after: str = "") -> Rule:
             x = Tensor(net.add("mul", x.node, x.node), x.axes)
         elif before:
             x = net.map(x, before)
-        found = x if axes is None else reduced(net, op, x, axes, bool(c.attribute("keepdims", 1)))
+        keep = bool(c.attribute("keepdims", 1))
+        found = x if axes is None else (_kept if keep and net.ours else reduced)(net, op, x, axes, keep)
         return net.map(found, after) if after else found
 
     return rule

@@ -124,7 +124,7 @@ def joined(net: Network, values: Sequence[Value], axis: int) -> Tensor:
     tensors = [value for value in values if isinstance(value, Tensor)]
     if not tensors:
         raise Unsupported("only constants are put together")
-    main = max(tensors, key=lambda t: (t.size, -values.index(t)))
+    main = max(tensors, key=lambda t: t.size)
     if any(len(parts) != 1 for parts in main.axes) or len(main.axes) != main.node.type.rank:
         main = net.single(main)
     order = sorted(range(main.rank), key=lambda index: main.axes[index])
