@@ -84,6 +84,11 @@ def selects(facts: Facts) -> bool:
     return facts.keeps_parameters and not facts.elementwise
 
 
+def keeps_values(facts: Facts) -> bool:
+    """Whether the result has values of the operands and no others."""
+    return facts.values is Values.JOINED or selects(facts)
+
+
 def always(_: object) -> bool:
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.arrays import (
-    content_of,
     is_same,
     own_sizes,
     repeated_axes,
@@ -20,17 +19,17 @@ from tpucc.interop.onnx.reading.arrays import (
 )
 from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
 from tpucc.interop.onnx.reading.model import Weight
-from tpucc.interop.onnx.reading.numbered_keys import Numbers
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.problems import ELSEWHERE, INDICES, Unsupported, named
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.weight_nodes import WeightNodes
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.evaluate import MAX_BYTES
-from tpucc.ops.facts import Values, selects
+from tpucc.ops.facts import keeps_values
 from tpucc.ops.opdef import RuleError
 
 LARGEST = 3.4e38
@@ -38,8 +37,8 @@ LARGEST = 3.4e38
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 NO_VALUES = "tensors without values aren't read: every size is at least 1"
-MATRIX, IMAGE = 2, 4
-"""The axes of matrices and of images."""
+IMAGE = 4
+"""The axes of images."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
@@ -63,7 +62,7 @@ class Network:
         said: Mapping[str, Weight] | None = None,
     ) -> None:
         self.builder = GraphBuilder(name)
-        self.weights: dict[str, AnyArray] = {}
+        self._weights = WeightNodes()
         self.notes: dict[str, None] = {}
         self._room = MAX_ELEMENTS
         self.allow(constants.values())
@@ -85,17 +84,20 @@ class Network:
         self.said: Mapping[str, Weight] = said or {}
         """The weights that constants of the file are forms of, by the names of these."""
         self.called = called
-        self.numbered: dict[str, str] = {}
-        """The keys of weights with a number, as others have them without."""
-        self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
-        self._numbers = Numbers(self.weights)
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
-        self._matrices: dict[Hashable, list[tuple[Node, AnyArray, str]]] = {}
-        """The weights with two axes by their shapes and first columns, and the constants that they are of."""
         self._written: dict[tuple[str, tuple[int, ...], bytes], Node] = {}
         """The constants that the source has as numbers."""
-        self._contents: dict[tuple[tuple[int, ...], bytes], Node] = {}
+
+    @property
+    def weights(self) -> Mapping[str, AnyArray]:
+        """The arrays of the weights, by key."""
+        return self._weights.arrays
+
+    @property
+    def numbered(self) -> Mapping[str, str]:
+        """The keys of weights with a number, as others have them without."""
+        return self._weights.numbered
 
     # Nodes
 
@@ -123,7 +125,7 @@ class Network:
         if op != "input" and self.known.issuperset(operands):
             self.known.add(node.name)
         grids = {self.held.get(operand) for operand in operands if self.builder.nodes[operand].type.dtype != "i32"}
-        if len(grids) == 1 and (grid := grids.pop()) is not None and _keeps_values(op):
+        if len(grids) == 1 and (grid := grids.pop()) is not None and keeps_values(facts_of(op)):
             self.held[node.name] = grid
         return node
 
@@ -171,15 +173,8 @@ class Network:
 
     def matrix(self, array: AnyArray, name: str) -> Node:
         """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
-        tied = None if self.ours or name in self.grids else self._tied(array, self.called.tied.get(name) or self.own_name(name))
+        tied = None if self.ours or name in self.grids else self._weights.tied(array, self.called.tied.get(name) or self.own_name(name))
         return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
-
-    def _tied(self, array: AnyArray, own: str) -> Node | None:
-        """The weight that has the values transposed, and is of the same constant; or of any, if these have no name."""
-        for node, before, of in self._matrices.get(_by_first_column(array.T), ()) if array.ndim == MATRIX and array.size else ():
-            if own in ("", of) and is_same(before.T, array) and (array != array[0, 0]).any():
-                return node
-        return None
 
     def own_name(self, name: str) -> str:
         """The name of a known value, that of the constant of which it is a form; empty for one that an exporter has made up."""
@@ -188,9 +183,7 @@ class Network:
 
     def may_have(self, array: AnyArray, name: str) -> bool:
         """Whether no other values have the key of a weight of this name."""
-        key = keys.key(name, self.path, "")
-        with np.errstate(over="ignore"):
-            return key not in self._weight_nodes or is_same(self._weight_nodes[key][1], array.astype(np.float32))
+        return not self._weights.has_others(keys.key(name, self.path, ""), array)
 
     def on(self, node: Node, grid: Grid, name: str = "") -> Node:
         """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
@@ -234,31 +227,23 @@ class Network:
         own = self.called.name(name)
         wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
         number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
-        key = self._numbers.key(wanted, number, values)
-        if key in self._weight_nodes:
-            return self._weight_nodes[key][0]
-        if said is not None and (form := self._with_axes_elsewhere(wanted, values)) is not None:
-            return form
-        is_own = said is not None or key in self._constants or name in self.grids  # by a name that the file has
-        content = None if is_own else content_of(values)
-        if content in self._contents:
-            return self._contents[content]
-        made = OPS["weight"].attributes(key=key)
-        node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
-        self._weight_nodes[key] = node, values
-        if key != wanted:
-            self.numbered[key] = wanted
-        self.weights[key] = np.ascontiguousarray(values).reshape(values.shape)
-        if content is not None:
-            self._contents[content] = node
-        if values.ndim == MATRIX and name not in self.grids:
-            self._matrices.setdefault(_by_first_column(values), []).append((node, values, own))
-        return node
+        key = self._weights.key(wanted, number, values)
+        is_named = said is not None or key in self._constants or name in self.grids
+        made = (
+            self._weights.of(key)
+            or (self._with_axes_elsewhere(wanted, values) if said is not None else None)
+            or (None if is_named else self._weights.like(values))
+        )
+        if made is not None:
+            return made
+        attributes, type_ = OPS["weight"].attributes(key=key), TensorType("f32", values.shape)
+        node = self._node("weight", (), attributes, type_, keys.identifier(wanted, "w"))
+        return self._weights.put(key, wanted, node, values, own=None if name in self.grids else own, is_named=is_named)
 
     def _with_axes_elsewhere(self, key: str, values: AnyArray) -> Node | None:
         """The weight of the key in the shape of these values, if it has them, and axes of size 1 elsewhere."""
-        node, before = self._weight_nodes.get(key, (None, values))
-        is_form = node is not None and np.array_equal(before.reshape(-1), values.reshape(-1))
+        node = self._weights.of(key)
+        is_form = node is not None and np.array_equal(self.weights[key].reshape(-1), values.reshape(-1))
         return self.in_shape(node, values.shape) if node is not None and is_form else None
 
     def _numbers_of_source(self, values: AnyArray, name: str) -> Node:
@@ -478,15 +463,3 @@ class Network:
 
     def ranged(self, node: Node, low: float, high: float) -> TensorType:
         return node.type.with_range(Range(low, high))
-
-
-def _by_first_column(matrix: AnyArray) -> Hashable:
-    """What equal matrices have in common, whichever zeros they have: the shape and the float32 values of the first column."""
-    with np.errstate(over="ignore"):
-        return matrix.shape, (matrix[:, 0].astype(np.float32) + np.float32(0)).tobytes()
-
-
-def _keeps_values(op: str) -> bool:
-    """Whether an operator's result has values of its operands and no others."""
-    facts = facts_of(op)
-    return facts.values is Values.JOINED or selects(facts)

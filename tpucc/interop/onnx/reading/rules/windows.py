@@ -67,11 +67,12 @@ def windows(c: Call, x: Tensor, kernel: Sequence[int] | None = None) -> Windows:
     return Windows(size, stride, _padding(c, x.shape[2:], made), dilation)
 
 
-def require_fit(x: Tensor, made: Windows) -> None:
-    """Raises `Unsupported` for a window that is larger than the image `x` [N, C, H, W] with its padding."""
+def require_fit(x: Tensor, made: Windows, *, ceil: bool = False) -> None:
+    """Raises `Unsupported` for a window that is larger than the image `x` [N, C, H, W] and its padding, with `ceil` by a stride or more."""
     for axis, name in enumerate(("height", "width")):
         added = sum(made.padding[2 * axis : 2 * axis + 2])
-        if (extent := made.extent[axis]) > x.shape[axis + 2] + added:
+        extent, most = made.extent[axis], x.shape[axis + 2] + added + (made.stride[axis] - 1 if ceil else 0)
+        if extent > most:
             room = f"{x.shape[axis + 2]} and {added} of padding" if added else f"{x.shape[axis + 2]}"
             raise Unsupported(
                 f"the window's {name} of {extent} is more than the image's {room}",
@@ -255,11 +256,11 @@ def _pool(c: Call) -> Result:
     if x.rank > 4 and c.node.op != "MaxPool":
         return _averages(c, x)
     at = image(net, x)
-    made = windows(c, at)
-    require_fit(at, made)
+    made, ceil = windows(c, at), bool(c.attribute("ceil_mode", 0))
+    require_fit(at, made, ceil=ceil)
     if made.dilation != (1, 1):
         raise Unsupported("windows with dilation", "tpucc's pools have none")
-    attributes: dict[str, Any] = {"size": short(made.size), "padding": made.padding, "ceil": bool(c.attribute("ceil_mode", 0))}
+    attributes: dict[str, Any] = {"size": short(made.size), "padding": made.padding, "ceil": ceil}
     if made.stride != made.size:
         attributes["stride"] = short(made.stride)
     if c.node.op != "MaxPool":
