@@ -16,15 +16,15 @@ from tpucc.interop.onnx.reading.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.decoders import with_columns_of_pixels
 from tpucc.interop.onnx.reading.demands import require_sound
-from tpucc.interop.onnx.reading.folding import FOLDS, folded
+from tpucc.interop.onnx.reading.folding import folded
 from tpucc.interop.onnx.reading.idioms import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
-from tpucc.interop.onnx.reading.layers import LAYER, with_layers
+from tpucc.interop.onnx.reading.layers import with_layers
 from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
-from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, instead_of
+from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
 from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.numbered_keys import numbered_anew
@@ -32,10 +32,11 @@ from tpucc.interop.onnx.reading.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused, shortened
+from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
 from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, MAX_RANK, NAMES, TYPES
+from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
+from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem, require_rank
 from tpucc.interop.onnx.reading.usable_scales import require_usable
 from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
@@ -48,17 +49,12 @@ Layout = Literal["nhwc", "nchw"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: Range(-128.0, 127.0)}
 """The values of small types, by ONNX's number."""
-NAMED = 6
-"""Nodes that a message names."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
 OTHER = 3
 """What is added to open sizes, to see what follows from them."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
-_KNOWN = frozenset({*ALL_RULES, *FOLDS})
-_STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
-"""Operators that are taken apart while a file is read."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
 Read = Value | Listed | None
@@ -212,12 +208,12 @@ class _Builder:
         is_computed = any(isinstance(self.values.get(name), Tensor) or name in self.computed for name in node.inputs)
         if any(name and self.values[name] is None for name in node.inputs):
             results: Iterable[Read] = [None] * len(node.outputs)
-            if (hindrance := _hindrance(node, is_computed)) is not None:
-                self._unread(node, hindrance)
+            if (why := hindrance(node, is_computed)) is not None:
+                self._unread(node, why)
         else:
             try:
                 results = tuple(self._results(node, operands))
-                _require_rank(results)
+                require_rank(results)
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
             except Damaged as fault:
@@ -256,7 +252,7 @@ class _Builder:
 
     def _found(self) -> list[Diagnostic]:
         """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""
-        *found, last = [_problem(*key, nodes) for key, nodes in self.problems.items()]
+        *found, last = [problem(*key, nodes) for key, nodes in self.problems.items()]
         if any(node.domain == SCIKIT_LEARNS for node in self.graph.nodes) or self.model.producer == SKL2ONNX:
             last = replace(last, help=(*last.help, SCIKIT_LEARN))
         return [*found, last]
@@ -317,10 +313,10 @@ class _Builder:
         network = self.network
         network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
         opset = self.model.opsets.get(node.domain, self.model.opset)
-        if node.kind in _STRUCTURE:
+        if node.kind in STRUCTURE:
             return self._structure(node, given)
-        if (hindrance := _hindrance(node, any(isinstance(value, Tensor) for value in given))) is not None:
-            raise hindrance
+        if (why := hindrance(node, any(isinstance(value, Tensor) for value in given))) is not None:
+            raise why
         operands = [value for value in given if not isinstance(value, Listed)]
         if len(operands) < len(given):
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
@@ -379,7 +375,7 @@ class _Builder:
                 inputs, grid = kept(network, node, operands, self._said)
                 made = ALL_RULES[node.kind](Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
-            raise Unsupported(_misfit(node, operands), node.checker) from None
+            raise Unsupported(misfit(node, operands), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)
         return [with_kind(node, inputs, moved(network, value, grid)) for value in results]
 
@@ -423,21 +419,6 @@ def _lies_last(t: Tensor) -> bool:
     return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
 
 
-def _hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
-    """Why a node can't be read, whatever its operands are but for whether the network computes one of them."""
-    if node.kind in ALL_RULES or node.kind in _STRUCTURE:
-        return None
-    if node.kind not in _KNOWN:
-        return Unsupported("", instead_of(node))
-    return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
-
-
-def _require_rank(results: Iterable[Read]) -> None:
-    """Raises `Unsupported` for a result with more axes than a tensor has here."""
-    if (rank := max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0)) > MAX_RANK:
-        raise Unsupported(f"its result has {rank:,} axes; the limit is {MAX_RANK}", ELSEWHERE)
-
-
 def _known(value: Read) -> AnyArray:
     """One number or condition. Raises `Unsupported` where the network computes it."""
     if not isinstance(value, Static) or value.array.size != 1:
@@ -465,22 +446,3 @@ def _key(node: OnnxNode, operands: Sequence[Static], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if value.array.size == made.size > 1]
     return same[0] if len(same) == 1 else node.outputs[0]
-
-
-def _misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
-    """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
-    shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
-    given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
-    words = listed([f"{named(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()])
-    return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
-
-
-def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:
-    """One message for all nodes that have one problem."""
-    shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
-    where = f"{counted(len(nodes), 'node')}: {shown}"
-    if nodes[0].op == LAYER:
-        return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
-    if not message:
-        return Diagnostic("E1006", f"tpucc has nothing for the operator {op} ({where})", help=(help,))
-    return Diagnostic("E1007", f"{op}: {message} ({where})", help=(help,))

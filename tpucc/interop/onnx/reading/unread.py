@@ -1,0 +1,56 @@
+"""Why a node can't be read, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tpucc.diagnostics import Diagnostic, counted, listed
+from tpucc.interop.onnx.reading import sequences
+from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.layers import LAYER
+from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
+from tpucc.interop.onnx.reading.problems import ELSEWHERE, Unsupported, named, shortened
+from tpucc.interop.onnx.reading.rules import ALL_RULES
+from tpucc.interop.onnx.reading.tensors import MAX_RANK
+from tpucc.interop.onnx.reading.values import Listed, Static, Tensor, Value
+
+NAMED = 6
+"""Nodes that a message names."""
+_KNOWN = frozenset({*ALL_RULES, *FOLDS})
+STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
+"""Operators that are taken apart while a file is read."""
+
+
+def hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
+    """Why a node can't be read, whatever its operands are but for whether the network computes one of them."""
+    if node.kind in ALL_RULES or node.kind in STRUCTURE:
+        return None
+    if node.kind not in _KNOWN:
+        return Unsupported("", instead_of(node))
+    return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
+
+
+def require_rank(results: Iterable[Value | Listed | None]) -> None:
+    """Raises `Unsupported` for a result with more axes than a tensor has here."""
+    if (rank := max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0)) > MAX_RANK:
+        raise Unsupported(f"its result has {rank:,} axes; the limit is {MAX_RANK}", ELSEWHERE)
+
+
+def misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
+    """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
+    shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
+    given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
+    words = listed([f"{named(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()])
+    return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
+
+
+def problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:
+    """One message for all nodes that have one problem."""
+    shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
+    where = f"{counted(len(nodes), 'node')}: {shown}"
+    if nodes[0].op == LAYER:
+        return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
+    if not message:
+        return Diagnostic("E1006", f"tpucc has nothing for the operator {op} ({where})", help=(help,))
+    return Diagnostic("E1007", f"{op}: {message} ({where})", help=(help,))
