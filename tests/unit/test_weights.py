@@ -148,6 +148,21 @@ def test_safetensors_that_do_not_fit_are_refused_as_npz_is(tmp_path: Path) -> No
     assert [d.code for d in caught.value.diagnostics] == ["E0423", "E0424", "E0425"]
 
 
+def test_another_model_s_file_is_one_error(tmp_path: Path) -> None:
+    """And not one for each key of either."""
+    names = "abcde"
+    declared = "".join(f"    weight {name}: f32[3, 3]\n" for name in names)
+    source = f'weights "w.npz"\nmodel m(x: f32[2, 3]):\n{declared}    return x @ a @ b @ c @ d @ e\n'
+    np.savez(tmp_path / "w.npz", **{f"layer{index}": np.ones((3, 3), np.float32) for index in range(7)})
+    with pytest.raises(InputError) as caught:
+        tpucc.compile_source(source, folder=tmp_path)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message.endswith("has none of the model's 5 weights")) == ("E0423", True)
+    assert found.help == (
+        "is it another model's file? It has layer0, layer1, layer2 and 4 others; the model declares a, b, c and 2 others",
+    )
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="E0420"):
         Safetensors(tmp_path / "w.safetensors")

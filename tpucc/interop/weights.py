@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed, printable
+from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed, printable, some
 from tpucc.interop.archive import Archive, ArrayFile
 from tpucc.interop.safetensors import SUFFIX, Safetensors
 from tpucc.ir.constants import Constant, Random, random_array
@@ -117,9 +117,17 @@ def _rounding(keys: list[str], count: int, path: Path) -> Iterable[str]:
         yield f"{path.name}: {which} {are} float64 and {are} rounded to float32, in which tpucc computes; {small}"
 
 
+FEW = 3
+"""Keys that are named where a file has no key of a model with so many."""
+
+
 def _key_problems(weights: Mapping[str, Node], archive: ArrayFile) -> Iterable[Diagnostic]:
     extra = [key for key in archive.members if key not in weights]
     missing = [key for key in weights if key not in archive.members]
+    if extra and len(missing) == len(weights) >= FEW:
+        mend = f"is it another model's file? It has {some(list(map(printable, extra)), FEW)}; the model declares {some(missing, FEW)}"
+        yield _about(weights[missing[0]], "E0423", f"{archive.path} has none of the model's {len(weights):,} weights", (mend,))
+        return
     for key in missing:
         mend = did_you_mean(key, extra)
         yield _about(weights[key], "E0423", f"{archive.path} has no weight {key}", (mend,))

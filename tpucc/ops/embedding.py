@@ -48,7 +48,8 @@ def require_rows(ids: Array, rows: int) -> None:
     if wrong.any():
         first = place_of_largest(wrong)
         place = f" at {list(first)}" if first else ""
-        raise InputError(Diagnostic("E0454", f"index {ids[first]}{place} is outside the embedding's table, which has {rows:,} rows"))
+        message = f"index {ids[first]}{place} is outside the embedding's table, which has {rows:,} rows"
+        raise InputError(Diagnostic("E0454", message, help=(f"indices are 0 to {rows - 1:,}; the inputs have others",)))
 
 
 def gradient(g: Backward) -> Gradients:
