@@ -313,10 +313,13 @@ def test_a_batch_is_split_before_its_images() -> None:
 
 @pytest.mark.long
 def test_long_chains_take_time_in_proportion() -> None:
+    """The least of several times: a machine with other work can stretch one of them."""
     seconds = []
     for blocks in (1, 3):
-        graph = placed(residual(8, blocks))
-        started = time.process_time()
-        SplitMaps().run(graph, Context(with_rows(40)))
-        seconds.append(time.process_time() - started)
+        graph, found = placed(residual(8, blocks)), list[float]()
+        for _ in range(3):
+            started = time.process_time()
+            SplitMaps().run(graph, Context(with_rows(40)))
+            found.append(time.process_time() - started)
+        seconds.append(min(found))
     assert seconds[1] < 7 * seconds[0] + 0.2
