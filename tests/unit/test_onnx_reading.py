@@ -272,6 +272,27 @@ def test_operators_on_sequences(nodes: Sequence[Any], constants: Sequence[Any]) 
     compared(model_of(nodes, constants, SEQUENCE, opset=21 if nodes[0].op_type != "RMSNormalization" else 23))
 
 
+def test_halves_of_shuffled_channels_are_cut_from_the_shuffled_image() -> None:
+    """The shuffle is an operator of the device then, as in ShuffleNet; a half of its two axes had stopped it at the host for each block."""
+    nodes = [
+        node("Conv", ["x", "k"], ["h"]),
+        node("Reshape", ["h", "apart"], ["a"]),
+        node("Transpose", ["a"], ["b"], perm=[0, 2, 1, 3, 4]),
+        node("Reshape", ["b", "joined"], ["c"]),
+        node("Split", ["c"], ["left", "right"], axis=1, num_outputs=2),
+        node("Conv", ["right", "w"], ["r"]),
+        node("Concat", ["left", "r"], ["y"], axis=1),
+    ]
+    constants = [drawn("k", 8, 3, 1, 1), drawn("w", 4, 4, 1, 1), whole("apart", 2, 2, 4, 3, 5), whole("joined", 2, 8, 3, 5)]
+    model = model_of(nodes, constants, {"x": (2, 3, 3, 5)})
+    compared(model)
+    graph = built(model).graph
+    (shuffled,) = [made for made in graph if made.op == "transpose"]
+    (joined,) = graph.users[shuffled.name]
+    assert joined.type.shape == (2, 3, 5, 8)
+    assert [reader.op for reader in graph.users[joined.name]] == ["slice", "slice"]
+
+
 MASKS: dict[str, tuple[str, list[Any], str]] = {
     "taken from 1": ("INT64", [node("Cast", ["m"], ["f"], to=1), node("Sub", ["one", "f"], ["g"]), node("Mul", ["g", "low"], ["h"])], "0"),
     "compared with 0": ("INT32", [node("Equal", ["m", "none"], ["e"]), node("Where", ["e", "low", "one"], ["h"])], "0"),
