@@ -1,7 +1,7 @@
 """Images that are made of rows: the columns of the product before a reshape go into the order of the pixels, so that nothing is transposed.
 
-ONNX's rows have the channels before the pixels, as of a dense layer whose result becomes [N, C, H, W]. The columns of weights, and values
-that stand for columns, are put where tpucc's image has them, as the rows of weights behind a flatten are.
+ONNX's rows have the channels before the pixels, as of a dense layer whose result becomes [N, C, H, W] or [N, C, L]. The columns of weights,
+and values that stand for columns, are put where tpucc's image has them, as the rows of weights behind a flatten are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.values import dataclass
 
-PIXELS_FIRST = TransposeAttributes((0, 2, 3, 1))
+PIXELS_FIRST = (TransposeAttributes((0, 2, 3, 1)), TransposeAttributes((0, 2, 1)))
 BY_COLUMNS: Mapping[str, int] = {"batch_norm": 0, "embedding": 1, "matmul": 1}
 """How many operands come before those whose columns are the result's, of operators that aren't functions of elements."""
 Arrays = Mapping[str, AnyArray]
@@ -32,7 +32,7 @@ def with_columns_of_pixels(graph: Graph, weights: Arrays) -> tuple[Graph, Arrays
     """The graph without transposes of images that are made of rows, where columns of these weights can be in the order of the pixels, and
     the weights that are so."""
     moved: dict[str, AnyArray] = {}
-    for name in [node.name for node in graph if node.attributes == PIXELS_FIRST]:
+    for name in [node.name for node in graph if node.attributes in PIXELS_FIRST]:
         if name in graph.by_name and (found := _before(graph, graph[name], weights)) is not None:
             graph = _changed(graph, found)
             moved |= found.arrays(weights)
@@ -41,8 +41,8 @@ def with_columns_of_pixels(graph: Graph, weights: Arrays) -> tuple[Graph, Arrays
 
 @dataclass(frozen=True)
 class _Before:
-    """What stands before a transpose of images [N, C, H, W]: `images` of that shape, and `rows` with all values of one as columns, each by
-    their names. `turned` are the transposes of these images."""
+    """What stands before a transpose of images [N, C, H, W] or [N, C, L]: `images` of that shape, and `rows` with all values of one as
+    columns, each by their names. `turned` are the transposes of these images."""
 
     shape: tuple[int, ...]
     images: Mapping[str, Node]
@@ -52,7 +52,7 @@ class _Before:
     def arrays(self, weights: Arrays) -> Arrays:
         """The weights among the rows, their columns in the order of the pixels."""
         _, *sizes = self.shape
-        order = np.arange(math.prod(sizes)).reshape(sizes).transpose(1, 2, 0).reshape(-1)
+        order = np.moveaxis(np.arange(math.prod(sizes)).reshape(sizes), 0, -1).reshape(-1)
         return {key: weights[key][..., order] for key in _keys(self.rows.values())}
 
 
@@ -114,7 +114,7 @@ def _alone(graph: Graph, found: _Before) -> _Before | None:
     if len(names) < len(found.images) + len(found.rows) or not names.isdisjoint(fixed):
         return None
     others = {(name, user.name): user for name in names for user in graph.users[name] if user.name not in names}
-    if any(name not in found.images or user.attributes != PIXELS_FIRST for (name, _), user in others.items()):
+    if any(name not in found.images or user.attributes not in PIXELS_FIRST for (name, _), user in others.items()):
         return None
     return replace(found, turned=frozenset(user.name for user in others.values()))
 
@@ -124,12 +124,25 @@ def _changed(graph: Graph, found: _Before) -> Graph:
     same = {name: graph[name].operands[0] for name in found.turned}
     nodes = (_changed_node(node, found, same) for node in graph if node.name not in found.turned)
     outputs = tuple(replace(output, node=same.get(output.node, output.node)) for output in graph.outputs)
-    return replace(graph, nodes=tuple(nodes), outputs=outputs)
+    return _viewed_once(replace(graph, nodes=tuple(nodes), outputs=outputs), found.images)
+
+
+def _viewed_once(graph: Graph, images: Iterable[str]) -> Graph:
+    """The graph in which rows as an image in another shape, as layers along one axis read it, are one reshape."""
+    rows = {name: graph[name].operands[0] for name in images if _is_view(graph[name])}
+    nodes = [replace(node, operands=tuple(rows.get(name, name) for name in node.operands)) if _is_view(node) else node for node in graph]
+    read = {name for node in nodes for name in node.operands} | graph.output_nodes
+    return graph.with_nodes(node for node in nodes if node.name not in rows or node.name in read)
+
+
+def _is_view(node: Node) -> bool:
+    return bool(node.operands) and facts_of(node.op).values is Values.VIEWED
 
 
 def _changed_node(node: Node, found: _Before, same: Mapping[str, str]) -> Node:
     if node.name in found.images:
-        shape = tuple(found.shape[axis] for axis in PIXELS_FIRST.perm)
+        count, channels, *pixels = found.shape
+        shape = (count, *pixels, channels)
         attributes = ReshapeAttributes(shape) if isinstance(node.attributes, ReshapeAttributes) else node.attributes
         return replace(node, attributes=attributes, type=replace(node.type, shape=shape))
     return replace(node, operands=tuple(same.get(name, name) for name in node.operands))
