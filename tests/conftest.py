@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Every worker has its processor, and numpy isn't imported yet: a product in two threads waits for the other worker's. Child processes
     keep the bytecode of what they import, even where the environment says that Python shouldn't: each would compile tpucc again, which
-    takes a quarter of their time. It lies beside pytest's own cache.
+    takes a quarter of their time. It lies beside pytest's own cache. A shell that starts tests in the background lets Ctrl-C be ignored,
+    and then children ignore the one that a test sends.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("COLUMNS", None)  # tables would be as wide
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
