@@ -15,6 +15,9 @@ EXPLAINED = (
     "costliest layer stands first. alone: that of the layer's own values, from exact operands. as it runs: with the errors of all layers "
     "before."
 )
+KEEP = " keep: what --keep takes, as in --keep NAME=host, where it isn't the name of the row: the layer of a part, or what reads a value."
+SHOWN = 2
+"""Names of a row that `--keep` takes; more are in the JSON."""
 
 
 def losses_table(name: str, found: Losses, inputs: str, integers: str, width: int = WIDTH) -> str:
@@ -27,9 +30,12 @@ def losses_table(name: str, found: Losses, inputs: str, integers: str, width: in
     shown, others = found.layers[:MOST_ROWS], found.layers[MOST_ROWS:]
     judged = any(loss.accuracy is not None for loss in shown)
     heads = ("layer", "kind", "line", "only it", *(("accuracy",) if judged else ()), "alone", "as it runs")
-    text = table(heads, [_row(loss, judged) for loss in shown], width=width)
+    rows = [_row(loss, judged) for loss in shown]
+    if is_told := any(loss.keep and loss.keep != (loss.error.name,) for loss in shown):
+        heads, rows = (*heads, "keep"), [(*row, _keep(loss)) for row, loss in zip(rows, shown, strict=True)]
+    text = table(heads, rows, width=width)
     more = f"\n({counted(len(others), 'more layer')} that cost less)" if others else ""
-    return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED)}"
+    return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED + (KEEP if is_told else ''))}"
 
 
 def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
@@ -43,6 +49,7 @@ def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
             "alone_snr_db": _finite(loss.error.own_sqnr),
             "snr_db": _finite(loss.error.sqnr),
             "accuracy": loss.accuracy,
+            "keep": loss.keep,
         }
         for loss in found.layers
     ]
@@ -57,6 +64,14 @@ def _row(loss: LayerLoss, judged: bool) -> tuple[str, ...]:
     ratios = (loss.output_sqnr, error.own_sqnr, error.sqnr)
     only, alone, running = (f"{ratio:.1f}" if math.isfinite(ratio) else decibels(ratio) for ratio in ratios)
     return (error.name, error.kind, str(error.line), only, *accuracy, alone, running)
+
+
+def _keep(loss: LayerLoss) -> str:
+    """What `--keep` takes for the layer, where its own name isn't it."""
+    if loss.keep == (loss.error.name,):
+        return ""
+    more = [f"{len(loss.keep) - SHOWN} more"] if len(loss.keep) > SHOWN else []
+    return ", ".join([*loss.keep[:SHOWN], *more]) or "–"
 
 
 def _finite(ratio: float) -> float | None:
