@@ -61,21 +61,27 @@ class Keepable:
             for name in _names(node):
                 self._named.setdefault(name, set()).add(node.name)
 
-    def names(self, layer: Node, of: Sequence[str]) -> tuple[str, ...]:
+    def names(self, layer: Node, of: Sequence[str], readers: Sequence[Node]) -> tuple[str, ...]:
         """A node of the layer graph: its own name if that keeps it, else the operator's that it is a part of, or those of the layers that
         make values which it moves, or that read what it makes integers of; else its line. Nothing where none of these keeps it. `of` are
-        the names that its operator may have."""
+        the names that its operator may have, and `readers` what reads the node in the layer graph."""
         graph = self._relations.graph
         known = [graph[name] for name in of if name in graph.by_name]
         if layer.op == "quantize":
-            read = [next(_names(reader)) for node in known[:1] for reader in self._readers(node)]
-            return self._short([*dict.fromkeys(read)]) or self._line(layer)
+            read = [reader for node in known[:1] for reader in self._readers(node)]
+            read = read or [graph[reader.of] for reader in readers if reader.of in self._named]
+            return self._short([*dict.fromkeys(map(self._called, read))]) or self._line(layer)
         meant = [node for node in known if node.name in self._named]
         own = self._named.get(layer.name, set())
         if own and (not meant or not own.isdisjoint(_layer(self._relations, meant[0]))):
             return (layer.name,)
         made = [name for node in known[:1] for name in _sources(node.name, self._relations)]
         return (meant[0].name,) if meant else self._short(made) or self._line(layer)
+
+    def _called(self, node: Node) -> str:
+        """The name of the layer with a node: that of its product, if it has one."""
+        layer = [self._relations.graph[name] for name in _layer(self._relations, node)]
+        return next(_names(next(filter(is_product, layer), node)))
 
     def _readers(self, node: Node) -> list[Node]:
         """The layers that read a value, maybe in other places."""

@@ -98,7 +98,7 @@ def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) 
     if not isinstance(read, Graph):
         return {}
     keepable = Keepable(read)
-    return {name: keepable.names(layers[name], [*filter(None, (layers[name].of,)), real]) for name, real in twins.items()}
+    return {name: keepable.names(layers[name], [layers[name].of, real], layers.users[name]) for name, real in twins.items()}
 
 
 def _rows(given: Mapping[str, AnyArray], most: int) -> AnyArray | None:
