@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, nearest_few, some
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.opdef import Boundary, Given, Rearrangement, View
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import is_product
@@ -67,7 +67,7 @@ class Keepable:
         the names that its operator may have, and `readers` what reads the node in the layer graph."""
         graph = self._relations.graph
         known = [graph[name] for name in of if name in graph.by_name]
-        if layer.op == "quantize":
+        if isinstance(legalisation_of(layer.op), Boundary):
             read = [reader for node in known[:1] for reader in self._readers(node)]
             read = read or [graph[reader.of] for reader in readers if reader.of in self._named]
             return self._short([*dict.fromkeys(map(self._called, read))]) or self._line(layer)
