@@ -234,6 +234,8 @@ def test_what_can_t_be_read_or_written_says_what_to_do(small: Path, capsys: pyte
         (("check", "prex.tpu"), "no such file\nhelp: did you mean pre.onnx?"),
         (("run", "pre.tpub"), "no such file\nhelp: did you mean pre.onnx?"),
         (("export", "small.onnx"), "no such file\nhelp: did you mean small.tpu?"),
+        (("opt", "pre", "-p", "fuse-bias"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("sweep", "pre", "--set", "mxu=128"), "no such file\nhelp: did you mean pre.onnx?"),
         (("import", "pre"), "no such file\nhelp: did you mean pre.onnx?"),
         (("check", "smal.txt"), "no such file\nhelp: did you mean small.tpu?"),
         (("check", "mine/mime.tpu"), "no such file\nhelp: did you mean mine/mine.tpu?"),
