@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +125,8 @@ def test_each_row_says_what_keep_takes_for_its_layer(
     for line in text.splitlines():
         if (row := line.split()) and row[0] in rows:
             assert (row[-1] in rows[row[0]]) is (row[0] in others), line
+    Path("m.tpu").write_text(LOOPED.replace("rnn", "a_long_name_of_a_layer.rnn"))
+    assert main(command) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "as it runs keep" not in words, "it would cut the names"
+    assert re.search(r"a_long_name_of_a_layer\.rnn\.1: matmul\.\d+", words)

@@ -39,7 +39,7 @@ OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
 """Rows that are left out where they are zero."""
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
 LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "stall", "shift", "non-matrix")
-BY_LINE = "\n(--by line adds up the layers of each line of the source.)"
+BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
 PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 
