@@ -221,6 +221,11 @@ def test_messages_are_broken_between_tokens_and_lines_of_the_source_are_not(room
     assert text.split() == re.sub(r"(?m)^ +\| ", "", SHAPES).split()
 
 
+def test_a_number_of_a_message_stays_with_its_unit() -> None:
+    for room in range(20, 45):
+        assert all(line.endswith(" dB") for line in fitted(f"note: {' '.join(['36.9 dB'] * 20)}", room))
+
+
 def test_a_terminal_gets_short_lines_and_a_file_whole_ones(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     say(SHAPES)

@@ -232,6 +232,7 @@ def test_what_can_t_be_read_or_written_says_what_to_do(small: Path, capsys: pyte
         (("check", "smal.tpu"), "no such file\nhelp: did you mean small.tpu?"),
         (("check", "SMALL.TPU"), "no such file\nhelp: did you mean small.tpu?"),
         (("check", "prex.tpu"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("watch", "prex.tpu"), "no such file\nhelp: did you mean pre.onnx?"),
         (("run", "pre.tpub"), "no such file\nhelp: did you mean pre.onnx?"),
         (("export", "small.onnx"), "no such file\nhelp: did you mean small.tpu?"),
         (("opt", "pre", "-p", "fuse-bias"), "no such file\nhelp: did you mean pre.onnx?"),
