@@ -129,6 +129,10 @@ class Origin:
         """The line of `call`; 0 when the source has none."""
         return self.call[0].line if self.call else 0
 
+    def after(self, name: str) -> str:
+        """A name with its line behind it, as notes have it: `h.25 (line 49)`; alone where the source has none."""
+        return f"{name} (line {self.line})" if self.line else name
+
     @property
     def call(self) -> tuple[Span, ...]:
         """The outermost call that led to the primary place, or that place itself; empty when the source has none.
@@ -363,6 +367,13 @@ def nearest(word: str, candidates: Iterable[str], alike: float = ALIKE) -> str:
     known = sorted(set(candidates))
     close = [other for other in known if other.lower() == word.lower()] or get_close_matches(word, known, n=1, cutoff=alike)
     return close[0] if close else ""
+
+
+def nearest_few(word: str, candidates: Iterable[str], most: int) -> list[str]:
+    """The candidates that are most like a word, however little that is; the most alike first."""
+    from difflib import get_close_matches  # imported only when something is wrong
+
+    return get_close_matches(word[:MAX_LINE], sorted(set(candidates)), n=most, cutoff=0.0)
 
 
 def no_choice(what: str, choices: Sequence[str], found: object) -> UsageError:

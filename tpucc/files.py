@@ -56,16 +56,16 @@ def inside(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def read_file(path: Path, code: str = "E0504", what: str = "", most: int = MAX_FILE) -> bytes:
+def read_file(path: Path, code: str = "E0504", what: str = "", most: int = MAX_FILE, suffixes: Sequence[str] = ()) -> bytes:
     """The bytes of a file. Raises `UsageError` of `code` when it is missing or unreadable, `LimitError` E0611 when it has more than `most`
-    bytes; `what` it is stands in the message."""
+    bytes; `what` it is stands in the message, and `suffixes` are those of files that may be meant."""
     try:
         with opened(path) as stream:
             data = _read(stream, most)
             if data is not None:
                 return data
     except (OSError, ValueError) as error:
-        raise unreadable(path, error, code, what) from None
+        raise unreadable(path, error, code, what, suffixes=suffixes) from None
     raise LimitError(Diagnostic("E0611", f"{path} is larger than {most:,} bytes"))
 
 
@@ -87,7 +87,7 @@ def unreadable(
     or in the folder that has its name or a near one; else there is `help`, and without it a file whose name is near."""
     if isinstance(error, FileNotFoundError):
         meant = _suffixed(path, suffixes) or _elsewhere(path)
-        near = meant or (None if help else _near(path))
+        near = meant or (None if help else _near(path, suffixes))
         help = f"did you mean {near}?" if near else help
     elif not help and isinstance(error, IsADirectoryError):
         inside = [path / name for name in _files_in(path) if Path(name).suffix in suffixes]
@@ -111,12 +111,14 @@ def _elsewhere(path: Path) -> Path | None:
     return next((place / path.name for place in places if os.path.isfile(place / path.name)), None)
 
 
-def _near(path: Path) -> Path | None:
-    """The file in the same folder whose name is nearest, one of the same kind first. A file of passes needs no name of a pass behind it."""
+def _near(path: Path, suffixes: Sequence[str]) -> Path | None:
+    """The file in the same folder whose name is nearest, one of the same kind first, then one of `suffixes` by what stands before the
+    suffix. A file of passes needs no name of a pass behind it."""
     names = _files_in(path.parent)
     alike = [other for other in names if Path(other).suffix.lower() == path.suffix.lower()]
+    stems = {Path(other).stem: other for other in names if Path(other).suffix.lower() in suffixes}
     begins = (other for other in names if path.name.startswith(f"{other}:"))
-    found = nearest(path.name, alike) or nearest(path.name, names) or next(begins, "")
+    found = nearest(path.name, alike) or stems.get(nearest(path.stem, stems)) or nearest(path.name, names) or next(begins, "")
     return path.parent / found if found else None
 
 

@@ -16,10 +16,11 @@ from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
 from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import LETTERS
+from tpucc.viz.lines import by_lines
 from tpucc.viz.page.summary import breakdown, facts
 from tpucc.viz.pictures import roofline_of
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tables import BREAKDOWN, PARTS, breakdown_table, layer_table, timeline_table
+from tpucc.viz.tables import BREAKDOWN, MOST_ROWS, PARTS, breakdown_table, layer_table, line_table, timeline_table
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -91,6 +92,25 @@ def test_each_figure_of_the_tables_is_rounded_by_itself(name: str) -> None:
     cycles = [int(pair[1].replace(",", "")) for pair in pairs if pair]
     assert [pair[2] for pair in pairs if pair] == [f"{100 * own / max(1, stats['cycles']):.1f}" for own in cycles]
     assert sum(cycles[:-1]) == cycles[-1] == stats["cycles"]
+
+
+@each(["recurrent", "host step"])
+def test_lines_are_the_sums_of_their_layers(name: str) -> None:
+    """The figures of a line are those of a single layer that takes all its cycles."""
+    stats = compiled(name).stats
+    lines = by_lines(stats["layers"])
+    assert sum(line["layers"] for line in lines) == len(stats["layers"])
+    assert len(lines) < len(stats["layers"]) or name != "recurrent"
+    for line in lines:
+        layers = [layer for layer in stats["layers"] if layer["line"] == line["line"]]
+        assert line["cycles"] == sum(layer["cycles"] for layer in layers)
+        assert line["macs"] == pytest.approx(line["tops"] * line["cycles"] * stats["macs"] / max(1e-9, stats["tops"] * stats["cycles"]))
+        assert added(line["breakdown"], ROWS) == pytest.approx(100 if line["cycles"] else 0)
+        assert line["name"] in [layer["name"] for layer in layers if layer["cycles"] == max(each["cycles"] for each in layers)]
+    text = line_table(stats)
+    assert max(map(len, text.split("\n"))) <= 80
+    assert f"in all {stats['cycles']:,} 100.0" in " ".join(text.split())
+    assert ("--by line" in layer_table(stats)) is (len(stats["layers"]) > MOST_ROWS)
 
 
 def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:

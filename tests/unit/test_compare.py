@@ -439,7 +439,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.long
 def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of passes too, which the program doesn't keep. What is true of both sides stands on standard error once."""
-    cnn, page, note = folder() / "05_digits_cnn.tpu", tmp_path / "page.html", "conv1: the host packs 3×3 pixels into a row"
+    cnn, page, note = folder() / "05_digits_cnn.tpu", tmp_path / "page.html", "conv1 (line 17): the host packs 3×3 pixels into a row"
     assert run("compare", folder() / "04_digits_mlp.tpu", cnn, "-o", page) == 0
     out, err = capsys.readouterr()
     assert f"note of B alone: {note}" in out

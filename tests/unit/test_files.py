@@ -223,13 +223,21 @@ def test_a_link_to_a_file_that_counts_as_written(tmp_path: Path) -> None:
 
 
 def test_what_can_t_be_read_or_written_says_what_to_do(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("w.npz").write_bytes(b"")
+    for name in ("w.npz", "pre.onnx"):
+        Path(name).write_bytes(b"")
     Path("mine").mkdir()
     for name in ("mine.tpu", "passes.py"):
         (Path("mine") / name).write_bytes(b"")
     for arguments, words in (
         (("check", "smal.tpu"), "no such file\nhelp: did you mean small.tpu?"),
         (("check", "SMALL.TPU"), "no such file\nhelp: did you mean small.tpu?"),
+        (("check", "prex.tpu"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("watch", "prex.tpu"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("run", "pre.tpub"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("export", "small.onnx"), "no such file\nhelp: did you mean small.tpu?"),
+        (("opt", "pre", "-p", "fuse-bias"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("sweep", "pre", "--set", "mxu=128"), "no such file\nhelp: did you mean pre.onnx?"),
+        (("import", "pre"), "no such file\nhelp: did you mean pre.onnx?"),
         (("check", "smal.txt"), "no such file\nhelp: did you mean small.tpu?"),
         (("check", "mine/mime.tpu"), "no such file\nhelp: did you mean mine/mine.tpu?"),
         (("check", "mine.tpu"), "no such file\nhelp: did you mean mine/mine.tpu?"),

@@ -9,10 +9,10 @@ import pytest
 import tpucc
 from tpucc.cli.summary import compile_text
 from tpucc.viz.charts.tiles import tiles_svg
-from tpucc.viz.page.summary import facts, layer_table
+from tpucc.viz.page.summary import facts, layer_table, left_out
 from tpucc.viz.pictures import layer_diagram
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tables import counts_table, timeline_table
+from tpucc.viz.tables import counts_table, stream_table, timeline_table
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -83,6 +83,22 @@ def test_a_step_of_the_host_has_its_operators_those_first_that_take_longest() ->
     assert "0: matmul" in timeline_table(exe.runtime), "the number and the first operator have room in 80 columns"
     assert "step 0: matmul, transpose, softmax host" in words(counts_table(exe.runtime, 120))
     assert "host step 0: matmul, transpose, softmax" in str(layer_table(read_statistics(exe.stats)))
+
+
+def test_what_the_host_computes_at_the_edges_is_said_to_be_not_timed() -> None:
+    source = "\n".join([
+        "weights random(seed=0)", "model m(x: f32[4, 8]):", '    weight a: f32[8, 8] = "a.w"', '    weight b: f32[8, 8] = "b.w"',
+        "    h = relu(x @ a)", "    return softmax(h @ b)",
+    ])  # fmt: skip
+    exe = tpucc.compile_source(source, keep={"a": "host"})
+    after = {"operators": ["softmax"], "lines": [6], "macs": 0}
+    assert exe.stats["untimed"] == {"before": {"operators": ["linear"], "lines": [5], "macs": 256}, "after": after}
+    told = "Not timed: the host computes linear (line 5; 256 multiply-accumulates) before the device starts"
+    told += " and softmax (line 6) after the device has finished."
+    for text in (timeline_table(exe.runtime), counts_table(exe.runtime), stream_table(exe.runtime, 2)):
+        assert f"({told})" in words(text)
+    assert told in str(left_out(read_statistics(exe.stats)))
+    assert "Not timed" not in timeline_table(tpucc.compile_source(DEPTHWISE).runtime), "integers are made of any input"
 
 
 def test_layers_and_program_count_host_steps_alike() -> None:

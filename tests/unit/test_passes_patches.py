@@ -210,14 +210,14 @@ def test_the_note_says_what_it_gained() -> None:
     """The stem of ResNet: 7×7 pixels of three channels."""
     geometry = Geometry((1, 224, 224, 3), (7, 7), 64, (2, 2), (3, 3, 3, 3))
     _, notes = packed(geometry.graph(), V1)
-    assert notes == ["stem: the host packs 7×7 pixels into a row, so that 147 of 256 lanes are in use instead of 3"]
+    assert notes == ["stem (line 3): the host packs 7×7 pixels into a row, so that 147 of 256 lanes are in use instead of 3"]
 
 
 def test_the_note_counts_all_column_blocks() -> None:
     """Two channels on a unit of four: 5 pixels are 10 lanes of three column blocks."""
     geometry = Geometry((2, 1, 12, 2), (1, 5), 4)
     _, notes = packed(geometry.graph())
-    assert notes == ["stem: the host packs 1×5 pixels into a row, so that 10 of 12 lanes are in use instead of 2"]
+    assert notes == ["stem (line 3): the host packs 1×5 pixels into a row, so that 10 of 12 lanes are in use instead of 2"]
 
 
 def test_a_value_of_the_device_is_left_alone() -> None:

@@ -59,10 +59,10 @@ def chosen(graph: Graph, context: Context = V1, **options: str) -> tuple[bool, t
 def test_large_products_are_the_matrix_units_and_small_ones_the_hosts() -> None:
     large, notes = chosen(attention(200, 64))
     assert large
-    assert notes[0].startswith("the host writes the right side of q_product @ turned to weight memory: about ")
+    assert notes[0].startswith("the host writes the right side of q_product @ turned (line 7) to weight memory: about ")
     small, notes = chosen(attention(6, 4))
     assert not small
-    assert notes[0].startswith("the host computes q_product @ turned: about ")
+    assert notes[0].startswith("the host computes q_product @ turned (line 7): about ")
 
 
 def test_a_slow_host_stops_only_for_what_is_worth_it() -> None:
@@ -130,7 +130,9 @@ def test_products_that_share_their_stop_are_chosen_together() -> None:
     )
     assert cheaper.stats["cycles"] <= device.stats["cycles"] < host.stats["cycles"]
     (note,) = (note for note in host.notes if note.startswith("the host computes"))
-    assert note.startswith("the host computes 7 products (like slice @ transpose), as --write-weights-computed-products asks: about ")
+    assert note.startswith(
+        "the host computes 7 products (like slice @ transpose (line 8)), as --write-weights-computed-products asks: about "
+    )
     assert " cycles in all, and " in note
 
 

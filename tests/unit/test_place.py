@@ -346,7 +346,7 @@ def test_a_product_of_two_computed_values_is_the_hosts_and_a_note_says_so() -> N
     graph = model.build(product(model, model.op("matmul", scores, h, name="mixed"), "y"))
     assert on_device(graph) == {"h", "y"}
     (note,) = applied(graph, Place()).notes
-    assert note == "TPU v1 reads weights only from weight memory: h @ turned and scores @ h are computed on the host"
+    assert note == "TPU v1 reads weights only from weight memory: h @ turned (line 5) and scores @ h (line 6) are computed on the host"
 
 
 def test_a_note_names_three_products_and_counts_the_others() -> None:
@@ -355,7 +355,9 @@ def test_a_note_names_three_products_and_counts_the_others() -> None:
     for number in range(5):
         x = model.op("matmul", x, x, name=f"square{number}")
     (note,) = applied(model.build(x), Place()).notes
-    assert note.endswith("memory: x @ x, square0 @ square0, square1 @ square1 and 2 others are computed on the host")
+    assert note.endswith(
+        "memory: x @ x (line 2), square0 @ square0 (line 3), square1 @ square1 (line 4) and 2 others are computed on the host"
+    )
 
 
 def test_an_unrolled_loop_is_noted_once() -> None:
@@ -365,7 +367,7 @@ def test_an_unrolled_loop_is_noted_once() -> None:
         x = model.op("matmul", x, x, name=f"square{number}")
     graph = model.build(x)
     same = graph.with_nodes(replace(node, origin=graph["square0"].origin) for node in graph)
-    assert applied(same, Place()).notes[0].endswith(": x @ x is computed on the host")
+    assert applied(same, Place()).notes[0].endswith(": x @ x (line 2) is computed on the host")
 
 
 def test_a_product_with_several_constant_matrices_is_the_hosts() -> None:
@@ -374,7 +376,7 @@ def test_a_product_with_several_constant_matrices_is_the_hosts() -> None:
     y = model.op("matmul", h, model.constant("w", np.ones((3, 4, 5))), name="y")
     graph = model.build(y)
     assert on_device(graph) == {"h"}
-    assert applied(graph, Place()).notes == ("the device multiplies rows by one matrix: h @ w is computed on the host",)
+    assert applied(graph, Place()).notes == ("the device multiplies rows by one matrix: h @ w (line 5) is computed on the host",)
 
 
 def test_a_convolution_with_a_computed_kernel_is_the_hosts() -> None:
@@ -382,7 +384,9 @@ def test_a_convolution_with_a_computed_kernel_is_the_hosts() -> None:
     h = product(model, model.input("x", 1, 4, 4, 4), "h")
     graph = model.build(convolved(model, h, "y"))
     assert on_device(graph) == {"h"}
-    assert applied(graph, Place()).notes == ("TPU v1 reads weights only from weight memory: conv2d(h, y.k) is computed on the host",)
+    assert applied(graph, Place()).notes == (
+        "TPU v1 reads weights only from weight memory: conv2d(h, y.k) (line 6) is computed on the host",
+    )
 
 
 def test_a_host_operator_in_the_middle_that_nothing_needs_below_is_no_error() -> None:
@@ -454,7 +458,8 @@ def test_a_layer_that_is_kept_is_the_hosts_with_what_is_fused_into_it(kept: tupl
 @each(
     [
         ("twoo", "no layer is named twoo", "did you mean two?", 8),
-        ("9999", "line 9999", "one, ", 3),
+        ("zzzz", "no layer is named zzzz", "there are one, s, t, two, r and three", 3),
+        ("9999", "line 9999 has no layer", "layers come from lines 3, 5, 6, 8, 9 and 11; a line in a def keeps", 0),
         ("x.i8", "no layer is named x.i8", "x.i8 is where x becomes integers; keep the layers that read it", 0),
     ]
 )
@@ -466,10 +471,28 @@ def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help:
     assert message in found.message
     assert help in found.help[0]
     others = (
-        "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts",
+        "later passes divide layers, and tpucc profile names these parts: with --error it says what --keep takes for each",
+        "tpucc compile MODEL --stop-after place --print-after place prints all names, those of layers and of their operators",
         f"--keep {line}=host keeps all layers of line {line}",
     )
     assert found.help[1:] == (others if line else ())
+
+
+def test_of_many_layers_and_lines_a_message_names_the_nearest() -> None:
+    """Those of one name and a number, as of an unrolled loop, once."""
+    model = Model()
+    x = model.input("x", 2, 4)
+    for number in range(20):
+        x = product(model, x, f"block{number}")
+        x = model.op("tanh", x, name="h" if not number else f"h.{number}")
+    graph = model.build(x)
+    for asked, help in (
+        ("zb", "there are 40 names; the nearest are block9, block8, block7 and block6"),
+        ("1000", "the nearest lines with layers are 57, 58, 60 and 61; a line in a def keeps"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            Place().run(graph, replace(context(), on_host=(asked,)))
+        assert caught.value.diagnostics[0].help[0].startswith(help)
 
 
 def test_what_only_moves_values_cannot_be_kept_but_what_makes_them_can() -> None:
@@ -510,8 +533,12 @@ def test_a_note_says_what_is_kept_and_that_a_function_between_layers_gains_littl
     h = model.op("tanh", model.op("add", x, model.op("tanh", x, name="t"), name="s"), name="h")
     graph = model.build(product(model, h, "two"))
     notes = {name: Place().run(graph, replace(context(), on_host=(name,))).notes for name in ("one", "s", "two", "h")}
-    assert notes["one"] == ("kept in float32: one (line 3) is computed on the host",)
-    assert notes["two"] == ("kept in float32: two (line 8) is computed on the host",)
+    before, after = (
+        f"not timed: {when}"
+        for when in ("one (line 3) is computed before the device starts", "two (line 8) is computed after the device has finished")
+    )
+    assert notes["one"] == ("kept in float32: one (line 3) is computed on the host", before)
+    assert notes["two"] == ("kept in float32: two (line 8) is computed on the host", after)
     gains = "h reads integers of the device, which makes integers of what comes out: that gains little, unless the layers around are kept"
     gains += " as well"
     assert notes["h"] == ("kept in float32: h (line 6) with s is computed on the host", gains)
@@ -529,7 +556,24 @@ def test_a_note_names_a_kept_layer_by_what_was_asked_for_and_by_its_last_node_fo
         (("h",), "h (line 6) with one and sum"),
     ):
         notes = Place().run(graph, replace(context(), on_host=asked)).notes
-        assert notes == (f"kept in float32: {said} is computed on the host",)
+        assert notes == (f"kept in float32: {said} is computed on the host", f"not timed: {said} is computed before the device starts")
+
+
+def test_what_is_kept_where_no_cycles_count_it_is_said_by_its_place() -> None:
+    """Several layers of one name may be in part there; and nothing is said where the device has nothing to do."""
+    model = Model()
+    x = model.input("x", 2, 4)
+    names = ["one", "two", "mid", "three", "four"]
+    for name in names:
+        x = product(model, x, name)
+    graph = model.build(x)
+    edges = "not timed: one (line 3) and two (line 5) are computed before the device starts; four (line 11) is computed after the device"
+    assert Place().run(graph, replace(context(), on_host=("one", "two", "four"))).notes[1:] == (f"{edges} has finished",)
+    assert not any("not timed" in note for note in Place().run(graph, replace(context(), on_host=tuple(names))).notes)
+    source = 'weights random(seed=0)\nmodel m(x: f32[4, 4]):\n    weight w: f32[4, 4] = "rnn.w"\n    weight v: f32[4, 4] = "v.w"\n'
+    looped = built(f"{source}    h = x\n    for i in range(2):\n        h = tanh(h @ w) @ v\n    return h\n")
+    notes = Place().run(looped, replace(context(), on_host=("rnn",))).notes
+    assert notes[1] == "not timed: a part of rnn is computed before the device starts"
 
 
 def test_what_is_the_hosts_anyway_is_not_said_to_be_kept() -> None:
@@ -537,9 +581,9 @@ def test_what_is_the_hosts_anyway_is_not_said_to_be_kept() -> None:
     h = model.op("softmax", product(model, model.input("x", 2, 4), "one"), name="s")
     graph = model.build(product(model, h, "two"))
     anyway = "also without --keep: s (line 4) is computed on the host"
-    for asked, said in (("s", (anyway,)), ("one", ("kept in float32: one (line 3) is computed on the host",))):
-        assert Place().run(graph, replace(context(), on_host=(asked,))).notes == said
-    assert Place().run(graph, replace(context(), on_host=("s", "one"))).notes[1:] == (anyway,)
+    for asked, said in (("s", anyway), ("one", "kept in float32: one (line 3) is computed on the host")):
+        assert Place().run(graph, replace(context(), on_host=(asked,))).notes[0] == said
+    assert anyway in Place().run(graph, replace(context(), on_host=("s", "one"))).notes
 
 
 def test_each_kept_layer_is_named_though_several_are_of_one_line() -> None:

@@ -108,19 +108,19 @@ def test_outputs_that_are_not_finite_are_noted() -> None:
 
 @each(
     [
-        ("(x @ w)", "matmul is in integers, and 0 where it is less than half a step: there div (line 4) isn't finite"),
+        ("(x @ w)", "matmul (line 4) is in integers, and 0 where it is less than half a step: there div (line 4) isn't finite"),
         (
             "((x[:, :1] * x[:, :1]) @ (w[:1] * 0.0 + 1.0))",
-            "matmul is in integers, and 0 where it is less than half a step: there div (line 4) isn't finite",
+            "matmul (line 4) is in integers, and 0 where it is less than half a step: there div (line 4) isn't finite",
         ),
-        ("sqrt(relu(x @ w))", "relu is in integers, and 0"),
+        ("sqrt(relu(x @ w))", "relu (line 4) is in integers, and 0"),
         (
             "(1.5 * sum(abs(x @ w), axis=1, keepdims=True))",
-            "matmul is in integers, and 0 where it is less than half a step: where all that is",
+            "matmul (line 4) is in integers, and 0 where it is less than half a step: where all that is",
         ),
         (
             "sum(relu(x @ w), axis=1, keepdims=True), relu(x @ w) @ w[:3]",
-            "relu is in integers, and 0 where",
+            "relu (line 4) is in integers, and 0 where",
         ),
         ("sum(relu(x), axis=1, keepdims=True), relu(x) @ w", ""),
         (
@@ -145,7 +145,7 @@ def test_what_integers_do_to_a_divisor_is_noted(divisor: str, note: str) -> None
     [
         (
             "mean(s, axis=1, keepdims=True)",
-            "s is in integers, as the device reads it as well, and 0 where it is less than half a step: where all",
+            "s (line 4) is in integers, as the device reads it as well, and 0 where it is less than half a step: where all",
         ),
         ("sqrt(sum(s, axis=1, keepdims=True) + 0.0001)", "div (line 5) has only the added constant to go by"),
         ("(sum(s, axis=1, keepdims=True) + 0.5)", ""),

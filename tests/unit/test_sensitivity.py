@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tpucc
+from tests.support.operator_graphs import built
 from tests.unit.test_fidelity import ByHand, dense, drawn, sqnr
 from tpucc.cli.main import main
 from tpucc.interop.archive import npz_bytes
+from tpucc.passes.kept_layers import kept_layers
 from tpucc.runtime.check import error_statistics, float_reference
 from tpucc.runtime.sensitivity import losses
 
@@ -72,7 +75,7 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, monkeypatch: pytest
     assert main(["profile", iris, "--error", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [layer["only_snr_db"] for layer in found["layers"]] == sorted(layer["only_snr_db"] for layer in found["layers"])
-    assert {"name", "kind", "line", "only_snr_db", "alone_snr_db", "snr_db", "accuracy"} == set(found["layers"][0])
+    assert {"name", "kind", "line", "only_snr_db", "alone_snr_db", "snr_db", "accuracy", "keep"} == set(found["layers"][0])
     assert found["inputs"] == "02_iris_test.npz"
     Path("m.tpu").write_text("weights random(seed=0)\nmodel m(x: f32[4, 3]):\n    weight w: f32[3, 2]\n    return x @ w\n")
     assert main(["profile", "m.tpu", "--error"]) == 2
@@ -81,3 +84,49 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, monkeypatch: pytest
     assert main(["profile", "m.tpu", "--error", "--calibrate", "x.npz"]) == 0
     assert "9 rows of the calibration" in capsys.readouterr().out
     assert main(["profile", "m.tpu", "--error", "--cores", "1,2"]) == 2
+
+
+LOOPED = """
+weights random(seed=0)
+def step(x, h):
+    weight u: f32[6, 6] = "rnn.u"
+    weight w: f32[6, 6] = "rnn.w"
+    return tanh(x @ u + h @ w)
+model m(x: f32[4, 3, 6]):
+    h = zeros([4, 6])
+    hs = []
+    for t in range(3):
+        h = step(x[:, t], h)
+        hs = hs + [h]
+    weight k: f32[2, 2, 2, 3] = "up.k"
+    up = conv_transpose2d(reshape(concat(hs, axis=1), (4, 3, 3, 2)), k, stride=2)
+    return relu(up)
+"""
+
+
+def test_each_row_says_what_keep_takes_for_its_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parts of layers, values that are moved and integers that are made have names that `--keep` refuses."""
+    monkeypatch.chdir(tmp_path)
+    Path("m.tpu").write_text(LOOPED)
+    Path("x.npz").write_bytes(npz_bytes({"x": drawn(1, 8, 3, 6)}))
+    command = ["profile", "m.tpu", "--error", "--calibrate", "x.npz", "--quiet"]
+    assert main([*command, "--json"]) == 0
+    rows = {layer["name"]: layer["keep"] for layer in json.loads(capsys.readouterr().out)["layers"]}
+    read = built(LOOPED)
+    assert all(kept_layers(read, [name]) for keep in rows.values() for name in keep)
+    assert all(rows.values())
+    others = {name for name, keep in rows.items() if keep != [name]}
+    assert len(others) > 3
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "keep: what --keep takes" in text
+    for line in text.splitlines():
+        if (row := line.split()) and row[0] in rows:
+            assert (row[-1] in rows[row[0]]) is (row[0] in others), line
+    Path("m.tpu").write_text(LOOPED.replace("rnn", "a_long_name_of_a_layer.rnn"))
+    assert main(command) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "as it runs keep" not in words, "it would cut the names"
+    assert re.search(r"a_long_name_of_a_layer\.rnn\.1: matmul\.\d+", words)

@@ -29,7 +29,7 @@ from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.pictures import NARROW
-from tpucc.viz.text import SMALL, fitted, fitted_name, number, numbers, rate_text, shortened, shortened_to, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted, fitted_name, folded, number, numbers, rate_text, shortened, shortened_to, shown, size, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activation")
 
@@ -386,9 +386,18 @@ def test_names_that_differ_are_shortened_to_such_that_differ() -> None:
     alike = [f"features.{stage}.conv.0.0" for stage in (15, 16, 17)]
     assert shortened([*alike, "fc"], 11) == ["…5.conv.0.0", "…6.conv.0.0", "…7.conv.0.0", "fc"]
     assert shortened(["fc1.weight", "fc2.weight"], 6) == ["fc1.w…", "fc2.w…"]
+    assert shortened(["batch_norm.3", "batch_norm.12", "fc"], 10, middle=True) == ["batch_…m.3", "batch_….12", "fc"]
+    assert shortened(alike, 11, middle=True) == ["…5.conv.0.0", "…6.conv.0.0", "…7.conv.0.0"], "alike at both ends"
     assert shortened_to(alike, 12, 60) == ["f.15.c.0.0", "f.16.c.0.0", "f.17.c.0.0"]
     assert shortened_to(alike, 12, 40) == [fitted_name(name, 12, 40) for name in alike], "no room to tell them apart"
     assert shortened_to(["a\u202eb", "fc"], 12, 100) == ["a\\u202eb", "fc"]
+
+
+def test_a_line_does_not_end_between_a_number_and_its_unit() -> None:
+    for words in ("36.9 dB", "12.5 GOPS", "0.1 %", "446 ns", "10.7 GB/s", "12 bytes"):
+        lines = folded(f"a sentence with {words} in it", 15 + len(words), "", "  ")
+        assert lines == ["a sentence with", f"  {words} in it"], "there is room for the number alone"
+    assert folded("the layers are 12 sums", 18) == ["the layers are 12", "sums"]
 
 
 def test_widths_are_those_of_helvetica() -> None:

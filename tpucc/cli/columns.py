@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from collections.abc import Iterator
+
+from tpucc.viz.text import folded
 
 WIDTH = 80
 FENCE = "```"
@@ -17,7 +18,7 @@ HANGING = {"- ": "  ", "> ": "> "}
 
 def filled(text: str, first: str = "", indent: str = "") -> str:
     """A sentence in lines of 80 columns: `first` before the first one, `indent` before the others. Words stay whole."""
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(folded(text, WIDTH, first, indent))
 
 
 def table_width() -> int:

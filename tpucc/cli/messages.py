@@ -12,6 +12,7 @@ import click
 from tpucc.cli.columns import WIDTH
 from tpucc.cli.streams import unread
 from tpucc.diagnostics import columns
+from tpucc.viz.text import glued, loose
 
 NARROWEST = 20
 TOKEN = r'(?:\[[^\[\]]{0,40}\]|(?<=\w)\([^()]{0,40}\)|`[^`]{0,40}`|"[^"\s][^"]{0,40}"|\S)+'
@@ -73,13 +74,13 @@ def fitted(line: str, room: int) -> list[str]:
 def _lines(text: str, room: int, then: int | None = None) -> list[str]:
     """Tokens in lines of `room` columns, those after the first of `then`; a longer token has a line of its own."""
     lines: list[str] = []
-    for token in re.findall(TOKEN, text):
+    for token in re.findall(TOKEN, glued(text)):
         most = room if len(lines) < 2 or then is None else then
         if lines and columns(lines[-1]) + 1 + columns(token) <= most:
             lines[-1] += f" {token}"
         else:
             lines.append(token)
-    return lines
+    return [*map(loose, lines)]
 
 
 def _painted(line: str, shown: str) -> str:

@@ -22,10 +22,12 @@ from tpucc.files import write_file
 from tpucc.runtime.check import rounded_notes
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
+from tpucc.viz.lines import by_lines
 from tpucc.viz.scaling import scaling, scaling_table
 from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
+LAYER, LINE = "layer", "line"
 
 
 @click.command("profile")
@@ -46,6 +48,13 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
     help="Time a stream of N batches, whose inputs arrive and whose outputs leave while others compute.",
 )
 @click.option(
+    "--by",
+    type=click.Choice([LAYER, LINE]),
+    default=LAYER,
+    show_default=True,
+    help="What has a row: each layer, or each line of the source, with its layers added up.",
+)
+@click.option(
     "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
 )
 @click.option("--error", is_flag=True, help="Print where accuracy is lost instead: what each layer costs, the costliest first.")
@@ -57,6 +66,7 @@ def command(
     cores: tuple[int, ...],
     timing: str,
     batches: int | None,
+    by: str,
     trace: Path | None,
     error: bool,
     chart: bool | None,
@@ -72,7 +82,7 @@ def command(
     else on the calibration inputs.
     """
     if error:
-        if len(cores) > 1 or batches is not None or trace is not None or chart or timing != OVERLAPPED:
+        if len(cores) > 1 or batches is not None or trace is not None or chart or timing != OVERLAPPED or by != LAYER:
             raise click.UsageError("--error stands alone: it counts no cycles")
         _print_losses(model, {**given, "cores": cores[0]}, as_json, quiet)
         return
@@ -80,6 +90,8 @@ def command(
         raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
     if batches is not None and (len(cores) > 1 or timing != OVERLAPPED):
         raise click.UsageError("--batches is of one number of cores, and of --timing overlapped")
+    if by == LINE and (len(cores) > 1 or timing != OVERLAPPED or batches is not None):
+        raise click.UsageError("--by line is of one number of cores, of one batch, and of --timing overlapped")
     keep_inputs(trace)
     charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
     with Progress(not quiet and not as_json) as progress:
@@ -90,8 +102,8 @@ def command(
         progress.stage("time")
         if trace is not None:
             write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline, compressed=trace.suffix == ".gz"))
-        numbers = _numbers(runtimes, timing, batches) if as_json else {}
-        texts = [] if as_json else [_table(runtimes, timing, batches), *([charts_text(runtimes[0])] if charted else [])]
+        numbers = _numbers(runtimes, timing, batches, by) if as_json else {}
+        texts = [] if as_json else [_table(runtimes, timing, batches, by), *([charts_text(runtimes[0])] if charted else [])]
     if as_json:
         print_json(numbers)
     else:
@@ -114,20 +126,25 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
         click.echo(losses_table(name, found, inputs, integers, table_width()))
 
 
-def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> str:
+def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: str) -> str:
     if len(runtimes) > 1:
         return scaling_table(runtimes)
     if batches is not None:
         return stream_table(runtimes[0], batches)
-    return (timeline_table if timing == OVERLAPPED else counts_table)(runtimes[0], table_width())
+    if timing == SERIAL:
+        return counts_table(runtimes[0], table_width())
+    return timeline_table(runtimes[0], table_width(), by_line=by == LINE)
 
 
-def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> dict[str, Any]:
-    """The contents of `stats.json`, with all counts if asked for; for several numbers of cores, the rows of the table."""
+def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: str) -> dict[str, Any]:
+    """The contents of `stats.json`, with all counts or the sums by lines if asked for; for several numbers of cores, the rows of the
+    table."""
     if len(runtimes) == 1:
         stats = runtimes[0].stats
         if batches is not None:
             return {**stats, "batches": {"count": batches, "cycles": stream_cycles(stats, batches)}}
+        if by == LINE:
+            return {**stats, "lines": by_lines(stats["layers"])}
         return stats if timing == OVERLAPPED else {**stats, "counts": runtimes[0].counts}
     program = runtimes[0].program
     return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}

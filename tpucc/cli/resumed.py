@@ -12,6 +12,7 @@ import click
 from tpucc.compilation import Compilation, Observer
 from tpucc.diagnostics import Diagnostic, ProgramError, Source, printable
 from tpucc.files import read_file
+from tpucc.interop.foreign import MODELS
 from tpucc.options import Options
 
 TEXT_SUFFIXES = (".graph", ".tile", ".asm")
@@ -39,7 +40,7 @@ def resumed(path: Path, like: Path | None, options: Options, observer: Observer)
 def read_text(path: Path) -> Source:
     """A text form. Raises `ProgramError` E0101 when it isn't UTF-8."""
     try:
-        return Source(printable(path.name), read_file(path).decode("utf-8"))
+        return Source(printable(path.name), read_file(path, suffixes=MODELS).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ProgramError(Diagnostic("E0101", f"{path.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
 

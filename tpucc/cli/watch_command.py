@@ -17,6 +17,7 @@ from tpucc.cli.work import held_out_accuracy
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
 from tpucc.files import opened, unreadable
+from tpucc.interop.foreign import MODELS
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import ONNX, require_own_kind
 from tpucc.runtime.runtime import Runtime
@@ -56,7 +57,7 @@ def _require_file(model: Path) -> None:
         with opened(model) as stream:
             beginning = stream.read(BEGINNING)
     except (OSError, ValueError) as error:
-        raise unreadable(model, error, "E0504", suffixes=(".tpu",)) from None
+        raise unreadable(model, error, "E0504", suffixes=MODELS) from None
     if model.suffix.lower() != ONNX:
         require_own_kind(model, beginning)
 

@@ -14,7 +14,7 @@ from tpucc.frontend.ast import Directive, Text, TopLevel
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.frontend.parse import parse
 from tpucc.interop.archive import naming, read_arrays
-from tpucc.interop.foreign import foreign
+from tpucc.interop.foreign import MODELS, foreign
 from tpucc.interop.programs import suggestion
 from tpucc.interop.weights import bind_archive, bind_arrays, bind_drawn, require_source
 from tpucc.ir.graph import Graph
@@ -53,7 +53,7 @@ def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS, begin: Callab
             data = stream.read(most + 1)
     except (OSError, ValueError) as error:
         help = suggestion(path) if isinstance(error, FileNotFoundError) else ""
-        raise unreadable(path, error, "E0504", help=help, suffixes=(".tpu", ONNX)) from None
+        raise unreadable(path, error, "E0504", help=help, suffixes=MODELS) from None
     require_own_kind(path, data)
     if len(data) > most:
         raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))

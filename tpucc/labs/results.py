@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
 from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
@@ -16,6 +15,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.submissions import FILE
+from tpucc.viz.text import folded
 
 WIDTH, LINES, PRINTED = 74, 40, 10
 """Characters and lines of what was given, expected or found, that a terminal shows, and lines of what was printed."""
@@ -127,8 +127,7 @@ def _json(result: Result) -> str:
 def _folded(line: str, width: int) -> str:
     """A sentence in lines of at most `width` characters, as far as its words allow; a line that begins with blanks keeps them."""
     blanks = line[: len(line) - len(line.lstrip())]
-    rest = {"initial_indent": blanks, "subsequent_indent": f"{blanks}  ", "break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(line.lstrip(), width, **rest)  # type: ignore[arg-type]
+    return "\n".join(folded(line.lstrip(), width, blanks, f"{blanks}  "))
 
 
 def _cut(text: str) -> str:

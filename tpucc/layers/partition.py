@@ -68,6 +68,11 @@ def computing(graph: Graph) -> list[Node]:
     return [node for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
 
 
+def working(graph: Graph) -> list[Node]:
+    """Those that also take time: a view of a value takes none."""
+    return [node for node in computing(graph) if _elements(graph, node)]
+
+
 def operators_in(graph: Graph) -> list[str]:
     """The operators of these nodes, each once, those first that take the most time."""
     elements: dict[str, int] = {}

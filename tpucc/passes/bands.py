@@ -171,4 +171,4 @@ def _note(choice: Choice) -> str:
 
 
 def _name(node: Node) -> str:
-    return layer_name(node) if isinstance(OPS[node.op].legalisation, Matrix) else node.name
+    return node.origin.after(layer_name(node) if isinstance(OPS[node.op].legalisation, Matrix) else node.name)

@@ -51,7 +51,7 @@ class Depthwise(Pass):
                 cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
                 if self.unit == "vector" or (cheaper and _has_room(graph, node, layer, context)):
                     node = replace(node, attributes=replace(layer, unit="vector"))
-                    gains.append((node.name, matrix, vector))
+                    gains.append((node.origin.after(node.name), matrix, vector))
             rewriter.put(node)
         return rewriter.build().noting(_note(gains, self.unit)) if gains else graph
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, some
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, nearest_few, some
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.opdef import Boundary, Given, Rearrangement, View
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import is_product
@@ -17,7 +17,11 @@ MOVING = (View, Rearrangement)
 Layers = Mapping[tuple[str, ...], str]
 """Of each layer, which is its nodes from front to back, the node that it was asked for by."""
 SHOWN = 12
-"""Layers that a message names where none has the name that was asked for."""
+"""Layers or lines that a message names where none has the name that was asked for."""
+FEW = 2
+"""Of more layers than these, the lines are named where they are no more."""
+NEAREST = 4
+"""Of more of them than these, so many that are nearest."""
 
 
 def computes(node: Node) -> bool:
@@ -44,6 +48,66 @@ def kept_layers(graph: Graph, wanted: Sequence[str]) -> Layers:
             layer = _layer(relations, node)
             found.setdefault(layer, layer[-1] if name.isdecimal() else node.name)
     return found
+
+
+class Keepable:
+    """What `--keep` takes for the layers of a layer graph, whose names may be those of parts. The pass `place` reads `graph`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._relations = Relations(graph)
+        self._computed = [node for node in self._relations.computed if computes(node)]
+        self._named: dict[str, set[str]] = {}
+        for node in self._computed:
+            for name in _names(node):
+                self._named.setdefault(name, set()).add(node.name)
+
+    def names(self, layer: Node, of: Sequence[str], readers: Sequence[Node]) -> tuple[str, ...]:
+        """A node of the layer graph: its own name if that keeps it, else the operator's that it is a part of, or those of the layers that
+        make values which it moves, or that read what it makes integers of; else its line. Nothing where none of these keeps it. `of` are
+        the names that its operator may have, and `readers` what reads the node in the layer graph."""
+        graph = self._relations.graph
+        known = [graph[name] for name in of if name in graph.by_name]
+        if isinstance(legalisation_of(layer.op), Boundary):
+            read = [reader for node in known[:1] for reader in self._readers(node)]
+            read = read or [graph[reader.of] for reader in readers if reader.of in self._named]
+            return self._short([*dict.fromkeys(map(self._called, read))]) or self._line(layer)
+        meant = [node for node in known if node.name in self._named]
+        own = self._named.get(layer.name, set())
+        if own and (not meant or not own.isdisjoint(_layer(self._relations, meant[0]))):
+            return (layer.name,)
+        made = [name for node in known[:1] for name in _sources(node.name, self._relations)]
+        return (meant[0].name,) if meant else self._short(made) or self._line(layer)
+
+    def _called(self, node: Node) -> str:
+        """The name of the layer with a node: that of its product, if it has one."""
+        layer = [self._relations.graph[name] for name in _layer(self._relations, node)]
+        return next(_names(next(filter(is_product, layer), node)))
+
+    def _readers(self, node: Node) -> list[Node]:
+        """The layers that read a value, maybe in other places."""
+        found: list[Node] = []
+        ahead, seen = [*self._relations.graph.users[node.name]], set[str]()
+        while ahead:
+            reader = ahead.pop(0)
+            if reader.name in seen:
+                continue
+            seen.add(reader.name)
+            if computes(reader):
+                found.append(reader)
+            else:
+                ahead += self._relations.graph.users[reader.name]
+        return found
+
+    def _short(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The names; of many that are of few lines, the lines."""
+        if len(names) <= FEW:
+            return tuple(names)
+        lines = sorted({node.origin.line for node in self._computed if not {*names}.isdisjoint(_names(node))})
+        return tuple(map(str, lines)) if len(lines) <= FEW and 0 not in lines else tuple(names)
+
+    def _line(self, layer: Node) -> tuple[str, ...]:
+        line = layer.origin.line
+        return (str(line),) if line and any(line in node.origin.lines for node in self._computed) else ()
 
 
 def _layer(relations: Relations, node: Node) -> tuple[str, ...]:
@@ -81,17 +145,51 @@ def _instead(name: str, relations: Relations, computed: Sequence[Node]) -> Itera
     if name in relations.graph.by_name:
         yield from _of_moved(name, relations)
         return
-    whole = name.rpartition(".")[0] if name.rpartition(".")[2].isdecimal() else ""
-    near = f"did you mean {whole}?" if whole in lines else did_you_mean(name, list(lines))
-    yield near or f"there {'is' if len(lines) == 1 else 'are'} {some(list(lines), SHOWN)}"
+    if name.isdecimal():
+        yield _nearest_lines(int(name), computed)
+        return
+    near = f"did you mean {whole}?" if (whole := _whole(name)) in lines else did_you_mean(name, list(lines))
+    yield near or _nearest_names(name, list(lines))
     line = next((line for known, line in lines.items() if near.endswith(f" {known}?") and line), next(filter(None, lines.values()), 0))
-    yield "the names are those of the graph that the pass place reads; later passes divide layers, and tpucc profile names these parts"
+    yield "later passes divide layers, and tpucc profile names these parts: with --error it says what --keep takes for each"
+    yield "tpucc compile MODEL --stop-after place --print-after place prints all names, those of layers and of their operators"
     if line:
         yield f"--keep {line}=host keeps all layers of line {line}"
 
 
+def _whole(name: str) -> str:
+    """What stands before a number at the end of a name: `lstm` of `lstm.2`; nothing where there is none."""
+    whole, _, number = name.rpartition(".")
+    return whole if number.isdecimal() else ""
+
+
+def _nearest_names(name: str, known: Sequence[str]) -> str:
+    """All names, or of many those that are most like one; of those that only a number keeps apart, as in an unrolled loop, the first."""
+    if len(known) <= SHOWN:
+        return f"there {'is' if len(known) == 1 else 'are'} {listed(known)}"
+    first = {_whole(other) or other: other for other in reversed(known)}
+    return f"there are {len(known):,} names; the nearest are {listed(nearest_few(name, first.values(), NEAREST))}"
+
+
+def _nearest_lines(line: int, computed: Sequence[Node]) -> str:
+    """The lines of which there are layers, or of many those around one; with those in a `def`."""
+    known = sorted({number for node in computed for number in node.origin.lines}, key=lambda number: (abs(number - line), number))
+    shown = [*map(str, sorted(known[: SHOWN if len(known) <= SHOWN else NEAREST]))]
+    if not shown:
+        return "no layer has a line; layers have names"
+    others = "the nearest lines with layers are" if len(known) > SHOWN else f"layers come from {'line' if len(shown) == 1 else 'lines'}"
+    return f"{others} {listed(shown)}; a line in a def keeps what it makes in each call"
+
+
 def _of_moved(name: str, relations: Relations) -> Iterator[str]:
     """What to keep in the place of values that are only moved: the layers that they come from."""
+    yield f"{name} computes nothing: it has values in other places"
+    if sources := _sources(name, relations):
+        yield f"the layers that make them can be kept: {some(sources, SHOWN)}"
+
+
+def _sources(name: str, relations: Relations) -> list[str]:
+    """The layers that make what a node has in other places."""
     sources: list[str] = []
     ahead, seen = [name], {name}
     while ahead:
@@ -102,9 +200,7 @@ def _of_moved(name: str, relations: Relations) -> Iterator[str]:
         more = [operand for operand in node.operands if operand not in seen]
         ahead += more
         seen.update(more)
-    yield f"{name} computes nothing: it has values in other places"
-    if sources:
-        yield f"the layers that make them can be kept: {some(sources, SHOWN)}"
+    return sources
 
 
 def _names(node: Node) -> Iterator[str]:

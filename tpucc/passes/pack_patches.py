@@ -108,7 +108,7 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     whole = Node(kernel.name, kernel.op, (), ConstantAttributes(packed), replace(kernel.type, shape=packed.shape), kernel.origin)
     constant = kernel if packed.shape == kernel.type.shape else rewriter.make(whole)
     if best.attributes.size != 1:
-        notes.append(_gain(layer_name(node), best, image.type.columns, context.target))
+        notes.append(_gain(node.origin.after(layer_name(node)), best, image.type.columns, context.target))
     attributes = Conv2dAttributes(best.stride, dilation=_apart(best.dilation), groups=groups)
     rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
     return True

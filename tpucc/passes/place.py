@@ -292,12 +292,7 @@ def _kept_name(node: Node, layer: Sequence[str], shown: str, relations: _Placing
     if name != node.name and all(other.name in relations.kept for other in alike):
         return name
     others = [member for member in layer if member != shown]
-    return " with ".join((_with_line(relations.graph[shown]), *([listed(others)] if others else [])))
-
-
-def _with_line(node: Node) -> str:
-    """The name with the line of the source, where the name needn't stand."""
-    return f"{node.name} (line {node.origin.line})" if node.origin.line else node.name
+    return " with ".join((relations.graph[shown].origin.after(shown), *([listed(others)] if others else [])))
 
 
 def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Mapping[str, Side]) -> Iterator[str]:
@@ -305,6 +300,7 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Ma
     asked for have each their name, in the order of the graph; those that were the host's before have a note of their own."""
     relations = _Placing(decided.graph, kept)
     named: dict[str, dict[object, str]] = {}
+    asked: dict[str, list[str]] = {}
     functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
     idle = {layer for layer in layers if all(before[name] == "host" for name in layer)}
     whole = {name: layer for layer in layers for name in layer}
@@ -315,13 +311,16 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Ma
             layer = whole.get(node.name, (node.name,))
             name = _kept_name(node, layer, layers.get(layer, node.name), relations)
             named.setdefault(IDLE if layer in idle else why, {})[name] = name
+            asked.setdefault(name, []).extend([] if layer in idle else [node.name])
         elif why:
-            written = _written(node) if is_product(node) else _with_line(node)
+            written = _written(node) if is_product(node) else node.name
             written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
-            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, written)
+            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, node.origin.after(written))
     for why, nodes in named.items():
         shown = some([*nodes.values()], SHOWN if why in (KEPT, IDLE) else NAMED)
         yield f"{why}: {shown} {'is' if len(nodes) == 1 else 'are'} computed on the host"
+    if untimed := [*_untimed(decided, relations, asked)]:
+        yield f"not timed: {'; '.join(untimed)}"
     alone = [layers[layer] for layer in layers if layer[-1] in functions and layer not in idle and _is_between_integers(decided, layer)]
     if alone:
         yield (
@@ -330,11 +329,24 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Ma
         )
 
 
+def _untimed(decided: _Decision, relations: Relations, layers: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Of the layers that are kept, by their names, those that the host computes before the device starts or after it has finished."""
+    device = {name for name, place in decided.places.items() if place == "device"}
+    edges = {"before the device starts": relations.before(device), "after the device has finished": relations.after(device)}
+    done: set[str] = set()
+    for when, others in edges.items() if device else ():
+        inside = {name: [node for node in nodes if node not in others and node not in done] for name, nodes in layers.items()}
+        found = [name if len(there) == len(layers[name]) else f"a part of {name}" for name, there in inside.items() if there]
+        done.update(chain.from_iterable(inside.values()))
+        if found:
+            yield f"{some(found, SHOWN)} {'is' if len(found) == 1 else 'are'} computed {when}"
+
+
 def _followers(decided: _Decision, layers: Layers, before: Mapping[str, Side]) -> Iterator[str]:
     """A note of what the device would compute, `before` being the places without layers that are kept: it reads only these."""
     kept = {*chain.from_iterable(layers)}
     moved = [
-        node.name
+        node.origin.after(node.name)
         for node in decided.graph
         if computes(node) and node.name not in kept and decided.places[node.name] == "host" and before.get(node.name) == "device"
     ]

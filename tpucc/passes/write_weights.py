@@ -216,7 +216,7 @@ class _Choice:
 
 def _shown(products: Sequence[Node]) -> str:
     """The products as in a source, `a @ b`: the first few of many, those of an unrolled loop once."""
-    named = {node.origin.spans[:1] or node.name: " @ ".join(node.operands) for node in reversed(products)}
+    named = {node.origin.spans[:1] or node.name: node.origin.after(" @ ".join(node.operands)) for node in reversed(products)}
     names = [*reversed(named.values())]
     shown = listed([*names[:NAMED], *([counted(len(names) - NAMED, "other")] if len(names) > NAMED else [])])
     if len(products) == 1:

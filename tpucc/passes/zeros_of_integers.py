@@ -50,9 +50,9 @@ def zeros_of_integers(graph: Graph, parameters: Callable[[Node], Quantisation]) 
             shared = not is_product(source) and any(reader.on_device for reader in graph.users[source.name])
             why = ", as the device reads it as well," if shared else ","
             where = "where all that is added up is 0," if found.added_up else "there"
-            place = f" (line {node.origin.line})" if node.origin.line else ""
+            named = source.origin.after(source.name)
             what = "has only the added constant to go by" if found.offset else "isn't finite"
-            yield f"{source.name} is in integers{why} and 0 where it is less than half a step: {where} {node.op}{place} {what}"
+            yield f"{named} is in integers{why} and 0 where it is less than half a step: {where} {node.origin.after(node.op)} {what}"
 
 
 def _source(graph: Graph, value: Node) -> _Source:

@@ -7,23 +7,37 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
-from tpucc.layers.partition import operators_in
+from tpucc.layers.partition import operators_in, working
 from tpucc.ops.products import multiply_accumulates
 from tpucc.runtime.connections import HostParts
 
+NOTHING: Mapping[str, Any] = {"operators": [], "lines": [], "macs": 0}
+"""What the host computes where it has no part."""
+
 
 def with_host(stats: Mapping[str, Any], program: Program, host: HostParts | None) -> dict[str, Any]:
-    """The machine's numbers with `host_macs`, and with the `operators` of each layer that is a step of the host.
+    """The machine's numbers with `host_macs` and `untimed`, and with the `operators` of each layer that is a step of the host.
 
     `host` is None for a program without a host's part: nothing is computed there.
     """
     if host is None:
-        return {**stats, "host_macs": 0}
+        return {**stats, "host_macs": 0, "untimed": {"before": {**NOTHING}, "after": {**NOTHING}}}
     operators = {layer: operators_in(host.steps[step]) for layer, step in _steps(program)}
     layers = [{**layer, "operators": operators[index]} if index in operators else layer for index, layer in enumerate(stats["layers"])]
-    return {**stats, "layers": layers, "host_macs": program.cores * sum(map(multiply_accumulates, host.all))}
+    macs = program.cores * sum(map(multiply_accumulates, host.all))
+    untimed = {"before": _part(host.prologue, program.cores), "after": _part(host.epilogue, program.cores)}
+    return {**stats, "layers": layers, "host_macs": macs, "untimed": untimed}
+
+
+def _part(graph: Graph, cores: int) -> dict[str, Any]:
+    """What the host computes in a part that the program's cycles leave out."""
+    found = working(graph)
+    operators = [name for name in operators_in(graph) if any(node.op == name for node in found)]
+    lines = sorted({node.origin.line for node in found} - {0})
+    return {"operators": operators, "lines": lines, "macs": cores * multiply_accumulates(graph)}
 
 
 def _steps(program: Program) -> Iterator[tuple[int, int]]:

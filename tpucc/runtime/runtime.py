@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, counted, did_you_mean, listed, printable
 from tpucc.files import read_file, write_file
+from tpucc.interop.foreign import MODELS
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
@@ -394,7 +395,7 @@ def load_program(path: str | Path) -> Runtime:
     and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of a listing that
     was typed, can be timed.
     """
-    program = decode(read_file(Path(path)), str(path))
+    program = decode(read_file(Path(path), suffixes=MODELS), str(path))
     check(program)
     runtime = Runtime(program)
     if runtime.has_host_part:

@@ -18,7 +18,9 @@ from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.layers.reference import compute as compute_layer
 from tpucc.numerics import AnyArray, Float32, dequantise, quantise
 from tpucc.ops.evaluate import Extra, compute, evaluate
+from tpucc.passes.kept_layers import Keepable
 from tpucc.passes.model_inputs import checked, largest_batch, rounds
+from tpucc.passes.place import Place
 from tpucc.runtime.check import Arrays, float_reference
 from tpucc.runtime.fidelity import ALONE, Together, both_graphs, fidelity, narrowed, twins_of, work_of
 from tpucc.runtime.quality import score
@@ -34,11 +36,13 @@ MOST_WORK = 3 * 10**10
 @dataclass(frozen=True, slots=True)
 class LayerLoss:
     """What a layer costs: `error` is of its own values, alone and as it runs. `output_sqnr` is that of the model's outputs when only this
-    layer is quantised, in decibels. `accuracy` is the model's then, as a share; None without labels that are classes."""
+    layer is quantised, in decibels. `accuracy` is the model's then, as a share; None without labels that are classes. `keep` is what
+    `--keep` takes for the layer, whose name may be that of a part of one: names or lines; empty where nothing does."""
 
     error: LayerError
     output_sqnr: float
     accuracy: float | None
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
     for part in rounds(floats.inputs, rows):
         replays.measure(part)
     wanted = None if labels is None or chosen is None else labels[chosen]
-    found = [LayerLoss(e, replays.noise[e.name].sqnr, replays.accuracy(e.name, wanted)) for e in errors]
+    keep = _keeping(compilation, layers, twins)
+    found = [LayerLoss(e, replays.noise[e.name].sqnr, replays.accuracy(e.name, wanted), keep.get(e.name, ())) for e in errors]
     ordered = tuple(sorted(found, key=lambda loss: loss.output_sqnr))
     exact, compiled = float_reference(compilation.graph, rows), runtime.run(rows)
     whole = Noise()
@@ -83,6 +88,17 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
     first = compilation.graph[compilation.graph.outputs[0].node].type
     scores = [None if wanted is None else score(first, wanted, next(iter(found.values()))).get("accuracy") for found in (exact, compiled)]
     return Losses(len(chosen) if chosen is not None else 1, ordered, whole.sqnr, scores[0], scores[1])
+
+
+def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """What `--keep` takes for each layer; nothing where the graph that it speaks of isn't known."""
+    stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
+    place = next((index for index, snapshot in enumerate(stages) if snapshot.stage == Place.name), 0)
+    read = stages[place - 1].value if place else None
+    if not isinstance(read, Graph):
+        return {}
+    keepable = Keepable(read)
+    return {name: keepable.names(layers[name], [layers[name].of, real], layers.users[name]) for name, real in twins.items()}
 
 
 def _rows(given: Mapping[str, AnyArray], most: int) -> AnyArray | None:

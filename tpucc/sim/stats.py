@@ -8,6 +8,7 @@
 | `macs` | multiply-accumulates of the model that the device computes, for the whole batch, no padding; rows of two bands count in both |
 | `vector_macs` | those of `macs` that the activation unit computes, lane by lane by its vector unit; `useful_macs` are the others |
 | `host_macs` | multiply-accumulates of the products that the host computes, none of which are in `macs` |
+| `untimed` | what the host computes `before` the device starts and `after` it has finished, which no cycles count: see below |
 | `tops` | 2 · macs ÷ seconds ÷ 10¹² |
 | `utilization` | tops ÷ peak, 0…1 |
 | `peak_tops` | the peak of all cores: two operations a cell and cycle, half of that with 16-bit activations |
@@ -28,7 +29,8 @@
 | `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
 
-A layer that is a step of the host has its `operators`, too. These and `host_macs` come from the host's graphs, by
+A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest, its
+`lines` of the source, and the `macs` of `host_macs` that are there. All these come from the host's graphs, by
 `tpucc.runtime.host_numbers`.
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of

@@ -19,6 +19,7 @@ from tpucc.frontend.ast import Param
 from tpucc.frontend.elaborate import require_values
 from tpucc.frontend.params import unknown_param
 from tpucc.frontend.parse import parse
+from tpucc.interop.foreign import MODELS
 from tpucc.interop.sources import files_of, items_of, read_source
 from tpucc.options import FLAGS as COMPILING
 from tpucc.options import Options, options_of
@@ -169,7 +170,7 @@ class Plan:
 def _digest(*files: Path, values: str = "") -> str:
     found = sha256(values.encode())
     for path in files:
-        found.update(sha256(read_file(path)).digest())
+        found.update(sha256(read_file(path, suffixes=MODELS if path.suffix in ("", *MODELS) else ())).digest())
     return found.hexdigest()[:32]
 
 

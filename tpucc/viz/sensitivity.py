@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
@@ -15,6 +16,12 @@ EXPLAINED = (
     "costliest layer stands first. alone: that of the layer's own values, from exact operands. as it runs: with the errors of all layers "
     "before."
 )
+KEEP = " keep: what --keep takes, as in --keep NAME=host, where it isn't the name of the row: the layer of a part, or what reads a value."
+KEEP_BY = "keep, where the name of the row isn't what --keep takes: "
+SHORTENED = "\n(Some names are shortened; a wider terminal and --json have them in full.)"
+UNKNOWN = "–"
+SHOWN = 2
+"""Names of a row that `--keep` takes; more are in the JSON."""
 
 
 def losses_table(name: str, found: Losses, inputs: str, integers: str, width: int = WIDTH) -> str:
@@ -27,9 +34,10 @@ def losses_table(name: str, found: Losses, inputs: str, integers: str, width: in
     shown, others = found.layers[:MOST_ROWS], found.layers[MOST_ROWS:]
     judged = any(loss.accuracy is not None for loss in shown)
     heads = ("layer", "kind", "line", "only it", *(("accuracy",) if judged else ()), "alone", "as it runs")
-    text = table(heads, [_row(loss, judged) for loss in shown], width=width)
+    text, told = _with_keep(heads, [_row(loss, judged) for loss in shown], [*map(_keep, shown)], width)
     more = f"\n({counted(len(others), 'more layer')} that cost less)" if others else ""
-    return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED)}"
+    more += "" if all(printable(loss.error.name) in text for loss in shown) else SHORTENED
+    return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED + told)}"
 
 
 def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
@@ -43,6 +51,7 @@ def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
             "alone_snr_db": _finite(loss.error.own_sqnr),
             "snr_db": _finite(loss.error.sqnr),
             "accuracy": loss.accuracy,
+            "keep": loss.keep,
         }
         for loss in found.layers
     ]
@@ -57,6 +66,27 @@ def _row(loss: LayerLoss, judged: bool) -> tuple[str, ...]:
     ratios = (loss.output_sqnr, error.own_sqnr, error.sqnr)
     only, alone, running = (f"{ratio:.1f}" if math.isfinite(ratio) else decibels(ratio) for ratio in ratios)
     return (error.name, error.kind, str(error.line), only, *accuracy, alone, running)
+
+
+def _with_keep(heads: Sequence[str], rows: Sequence[Sequence[str]], keep: Sequence[str], width: int) -> tuple[str, str]:
+    """The table, with a column of what `--keep` takes where some row's name isn't it, and what explains the column. Where the column would
+    cut names, which `--keep` takes as they are, a sentence below the table says the same."""
+    whole = table(heads, rows, width=width)
+    if not any(text and text != UNKNOWN for text in keep):
+        return whole, ""
+    text = table((*heads, "keep"), [(*row, each) for row, each in zip(rows, keep, strict=True)], width=width)
+    if all(printable(row[0]) in text for row in rows):
+        return text, KEEP
+    named = "; ".join(f"{printable(row[0])}: {printable(each)}" for row, each in zip(rows, keep, strict=True) if each)
+    return f"{whole}\n\n{wrapped(KEEP_BY + named)}", ""
+
+
+def _keep(loss: LayerLoss) -> str:
+    """What `--keep` takes for the layer, where its own name isn't it."""
+    if loss.keep == (loss.error.name,):
+        return ""
+    more = [f"{len(loss.keep) - SHOWN} more"] if len(loss.keep) > SHOWN else []
+    return ", ".join([*loss.keep[:SHOWN], *more]) or UNKNOWN
 
 
 def _finite(ratio: float) -> float | None:

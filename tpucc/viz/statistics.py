@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tpucc.diagnostics import counted, listed
 from tpucc.target import machine_name
+from tpucc.viz.text import MOST_NAMES, first_names
 
 
 class Breakdown(msgspec.Struct, frozen=True):
@@ -45,6 +47,34 @@ class Stream(msgspec.Struct, frozen=True):
     fits: bool = True
 
 
+class HostPart(msgspec.Struct, frozen=True):
+    """What the host computes before the device starts, or after it has finished: no cycles count it."""
+
+    operators: list[str] = []
+    lines: list[int] = []
+    macs: int = 0
+
+
+class Untimed(msgspec.Struct, frozen=True):
+    before: HostPart = HostPart()
+    after: HostPart = HostPart()
+
+    @property
+    def words(self) -> str:
+        """One sentence; empty where the host computes nothing there."""
+        parts = [(self.before, "before the device starts"), (self.after, "after the device has finished")]
+        found = [f"{_operators(part)} {when}" for part, when in parts if part.operators]
+        return f"Not timed: the host computes {' and '.join(found)}" if found else ""
+
+
+def _operators(part: HostPart) -> str:
+    """`conv2d, relu (lines 12 and 13; 14,400 multiply-accumulates)`."""
+    numbers = [*map(str, part.lines[:MOST_NAMES]), *([f"{len(part.lines) - MOST_NAMES:,} more"] if len(part.lines) > MOST_NAMES else [])]
+    lines = [f"line{'s' if len(part.lines) > 1 else ''} {listed(numbers)}"] if part.lines else []
+    about = "; ".join([*lines, *([counted(part.macs, "multiply-accumulate")] if part.macs else [])])
+    return first_names(part.operators) + (f" ({about})" if about else "")
+
+
 class Statistics(msgspec.Struct, frozen=True):
     model: str
     target: str
@@ -70,6 +100,7 @@ class Statistics(msgspec.Struct, frozen=True):
     stream: Stream = Stream()
     host_macs: int = 0
     written_tiles: int = 0
+    untimed: Untimed = Untimed()
 
     @property
     def machine(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,8 +14,10 @@ from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
+from tpucc.viz.lines import by_lines
 from tpucc.viz.pictures import works_of
-from tpucc.viz.text import first_names, layer_rate, rate_text, shortened, size
+from tpucc.viz.statistics import read_statistics
+from tpucc.viz.text import first_names, folded, layer_rate, rate_text, shortened, size
 
 WIDTH = 80
 GAP = 2
@@ -37,6 +38,8 @@ BY_LANES = "(The {} of peak above count products of the activation unit too, the
 OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
 """Rows that are left out where they are zero."""
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
+LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "stall", "shift", "non-matrix")
+BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
 PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 
@@ -56,7 +59,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
     tight = sum(widths) + GAP * (len(widths) - 1) > width
     room = width - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
     drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=tight, header_style="")
-    firsts = shortened([row[0] for row in cells], max(1, room), cell_len)
+    firsts = shortened([row[0] for row in cells], max(1, room), cell_len, middle=True)
     most = max([room, 1, *map(cell_len, firsts)])
     for index, name in enumerate(head):
         justify: Literal["left", "right"] = "left" if index < left else "right"
@@ -70,19 +73,26 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
 
 
-def timeline_table(runtime: Runtime, width: int = WIDTH) -> str:
-    """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, of at most `width` columns."""
+def timeline_table(runtime: Runtime, width: int = WIDTH, *, by_line: bool = False) -> str:
+    """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, or a line of the source, of at most `width` columns."""
     stats = runtime.stats
     machine = machine_name(stats["target"], stats["cores"])
     head = f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {duration(stats['seconds'])}, {speed(stats)}"
     head += f"; without {counted(stats['host_macs'], 'multiply-accumulate')} of the host" if stats["host_macs"] else ""
     verdict = f"{stats['bottleneck']} bound: " if stats["bottleneck"] != "nothing" else ""
     lanes = "\n" + wrapped(BY_LANES.format(percent(stats["utilization"], 1))) if stats["vector_macs"] else ""
-    texts = [wrapped(head, "  "), breakdown_table(stats) + lanes, layer_table(stats, width), wrapped(f"{verdict}{stats['explanation']}")]
+    rows = (line_table if by_line else layer_table)(stats, width)
+    texts = [wrapped(head, "  "), breakdown_table(stats) + lanes, rows + untimed(stats), wrapped(f"{verdict}{stats['explanation']}")]
     if stats["cycles"]:
         texts.append(wrapped(f"critical path, %: {path_words(stats['critical_path'])}", "  "))
         texts.append(wrapped(f"in a stream of batches: {stream_words(stats)}", "  "))
     return "\n\n".join(texts)
+
+
+def untimed(stats: Mapping[str, Any]) -> str:
+    """A note under a table of cycles: what the host computes before and after, which has no row there. Else nothing."""
+    words = read_statistics(stats).untimed.words
+    return f"\n{wrapped(f'({words}.)')}" if words else ""
 
 
 def speed(stats: Mapping[str, Any]) -> str:
@@ -133,7 +143,7 @@ def stream_table(runtime: Runtime, batches: int) -> str:
         )
     head = f"{printable(stats['model'])} on {machine}: a stream of {counted(batches, 'batch', 'batches')}"
     times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
-    return "\n\n".join([wrapped(head, "  "), times, table(("cycles, %", "alone", "further"), causes), wrapped(words)])
+    return "\n\n".join([wrapped(head, "  "), times + untimed(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
 
 
 def stream_cycles(stats: dict[str, Any], batches: int) -> int:
@@ -161,7 +171,7 @@ def counts_table(runtime: Runtime, width: int = WIDTH) -> str:
         "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
     )
     text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2, width=width)
-    return "\n\n".join([wrapped(head, "  "), text, "\n".join(wrapped(way, "  ") for way in ways)])
+    return "\n\n".join([wrapped(head, "  "), text + untimed(runtime.stats), "\n".join(wrapped(way, "  ") for way in ways)])
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
@@ -184,7 +194,20 @@ def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
         text = table(LAYER_HEADS, [*rows, *end], width=width)
         if is_whole := all(printable(row[0]) in text for row in rows):
             break
-    return text + note + ("" if is_whole else SHORTENED)
+    if not is_whole:  # of what steps compute the first operator is worth more than the end of the last
+        rows = [row if printable(row[0]) in text else (_cut_step(row[0], layer), *row[1:]) for row, layer in zip(rows, shown, strict=True)]
+        text = table(LAYER_HEADS, [*rows, *end], width=width)
+    return text + note + (BY_LINE if others else "") + ("" if is_whole else SHORTENED)
+
+
+def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
+    """The same with a row for each line of the source: its layers are added up, and the first column names that of most cycles."""
+    shown, others = _largest(by_lines(stats["layers"]), "cycles")
+    rows = [_line_row(line, stats["cycles"]) for line in shown]
+    ends = [(counted(len(others), "more line"), sum(line["cycles"] for line in others))] if others else []
+    sums = [_sum_row(name, cycles, stats["cycles"], LINE_HEADS) for name, cycles in (*ends, ("in all", stats["cycles"]))]
+    text = table(LINE_HEADS, [*rows, *sums], width=width)
+    return text + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
 
 
 def roofline_table(runtime: Runtime) -> str:
@@ -223,7 +246,7 @@ def memory_table(runtime: Runtime) -> str:
 
 def wrapped(text: str, indent: str = "") -> str:
     """A sentence in lines of 80 columns; `indent` stands before all but the first."""
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(folded(text, WIDTH, indent=indent))
 
 
 def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -238,16 +261,27 @@ def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
     return (_name(layer, step), layer["kind"], str(layer["line"]), *numbers, *parts)
 
 
+def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
+    parts = (f"{line['breakdown'][key]:.1f}" for key in PARTS)
+    numbers = (f"{line['cycles']:,}", _share(line["cycles"], whole), f"{line['tile_fetches']:,}")
+    return (line["name"], f"{line['layers']:,}", str(line["line"]), *numbers, *parts)
+
+
 def _name(layer: Mapping[str, Any], step: str = "step ") -> str:
     """Its name; of a step of the host also what it computes: `step 1: softmax`. The kind is beside it."""
     name = layer["name"].removeprefix(f"{HOST} ") if layer["kind"] == HOST else layer["name"]
     return f"{name.replace('step ', step)}: {first_names(layer['operators'])}" if layer.get("operators") else name
 
 
-def _sum_row(name: str, cycles: int, whole: int) -> tuple[str, ...]:
+def _cut_step(name: str, layer: Mapping[str, Any]) -> str:
+    """The row's name; of a step of the host with several operators, the first alone: `0: matmul…`."""
+    return f"{name.partition(',')[0]}…" if len(layer.get("operators", ())) > 1 else name
+
+
+def _sum_row(name: str, cycles: int, whole: int, heads: Sequence[str] = LAYER_HEADS) -> tuple[str, ...]:
     """The row of several layers: their cycles, and the share of these."""
     cells = (name, "", "", f"{cycles:,}", _share(cycles, whole))
-    return cells + ("",) * (len(LAYER_HEADS) - len(cells))
+    return cells + ("",) * (len(heads) - len(cells))
 
 
 def _share(cycles: int, whole: int) -> str:

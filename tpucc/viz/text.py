@@ -7,6 +7,7 @@ of Helvetica (Adobe's font metrics, thousandths of the size), which Arial and Li
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -19,6 +20,10 @@ LINE_HEIGHT = 1.25
 MAX_NAME = 40
 MOST_NAMES = 3
 """Operators or values that a box or a row names."""
+GLUE = "\0"
+"""Stands for a blank at which no line ends, while lines are made."""
+_UNITS = r"(?<=\d) (?=(?:%|dB|[nµm]?s|[kMG]?Hz|[kMGT]?OPS|[KMGT]iB|[kMGT]?B(?:/s)?|bytes?|[kMGT])(?!\w))"
+"""The blank between a number and its unit."""
 
 _ASCII = (
     [278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278]  # space to /
@@ -57,13 +62,15 @@ def shown(text: str, limit: int = MAX_NAME) -> str:
     return f"{safe[:head]}…{safe[len(safe) - (limit - 1 - head) :]}"
 
 
-def shortened(names: Sequence[str], room: int, width: Width = len) -> list[str]:
+def shortened(names: Sequence[str], room: int, width: Width = len, *, middle: bool = False) -> list[str]:
     """The names, each as wide as `room` by `width`, or by the least more with which different ones stay different.
 
-    Of those that are too long their beginnings are kept, or where that doesn't tell them apart their ends, initials, or both ends.
+    Of those that are too long their beginnings are kept, or where that doesn't tell them apart their ends, initials, or both ends; where
+    the `middle` goes first, both ends before all others.
     """
+    ways = (_beginning, _ending, _initials, _both_ends)
     for most in range(room, max([room, *map(width, names)]) + 1):
-        for keep in (_beginning, _ending, _initials, _both_ends):
+        for keep in (_both_ends, *ways[:-1]) if middle else ways:
             if found := _apart(names, keep, most, width):
                 return found
     return list(names)
@@ -151,6 +158,25 @@ def fitted_name(name: str, size: float, width: float) -> str:
     than four characters would be left."""
     limits = (MAX_NAME, *range(min(MAX_NAME, len(whole(name))) - 1, 4, -1))
     return next((words for limit in limits if text_width(words := shown(name, limit), size) <= width), "")
+
+
+def folded(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
+    """A sentence in lines of at most `width` characters, as far as its words allow: `first` before the first one, `indent` before the
+    others. A number stays with its unit."""
+    lines = textwrap.wrap(
+        glued(text), width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [*map(loose, lines)]
+
+
+def glued(text: str) -> str:
+    """The text with `GLUE` between numbers and their units."""
+    return re.sub(_UNITS, GLUE, text)
+
+
+def loose(text: str) -> str:
+    """The text with blanks again."""
+    return text.replace(GLUE, " ")
 
 
 def broken(text: str, size: float, width: float) -> list[str]:

@@ -23,7 +23,7 @@ from tpucc.values import dataclass
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import number
+from tpucc.viz.text import glued, loose, number
 
 COLUMNS, LEAST_COLUMNS = 80, 40
 NAMES, SHARES = 11, 7
@@ -94,7 +94,7 @@ class Canvas:
 
     def head(self, words: str) -> list[Line]:
         """A sentence above a chart, in as many lines as it takes."""
-        return [(Piece(line),) for line in textwrap.wrap(words, self.width, subsequent_indent="  ", break_on_hyphens=False)]
+        return [(Piece(loose(line)),) for line in textwrap.wrap(glued(words), self.width, subsequent_indent="  ", break_on_hyphens=False)]
 
     def axis(self) -> list[Line]:
         """Round numbers of cycles under the cells where they are reached, and the same in seconds."""

@@ -13,7 +13,7 @@ from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
-from tpucc.viz.svg import NOTHING, Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
+from tpucc.viz.svg import Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
 from tpucc.viz.terms import term
 from tpucc.viz.text import first_names, layer_rate, rate_text, shown, size
 
@@ -121,9 +121,10 @@ def layer_table(stats: Statistics) -> Markup:
 
 
 def left_out(stats: Statistics) -> Markup:
-    """A line about the layers that share a row; empty if there are none."""
-    words = f"{_counted(stats.layers)}; the {MOST_LAYERS} that take the most cycles have rows of their own."
-    return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
+    """Lines about what has no row of its own: layers that share one, and the host's work at the edges; empty if there is none."""
+    shared = f"{_counted(stats.layers)}; the {MOST_LAYERS} that take the most cycles have rows of their own."
+    words = [*([shared] if len(stats.layers) > MOST_LAYERS else []), *([f"{stats.untimed.words}."] if stats.untimed.words else [])]
+    return joined(tag("p", escaped(sentence)) for sentence in words)
 
 
 def _counted(layers: Sequence[LayerStatistics], more: str = "") -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
-from tpucc.interop.foreign import Foreign, foreign
+from tpucc.interop.foreign import MODELS, Foreign, foreign
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.decoding import decoded
@@ -140,7 +140,7 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     one that tpucc can't take.
     """
     require_layout(layout)
-    data = read_file(path, most=MAX_BYTES)
+    data = read_file(path, most=MAX_BYTES, suffixes=MODELS)
     file = title or path.name
     try:
         model = decoded(data, path.parent)
