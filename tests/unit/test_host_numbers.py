@@ -98,6 +98,8 @@ def test_what_the_host_computes_at_the_edges_is_said_to_be_not_timed() -> None:
     for text in (timeline_table(exe.runtime), counts_table(exe.runtime), stream_table(exe.runtime, 2)):
         assert f"({told})" in words(text)
     assert told in str(left_out(read_statistics(exe.stats)))
+    alone = tpucc.compile_source(source, keep={"a": "host", "b": "host"}).runtime
+    assert "(lines 5 and 6; 512 multiply-accumulates).)" in words(timeline_table(alone))
     assert "Not timed" not in timeline_table(tpucc.compile_source(DEPTHWISE).runtime), "integers are made of any input"
 
 

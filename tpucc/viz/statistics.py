@@ -59,13 +59,6 @@ class Untimed(msgspec.Struct, frozen=True):
     before: HostPart = HostPart()
     after: HostPart = HostPart()
 
-    @property
-    def words(self) -> str:
-        """One sentence; empty where the host computes nothing there."""
-        parts = [(self.before, "before the device starts"), (self.after, "after the device has finished")]
-        found = [f"{_operators(part)} {when}" for part, when in parts if part.operators]
-        return f"Not timed: the host computes {' and '.join(found)}" if found else ""
-
 
 def _operators(part: HostPart) -> str:
     """`conv2d, relu (lines 12 and 13; 14,400 multiply-accumulates)`."""
@@ -105,6 +98,14 @@ class Statistics(msgspec.Struct, frozen=True):
     @property
     def machine(self) -> str:
         return machine_name(self.target, self.cores)
+
+    @property
+    def untimed_words(self) -> str:
+        """What the host computes that no cycles count, in one sentence; empty where it is nothing."""
+        whens = (" before the device starts", " after the device has finished") if self.cycles else ("", "")
+        parts = zip((self.untimed.before, self.untimed.after), whens, strict=True)
+        found = [f"{_operators(part)}{when}" for part, when in parts if part.operators]
+        return f"Not timed: the host computes {' and '.join(found)}" if found else ""
 
 
 def read_statistics(stats: Mapping[str, object]) -> Statistics:

@@ -91,7 +91,7 @@ def timeline_table(runtime: Runtime, width: int = WIDTH, *, by_line: bool = Fals
 
 def untimed(stats: Mapping[str, Any]) -> str:
     """A note under a table of cycles: what the host computes before and after, which has no row there. Else nothing."""
-    words = read_statistics(stats).untimed.words
+    words = read_statistics(stats).untimed_words
     return f"\n{wrapped(f'({words}.)')}" if words else ""
 
 

@@ -123,7 +123,7 @@ def layer_table(stats: Statistics) -> Markup:
 def left_out(stats: Statistics) -> Markup:
     """Lines about what has no row of its own: layers that share one, and the host's work at the edges; empty if there is none."""
     shared = f"{_counted(stats.layers)}; the {MOST_LAYERS} that take the most cycles have rows of their own."
-    words = [*([shared] if len(stats.layers) > MOST_LAYERS else []), *([f"{stats.untimed.words}."] if stats.untimed.words else [])]
+    words = [*([shared] if len(stats.layers) > MOST_LAYERS else []), *([f"{stats.untimed_words}."] if stats.untimed_words else [])]
     return joined(tag("p", escaped(sentence)) for sentence in words)
 
 
