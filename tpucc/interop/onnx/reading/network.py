@@ -333,7 +333,7 @@ class Network:
         nodes, axes = self.together([self._unsplit(value, values) for value in values] if self.ours else values)
         self._role = ""
         view = next((node for node in nodes if node.op == "reshape"), None)
-        if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
+        if op != "mul" or view is None or self.ours or any(node is not view and node.type.rank for node in nodes):
             return Tensor(self.add(op, *nodes, **attributes), axes, kind)
         x = self.builder.nodes[view.operands[0]]
         scaled = self.add(op, *(x if node is view else node for node in nodes))
