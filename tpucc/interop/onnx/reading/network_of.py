@@ -33,6 +33,7 @@ from tpucc.interop.onnx.reading.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
+from tpucc.interop.onnx.reading.remarks import in_words
 from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised, rule_of
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
@@ -126,7 +127,8 @@ class _Builder:
             graph, moved = with_columns_of_pixels(graph, weights)
             weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
-        return Built(graph, weights, self.layouts, tuple(self.network.notes))
+        notes = in_words(self.network.notes, graph, self.network.made_of, self.model.graph.constants)
+        return Built(graph, weights, self.layouts, tuple(notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]
