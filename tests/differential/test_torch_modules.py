@@ -116,6 +116,22 @@ class Unknown(torch.nn.Module):
         return torch.erfinv(x / 10)
 
 
+class Stepping(torch.nn.Module):
+    """One step of a recurrence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x, self.h = torch.nn.Linear(3, 2), torch.nn.Linear(2, 2)
+
+    def forward(self, x: Any, h: Any) -> Any:
+        return torch.tanh(self.x(x) + self.h(h[0]))[None]
+
+
+class Product(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        return x @ y
+
+
 CASES = {
     "images": (Images, (torch.rand(3, 3, 8, 8),)),
     "sequences": (Sequences, (torch.randint(0, 20, (4, 5)),)),
@@ -179,6 +195,14 @@ def test_a_module_is_found_in_several_that_are_around_it(wrap: Any) -> None:
         assert plain_module(wrap(module)) is module
 
 
+def test_a_batch_that_states_have_second_is_a_param() -> None:
+    """Where no size is one, a comment says that all are those of the example."""
+    model = tpucc.from_torch(Stepping(), (torch.rand(4, 3), torch.rand(1, 4, 2)))
+    assert "param batch = 4\n" in model.source
+    assert "(x: f32[batch, 3], h: f32[1, batch, 2])" in model.source
+    assert "\n# All sizes are those of the example" in tpucc.from_torch(Product(), (torch.rand(4, 3), torch.rand(3, 2))).source
+
+
 @pytest.mark.parametrize(("kind", "head"), [(Shaped, "f32[1, 8]"), (Squeezed, "f32[8]"), (OneRow, "f32[1, 8]")])
 def test_a_module_of_which_more_rows_are_not_each_row_is_read_for_one(kind: Any, head: str) -> None:
     x = torch.rand(1, 8)
@@ -225,6 +249,7 @@ def test_a_module_is_read_through_what_is_around_it(wrapped: Any) -> None:
 
 
 def test_arguments_without_a_name_of_their_own_and_results_with_one() -> None:
+    torch.manual_seed(1)
     module, parts = Several(), torch.rand(3, 5, 4)
     exe = tpucc.from_torch(module, tuple(parts)).compile()
     assert list(exe.runtime.inputs) == ["x", "xs_0", "xs_1"]

@@ -50,3 +50,46 @@ def add_model(constant: AnyArray) -> Any:
     from onnx import helper, numpy_helper
 
     return model_of([helper.make_node("Add", ["x", "w"], ["y"])], [numpy_helper.from_array(np.asarray(constant), "w")])
+
+
+def quantised_network(kind: Any, axes: tuple[int, ...], pools_integers: bool = False) -> Any:
+    """A convolution, a pool and a product of x [6, 3, 8, 8] between QuantizeLinear and DequantizeLinear, as quantisers write them.
+
+    Values are of the type `kind`, and scales of the kernel have these axes: none, or one for its columns (4,). ONNX Runtime's optimizer
+    refuses the Reshape in opset 21.
+    """
+    from onnx import helper, numpy_helper
+
+    node, array, draw = helper.make_node, numpy_helper.from_array, np.random.default_rng(0)
+    weights, fc = (draw.integers(-127, 128, shape).astype(np.int8) for shape in ((4, 3, 3, 3), (5, 64)))
+    weights[:, 0, 0, 0] = 127
+    fc[:, 0] = -127
+    scales = draw.uniform(0.001, 0.01, axes).astype(np.float32)
+    zero = 131 if kind is np.uint8 else 3
+    constants = [
+        *(array(weights, "w"), array(scales, "ws"), array(np.zeros(axes, np.int8), "wz")),
+        *(array(draw.integers(-900, 900, 4).astype(np.int32), "b"), array((np.float32(0.02) * scales).astype(np.float32), "bs")),
+        *(array(np.zeros(axes, np.int32), "bz"), array(np.float32(0.02), "xs"), array(kind(zero), "z"), array(np.float32(0.05177), "hs")),
+        *(array(fc, "fc"), array(np.float32(0.004), "fs"), array(np.int8(0), "fz"), array(np.float32(0.31731), "ys")),
+        array(np.array([0, -1], np.int64), "rows"),
+    ]
+    real = [node("DequantizeLinear", ["rq", "hs", "z"], ["rd"]), node("QuantizeLinear", ["p", "hs", "z"], ["pq"])]
+    windows = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    pool = [node("MaxPool", ["rq"], ["pq"], **windows)] if pools_integers else [real[0], node("MaxPool", ["rd"], ["p"], **windows), real[1]]
+    nodes = [
+        node("QuantizeLinear", ["x", "xs", "z"], ["xq"]),
+        node("DequantizeLinear", ["xq", "xs", "z"], ["xd"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+        node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
+        node("Conv", ["xd", "wd", "bd"], ["c"], pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("QuantizeLinear", ["r", "hs", "z"], ["rq"]),
+        *pool,
+        node("DequantizeLinear", ["pq", "hs", "z"], ["pd"]),
+        node("Reshape", ["pd", "rows"], ["f"]),
+        node("DequantizeLinear", ["fc", "fs", "fz"], ["fd"], axis=0),
+        node("Gemm", ["f", "fd"], ["g"], transB=1),
+        node("QuantizeLinear", ["g", "ys", "z"], ["gq"]),
+        node("DequantizeLinear", ["gq", "ys", "z"], ["y"]),
+    ]
+    return model_of(nodes, constants, {"x": (6, 3, 8, 8)}, opset=17)

@@ -10,44 +10,11 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.onnx_files import model_of
+from tests.support.onnx_files import model_of, quantised_network
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
-
-
-def quantised(kind: Any, axes: tuple[int, ...]) -> Any:
-    """A convolution, a sum with a part of it, and a product, between QuantizeLinear and DequantizeLinear, as quantisers write them."""
-    draw = np.random.default_rng(0)
-    weights, fc = (draw.integers(-127, 128, shape).astype(np.int8) for shape in ((4, 4, 3, 3), (64, 5)))
-    weights[:, 0, 0, 0] = 127
-    fc[0] = 127
-    scales = draw.uniform(0.001, 0.01, axes).astype(np.float32)
-    constants = [
-        *(array(weights, "w"), array(scales, "ws"), array(np.zeros(axes, np.int8), "wz")),
-        *(array(draw.integers(-900, 900, 4).astype(np.int32), "b"), array((np.float32(0.02) * scales).astype(np.float32), "bs")),
-        *(array(np.zeros(axes, np.int32), "bz"), array(np.float32(0.02), "xs"), array(kind(5), "z"), array(np.float32(0.051), "hs")),
-        *(array(fc, "fc"), array(np.float32(0.004), "fs"), array(np.int8(0), "fz"), array(np.float32(0.31), "ys")),
-        array(np.array([2, 64], np.int64), "rows"),
-    ]
-    nodes = [
-        node("QuantizeLinear", ["x", "xs", "z"], ["xq"]),
-        node("DequantizeLinear", ["xq", "xs", "z"], ["xd"]),
-        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
-        node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
-        node("Conv", ["xd", "wd", "bd"], ["c"], pads=[1] * 4),
-        node("Relu", ["c"], ["r"]),
-        node("QuantizeLinear", ["r", "hs", "z"], ["rq"]),
-        node("MaxPool", ["rq"], ["pq"], kernel_shape=[2, 2], strides=[2, 2]),
-        node("DequantizeLinear", ["pq", "hs", "z"], ["pd"]),
-        node("Reshape", ["pd", "rows"], ["f"]),
-        node("DequantizeLinear", ["fc", "fs", "fz"], ["fd"]),
-        node("MatMul", ["f", "fd"], ["g"]),
-        node("QuantizeLinear", ["g", "ys", "z"], ["gq"]),
-        node("DequantizeLinear", ["gq", "ys", "z"], ["y"]),
-    ]
-    return model_of(nodes, constants, {"x": (2, 4, 8, 8)}, opset=17)
 
 
 def with_casts(model: Any, cast: str) -> Any:
@@ -55,7 +22,7 @@ def with_casts(model: Any, cast: str) -> Any:
     types = {value.name: value.type.tensor_type.elem_type for value in onnx.shape_inference.infer_shapes(model).graph.value_info}
     types |= {value.name: value.data_type for value in model.graph.initializer} | {"x": onnx.TensorProto.FLOAT}
     nodes = [part for number, each_node in enumerate(model.graph.node) for part in _cast_before(each_node, number, types, cast)]
-    return model_of(nodes, model.graph.initializer, {"x": (2, 4, 8, 8)}, opset=17)
+    return model_of(nodes, model.graph.initializer, {"x": (6, 3, 8, 8)}, opset=17)
 
 
 def _cast_before(of: Any, number: int, types: dict[str, int], cast: str) -> Iterator[Any]:
@@ -73,12 +40,12 @@ def _cast_before(of: Any, number: int, types: dict[str, int], cast: str) -> Iter
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
 @pytest.mark.parametrize("axes", [(), (4,)])
 def test_a_cast_to_the_type_that_a_value_has_changes_nothing(cast: str, kind: Any, axes: tuple[int, ...], tmp_path: Path) -> None:
-    plain, path = quantised(kind, axes), tmp_path / "q.onnx"
+    plain, path = quantised_network(kind, axes, pools_integers=True), tmp_path / "q.onnx"
     onnx.save(plain, path)
     source = tpucc.import_onnx(path).source
     onnx.save(with_casts(plain, cast), path)
     assert tpucc.import_onnx(path).source == source
-    images = np.random.default_rng(1).normal(size=(2, 8, 8, 4)).astype(np.float32)
+    images = np.random.default_rng(1).normal(size=(6, 8, 8, 3)).astype(np.float32)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     assert len(np.unique(wanted)) > 5

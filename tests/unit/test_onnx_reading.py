@@ -17,7 +17,7 @@ import pytest
 
 import tpucc
 from tests.support.command_line import run
-from tests.support.onnx_files import model_of
+from tests.support.onnx_files import model_of, quantised_network
 from tpucc.cli.main import main
 from tpucc.interop.onnx.reading import Imported, sequences
 from tpucc.interop.onnx.reading.decoding import decoded
@@ -1297,55 +1297,10 @@ def test_open_sizes_other_than_the_batch_are_asked_for(tmp_path: Path) -> None:
     assert "f32[batch, length, 3]" in made.source
 
 
-def quantised(per_channel: bool, unsigned: bool) -> Any:
-    """A convolution and a product between QuantizeLinear and DequantizeLinear, as quantisers write them."""
-    kind, zero = (np.uint8, 131) if unsigned else (np.int8, 3)
-    columns = (4,) if per_channel else ()
-    weights = DRAW.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8)
-    weights[:, 0, 0, 0] = 127
-    scales = DRAW.uniform(0.001, 0.01, columns).astype(np.float32)
-    fc = DRAW.integers(-127, 128, (5, 64)).astype(np.int8)
-    fc[:, 0] = -127
-    constants = [
-        array(weights, "w"),
-        array(scales, "ws"),
-        array(np.zeros(columns, np.int8), "wz"),
-        array(np.float32(0.02), "xs"),
-        array(kind(zero), "z"),
-        array(np.float32(0.05177), "hs"),
-        array(np.float32(0.31731), "ys"),
-        array(fc, "fc"),
-        array(np.float32(0.004), "fs"),
-        array(np.int8(0), "fz"),
-        array(DRAW.integers(-900, 900, 4).astype(np.int32), "b"),
-        array((np.float32(0.02) * scales).astype(np.float32), "bs"),
-        array(np.zeros(columns, np.int32), "bz"),
-    ]
-    nodes = [
-        node("QuantizeLinear", ["x", "xs", "z"], ["xq"]),
-        node("DequantizeLinear", ["xq", "xs", "z"], ["xd"]),
-        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
-        node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
-        node("Conv", ["xd", "wd", "bd"], ["c"], pads=[1] * 4),
-        node("Relu", ["c"], ["r"]),
-        node("QuantizeLinear", ["r", "hs", "z"], ["rq"]),
-        node("DequantizeLinear", ["rq", "hs", "z"], ["rd"]),
-        node("MaxPool", ["rd"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
-        node("QuantizeLinear", ["p", "hs", "z"], ["pq"]),
-        node("DequantizeLinear", ["pq", "hs", "z"], ["pd"]),
-        node("Flatten", ["pd"], ["f"]),
-        node("DequantizeLinear", ["fc", "fs", "fz"], ["fd"], axis=0),
-        node("Gemm", ["f", "fd"], ["g"], transB=1),
-        node("QuantizeLinear", ["g", "ys", "z"], ["gq"]),
-        node("DequantizeLinear", ["gq", "ys", "z"], ["y"]),
-    ]
-    return model_of(nodes, constants, {"x": (6, 3, 8, 8)})
-
-
-@pytest.mark.parametrize("unsigned", [True, False])
-@pytest.mark.parametrize("per_channel", [True, False])
-def test_quantised_files_have_the_integers_of_onnx_runtime(per_channel: bool, unsigned: bool, tmp_path: Path) -> None:
-    onnx.save(quantised(per_channel, unsigned), tmp_path / "q.onnx")
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("axes", [(4,), ()])
+def test_quantised_files_have_the_integers_of_onnx_runtime(axes: tuple[int, ...], kind: Any, tmp_path: Path) -> None:
+    onnx.save(quantised_network(kind, axes), tmp_path / "q.onnx")
     exe = tpucc.compile(tmp_path / "q.onnx")
     images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
     session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
@@ -1354,12 +1309,22 @@ def test_quantised_files_have_the_integers_of_onnx_runtime(per_channel: bool, un
     np.testing.assert_array_equal(exe.run(images)["y"], wanted)
 
 
-@pytest.mark.parametrize(("least", "is_said"), [(-128, True), (-127, False)])
-def test_weights_below_those_of_a_layer_are_said(least: int, is_said: bool) -> None:
-    constants = [array(np.array([[least, 3], [5, 9]], np.int8), "w_quantized"), array(np.float32(0.02), "ws"), array(np.int8(0), "wz")]
-    nodes = [node("DequantizeLinear", ["w_quantized", "ws", "wz"], ["wd"]), node("MatMul", ["x", "wd"], ["y"])]
-    said = "The integers -128 of w are -127 here where they are weights of a layer"
-    assert (said in built(model_of(nodes, constants, {"x": (2, 2)})).notes) is is_said
+@pytest.mark.parametrize(("least", "name", "key"), [(-128, "w", "w"), (-127, "w", ""), (-128, "val_61", "fc.weight")])
+def test_weights_below_those_of_a_layer_are_said(least: int, name: str, key: str) -> None:
+    """By the key of the weight, also where the file has made up a name."""
+    integers = f"{name}_quantized"
+    constants = [array(np.array([[least, 3], [5, 9]], np.int8), integers), array(np.float32(0.02), "ws"), array(np.int8(0), "wz")]
+    nodes = [node("DequantizeLinear", [integers, "ws", "wz"], ["wd"]), node("MatMul", ["x", "wd"], ["y"], name="/fc/MatMul")]
+    made = built(model_of(nodes, constants, {"x": (2, 2)}))
+    assert made.notes == ((f"The integers -128 of {key} are -127 here where they are weights of a layer",) if key else ())
+    assert not key or key in made.weights
+
+
+def test_a_constant_of_which_no_weight_is_made_is_said_by_its_name_in_the_file() -> None:
+    constants = [array(np.array([[-128, -128]], np.int8), "c_quantized"), array(np.float32(0.5), "s"), array(np.int8(0), "z")]
+    nodes = [node("DequantizeLinear", ["c_quantized", "s", "z"], ["c"]), node("Sum", ["c", "c"], ["d"]), node("Add", ["x", "d"], ["y"])]
+    (note,) = built(model_of(nodes, constants, {"x": (2, 2)})).notes
+    assert note.startswith("The integers -128 of the file's constant c_quantized are")
 
 
 def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from tpucc.values import dataclass
 
 OPSET = 20
 """The newest operators of ONNX that all of PyTorch's exporters since 2.6 write."""
+STATE = 3
+"""The axes of states: layers, batch, units."""
 LONGEST_CHAIN = 16
 """Errors that one was raised from."""
 _UNKNOWN = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)'")
@@ -35,6 +37,7 @@ LONGEST_LINE = 80
 """Characters of a module's line in a message."""
 NEAR = 1e-4
 """How near two results of one row are, as shares of the largest value: sums of other batches may be taken in another order."""
+NO_BATCH = "All sizes are those of the example, whose inputs have no size in common that a batch would be."
 FIXED = "All sizes are those of the example: for other batches the module fails or computes something else, or PyTorch can't export it."
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -87,13 +90,13 @@ class Exported:
 def export(module: Any, example: Any, path: Path) -> Exported:
     """Writes a module as an ONNX file.
 
-    `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments. Where all have the same first size, and
-    the module takes any other, that size is left open. Outputs have the keys of a dict that `forward` returns. Raises `UsageError` E1015
-    for what isn't the module's example, and for a module that PyTorch can't export.
+    `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments. Where all have the same first size, or
+    states [layers, batch, units] have it second, and the module takes any other, that size is left open. Outputs have the keys of a dict
+    that `forward` returns. Raises `UsageError` E1015 for what isn't the module's example, and for a module that PyTorch can't export.
     """
     torch = _torch()
     given = _arguments(torch, module, example)
-    batch = _batch(given.tensors)
+    batch = _batch(list(given.tensors.values()))
     training = {part: part.training for part in module.modules()}
     module.eval()
     try:
@@ -106,14 +109,15 @@ def export(module: Any, example: Any, path: Path) -> Exported:
             followed = given if batch != 1 else _twice(torch, module, given, result)
             if batch is not None and followed is not None:
                 size = torch.export.Dim(BATCH)
-                if _problem(torch, module, followed, path, outputs, followed.each(lambda _: {0: size})) is None:
+                open_sizes = given.each(lambda tensor: {_axis(tensor, batch): size})
+                if _problem(torch, module, followed, path, outputs, open_sizes) is None:
                     return Exported(batch)
             if problem := _problem(torch, module, given, path, outputs, None):
                 raise problem
     finally:
         for part, was_training in training.items():
             part.training = was_training  # parts may have been in modes of their own, as frozen batch norms are
-    return Exported(notes=() if batch is None else (FIXED,))
+    return Exported(notes=(NO_BATCH if batch is None else FIXED,))
 
 
 def _torch() -> Any:
@@ -193,11 +197,17 @@ def _apart(torch: Any, example: Any) -> Any:
     )
 
 
-def _batch(given: Mapping[str, Any]) -> int | None:
-    """The first size that all tensors share."""
-    sizes = {value.shape[0] if value.ndim else None for value in given.values()}
-    size = sizes.pop() if len(sizes) == 1 else None
-    return int(size) if size else None
+def _batch(given: Sequence[Any]) -> int | None:
+    """The size that all tensors have first, or, those of three axes, second: so have it states, [layers, batch, units]."""
+    sizes = (size for size in given[0].shape[:2] if size) if given else ()
+    return next((int(size) for size in sizes if all(_axis(value, size) is not None for value in given)), None)
+
+
+def _axis(tensor: Any, batch: int) -> int | None:
+    """The axis of a tensor that is the batch."""
+    if tensor.ndim and tensor.shape[0] == batch:
+        return 0
+    return 1 if tensor.ndim == STATE and tensor.shape[1] == batch else None
 
 
 def _twice(torch: Any, module: Any, given: Arguments, result: Any) -> Arguments | None:

@@ -19,6 +19,9 @@ OPSETS = range(7, 29)
 OPTIMISED = "com.microsoft"
 """The domain of operators that ONNX Runtime's optimizer and its quantiser make."""
 
+OWN = "tpucc"
+"""That of operators that no file has, which stand for several nodes of tpucc's export."""
+
 NO_TENSOR = -1
 """In the place of ONNX's number of a type, of a result that is a sequence or a map."""
 Dimension = int | str | None
@@ -70,6 +73,8 @@ class OnnxNode:
     """Whether the number is the opposite of the weight, as the source subtracts it."""
     of: OnnxNode | None = None
     """The file's node in whose place it stands, where the file has another operator there."""
+    is_of_source: bool = False
+    """Whether it is an operator of the source that moves values, or makes equal ones, in a file of tpucc's export."""
 
     @property
     def title(self) -> str:

@@ -21,6 +21,7 @@ from tpucc.interop.onnx.reading.axes import axes_of, is_plain, order_of, order_o
 from tpucc.interop.onnx.reading.model import Weight
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.problems import ELSEWHERE, INDICES, Unsupported, named
+from tpucc.interop.onnx.reading.remarks import Remark
 from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.interop.onnx.reading.weight_nodes import WeightNodes
 from tpucc.ir.constants import Constant
@@ -63,7 +64,9 @@ class Network:
     ) -> None:
         self.builder = GraphBuilder(name)
         self._weights = WeightNodes()
-        self.notes: dict[str, None] = {}
+        self.notes: dict[str | Remark, None] = {}
+        self.made_of: dict[str, dict[str, None]] = {}
+        """The nodes of weights, by the names of the known values that they have."""
         self._room = MAX_ELEMENTS
         self.allow(constants.values())
         self.erf: dict[str, str] = {}
@@ -219,6 +222,11 @@ class Network:
         return values
 
     def _weight(self, values: AnyArray, name: str, role: str) -> Node:
+        node = self._weight_or_numbers(values, name, role)
+        self.made_of.setdefault(name, {})[node.name] = None
+        return node
+
+    def _weight_or_numbers(self, values: AnyArray, name: str, role: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         said = self.said.get(name)
@@ -333,7 +341,7 @@ class Network:
         nodes, axes = self.together([self._unsplit(value, values) for value in values] if self.ours else values)
         self._role = ""
         view = next((node for node in nodes if node.op == "reshape"), None)
-        if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
+        if op != "mul" or view is None or self.ours or any(node is not view and node.type.rank for node in nodes):
             return Tensor(self.add(op, *nodes, **attributes), axes, kind)
         x = self.builder.nodes[view.operands[0]]
         scaled = self.add(op, *(x if node is view else node for node in nodes))

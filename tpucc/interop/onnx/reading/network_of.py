@@ -33,7 +33,8 @@ from tpucc.interop.onnx.reading.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
-from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised
+from tpucc.interop.onnx.reading.remarks import in_words
+from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised, rule_of
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem, require_rank
@@ -126,7 +127,8 @@ class _Builder:
             graph, moved = with_columns_of_pixels(graph, weights)
             weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
-        return Built(graph, weights, self.layouts, tuple(self.network.notes))
+        notes = in_words(self.network.notes, graph, self.network.made_of, self.model.graph.constants)
+        return Built(graph, weights, self.layouts, tuple(notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]
@@ -311,7 +313,8 @@ class _Builder:
 
     def _results(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         network = self.network
-        network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
+        network.name = names.of_own_node(node) if network.ours else names.of_node(node)
+        network.path, network.origin = names.path_of(node), Origin(made_by=node.title)
         opset = self.model.opsets.get(node.domain, self.model.opset)
         if node.kind in STRUCTURE:
             return self._structure(node, given)
@@ -323,6 +326,7 @@ class _Builder:
         require_sound(node, operands, opset)
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
         of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
+        of_weights = of_weights or (node.is_of_source and node.op == "ConstantOfShape")
         arrays = None
         if not any(isinstance(value, Tensor) for value in known):
             arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
@@ -336,7 +340,7 @@ class _Builder:
         self.results |= {static.name for static in statics if static.name in node.outputs}
         if node.op == "MatMul" and not arrays[0].any():
             self.computed_products += 1
-        if not of_weights or (not arrays[0].any() and self._has_zeros(node, operands)):  # as of a first state
+        if not of_weights:
             return statics
         try:
             results = self._by_rule(node, [network.weight_of_source(value) for value in operands], opset)
@@ -350,11 +354,6 @@ class _Builder:
         if self.model.producer != PRODUCER and operands and isinstance(operands[0], Static):
             known = [operand for operand in operands if isinstance(operand, Static)]
             self.network.called.note(node, known, [static for static in statics if static.name in node.outputs])
-
-    def _has_zeros(self, node: OnnxNode, operands: Sequence[Value | None]) -> bool:
-        """Whether an operand that is no weight is known to be zeros."""
-        others = (value for name, value in zip(node.inputs, operands, strict=False) if name not in self.folded)
-        return any(isinstance(value, Static) and not value.array.any() for value in others)
 
     def _by_rules(self, node: OnnxNode, tried: Sequence[Sequence[Value | None]], opset: int) -> list[Value]:
         """The results as tpucc's operators compute them, of the first operands that the rule takes. Raises `Unsupported`."""
@@ -373,7 +372,7 @@ class _Builder:
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
                 inputs, grid = kept(network, node, operands, self._said)
-                made = ALL_RULES[node.kind](Call(network, node, inputs, opset, self.used))
+                made = rule_of(node)(Call(network, node, inputs, opset, self.used))
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             raise Unsupported(misfit(node, operands), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)

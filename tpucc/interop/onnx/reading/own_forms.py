@@ -1,25 +1,31 @@
-"""What tpucc's export writes as several nodes, as ONNX has no such operator: normalisations along a last axis that ONNX has second."""
+"""What tpucc's export writes as several nodes, as ONNX has no such operator, as normalisations along a last axis that ONNX has second; and
+which of its nodes are operators of the source that only move values, and not parts of such forms, or of the order of images.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
 from tpucc.interop.onnx.reading.idioms import band
 from tpucc.interop.onnx.reading.layer_norms import short
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.model import OWN, OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.rules import of_source
 
-OWN = "tpucc"
-"""The domain of operators that only this package has."""
 FLAT = {"BatchNormalization": 2, "LRN": 4}
 """The axes to which a form makes the value flat: [-1, C], and [-1, C, 1, 1]."""
+INNER = re.compile(r"(.*)\.[A-Z]\w*(\.\d+)?")
+"""How the export names a node that isn't the last one of an operator, and one that puts images into another order."""
 
 
 def with_own_forms(graph: OnnxGraph) -> OnnxGraph:
-    """The graph with one node for each of these forms, all of whose inner values are read by it alone."""
+    """The graph with one node for each of these forms, all of whose inner values are read by it alone. In a file in float32 those operators
+    of the source that only move values, or make equal ones, are marked."""
     forms = _Forms(graph)
     nodes = [forms.better(node) for node in graph.nodes]
-    return replace(graph, nodes=tuple(node for node in nodes if not forms.inner.intersection(node.outputs)))
+    kept = (node for node in nodes if not forms.inner.intersection(node.outputs))
+    return replace(graph, nodes=tuple(forms.marked(node) if forms.is_real else node for node in kept))
 
 
 class _Forms:
@@ -27,6 +33,8 @@ class _Forms:
         self.graph = graph
         self.made = {name: node for node in graph.nodes for name in node.outputs}
         self.reads = Counter(graph.read_names())
+        self.is_real = not any(node.held for node in graph.nodes)
+        """Whether the file is one in float32."""
         self.inner: set[str] = set()
         """The values that are inside of forms."""
 
@@ -34,10 +42,29 @@ class _Forms:
         """The node, or one in the place of the form that it ends."""
         found = self._flattened(node) if node.op == "Reshape" else self._even(node) if node.op == "Div" else None
         if found is None:
-            return node
+            return self._indexed(node) if node.op == "Squeeze" and self.is_real else node
         made, inner = found
         self.inner.update(inner)
         return replace(made, domain=OWN)
+
+    def marked(self, node: OnnxNode) -> OnnxNode:
+        """The node, which says whether it is an operator of the source."""
+        is_last = not INNER.fullmatch(node.name) and not any(self._is_part(name, node) for name in node.inputs)
+        return replace(node, is_of_source=is_last and not node.domain and node.op in of_source.RULES)
+
+    def _is_part(self, name: str, of: OnnxNode) -> bool:
+        """Whether a value is made by another node of the same operator of the source."""
+        found = INNER.fullmatch(self.made[name].name) if name in self.made else None
+        return found is not None and found[1] == of.name
+
+    def _indexed(self, node: OnnxNode) -> OnnxNode:
+        """A slice and the Squeeze behind it, as one node; the Squeeze as it is where there is no such slice."""
+        part = self._only(node.inputs[0])
+        axes = self.graph.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        if part is None or part.op != "Slice" or axes is None or not self._is_part(node.inputs[0], node):
+            return node
+        self.inner.update(part.outputs)
+        return node.read_as("Slice", part.inputs, {"squeezed": tuple(map(int, axes.reshape(-1)))})
 
     def _flattened(self, node: OnnxNode) -> tuple[OnnxNode, list[str]] | None:
         """Reshape(f(Reshape(x, [-1, C, …])), shape)."""

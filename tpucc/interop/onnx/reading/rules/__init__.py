@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.interop.onnx.reading.call import Rule
+from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.rules import (
     einsum,
     elements,
     machine_learning,
     normalisation,
+    of_source,
     places,
     products,
     quantised,
@@ -38,3 +40,8 @@ RULES: Mapping[str, Rule] = {op: rule for family in FAMILIES for op, rule in fam
 """The rules by the operators' names."""
 ALL_RULES: Mapping[str, Rule] = {**RULES, **normalisation.OWN_RULES}
 """With those of operators that no file has, which stand for several of its nodes."""
+
+
+def rule_of(node: OnnxNode) -> Rule:
+    """The rule of a node that there is one for."""
+    return of_source.RULES[node.op] if node.is_of_source else ALL_RULES[node.kind]

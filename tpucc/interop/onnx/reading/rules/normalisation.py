@@ -9,8 +9,8 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.axes import axes_of
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.model import OWN
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.own_forms import OWN
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.reductions import reduced
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain

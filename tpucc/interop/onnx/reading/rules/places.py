@@ -30,9 +30,7 @@ MOST_PICKS = 2**24
 
 def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int] = ()) -> Tensor:
     """A part of some axes of the file; those that are `dropped` have one place. What a concatenation has put there is taken itself."""
-    for axis, taken in places.items():
-        if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
-            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing", NO_VALUES)
+    _require_there(t, places)
     t = t if all(_ranges(t, axis, taken) is not None for axis, taken in places.items()) else net.single(t)
     sizes = t.node.type.shape
     ranges = [range(size) for size in sizes]
@@ -54,12 +52,35 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     renamed = _without(axes, gone)
     if (columns := _columns(net, t.node, ranges, gone)) is not None:
         return Tensor(columns, renamed, t.kind)
+    return Tensor(_cut(net, t.node, ranges, gone), renamed, t.kind)
+
+
+def whole_slice(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int]) -> Tensor:
+    """As `part`, and always as one slice of the value itself, as a source has it."""
+    _require_there(t, places)
+    t = net.single(t)
+    taken = {t.axes[axis][0]: places for axis, places in places.items()}
+    ranges = [taken.get(place, range(size)) for place, size in enumerate(t.node.type.shape)]
+    gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
+    return Tensor(
+        _cut(net, t.node, ranges, gone), _without([parts for axis, parts in enumerate(t.axes) if axis not in dropped], gone), t.kind
+    )
+
+
+def _require_there(t: Tensor, places: Mapping[int, range]) -> None:
+    """Raises `Unsupported` for places that an axis hasn't, or none."""
+    for axis, taken in places.items():
+        if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
+            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing", NO_VALUES)
+
+
+def _cut(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int, ...]) -> Node:
+    """A slice of a node, without the axes that are gone."""
     starts, stops, steps = zip(*((taken.start, taken.stop, taken.step) for taken in ranges), strict=True)
-    node = net.add("slice", t.node, starts=starts, stops=stops, squeeze=gone, steps=() if set(steps) == {1} else steps)
-    return Tensor(node, renamed, t.kind)
+    return net.add("slice", node, starts=starts, stops=stops, squeeze=gone, steps=() if set(steps) == {1} else steps)
 
 
-def _without(axes: Axes, gone: Sequence[int]) -> Axes:
+def _without(axes: Sequence[tuple[int, ...]], gone: Sequence[int]) -> Axes:
     """The axes on a node without some of its own."""
     return tuple(tuple(place - sum(other < place for other in gone) for place in parts if place not in gone) for parts in axes)
 
@@ -132,8 +153,8 @@ def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int,
     return made if made.type.shape == shape else net.add("reshape", made, shape=shape)
 
 
-def _slice(c: Call) -> Result:
-    x = c.tensor(0)
+def slice_places(c: Call, x: Tensor) -> dict[int, range]:
+    """The places that a Slice takes of each axis of the file that it names."""
     if c.has(1):
         starts, ends = c.integers(1, "the slice's start"), c.integers(2, "the slice's end")
         steps = c.integers(4, "the slice's steps") if c.has(4) else [1] * len(starts)
@@ -144,7 +165,12 @@ def _slice(c: Call) -> Result:
     axes = list(range(len(starts))) if axes is None else axes
     if 0 in steps:
         raise Unsupported("a slice in steps of 0", CHECKER)
-    return part(c.network, x, {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)})
+    return {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)}
+
+
+def _slice(c: Call) -> Result:
+    x = c.tensor(0)
+    return part(c.network, x, slice_places(c, x))
 
 
 def _split(c: Call) -> Result:

@@ -14,7 +14,8 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Damaged, Unsupported, named
+from tpucc.interop.onnx.reading.problems import Damaged, Unsupported
+from tpucc.interop.onnx.reading.remarks import Remark
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
 from tpucc.interop.onnx.reading.usable_scales import SMALLEST, require_finite, require_usable
 from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
@@ -89,6 +90,10 @@ def _along(array: AnyArray, of: AnyArray, axis: int) -> AnyArray:
 def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None, given: int) -> Static:
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name if x.name in net.said else x.name.removesuffix("_quantized")
+
+    def remark(before: str, after: str) -> None:
+        net.notes[Remark(before, name, x.name, after)] = None
+
     scale = scale.astype(np.float32)
     require_finite(scale, f"of {x.name}")
     axis = normal(given, integers.ndim) if scale.size > 1 else 0
@@ -101,21 +106,19 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
         if (scale == scale.flat[0]).all() and (offset == offset.flat[0]).all() and not (largest == WEIGHT_MAX).all():
             scale, offset = scale.flat[0], offset.flat[0]  # one for all columns, which a source can say
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
-            net.notes[f"{named(name)}, whose scale is {float(scale.reshape(())):g}, is quantised anew"] = None
+            remark("", f", whose scale is {float(scale.reshape(())):g}, is quantised anew")
         elif scale.size == 1 and not (by_column and (largest == WEIGHT_MAX).all()):
             bits, less = BITS[integers.dtype.name]
             net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
             if net.grids[name].zero_point:
-                net.notes[f"{named(name)}, whose zero point isn't 0, is quantised anew where it is a weight of a layer"] = None
+                remark("", ", whose zero point isn't 0, is quantised anew where it is a weight of a layer")
             elif (centred < -WEIGHT_MAX).any():
-                net.notes[f"The integers {-WEIGHT_MAX - 1} of {named(name)} are {-WEIGHT_MAX} here where they are weights of a layer"] = (
-                    None
-                )
+                remark(f"The integers {-WEIGHT_MAX - 1} of ", f" are {-WEIGHT_MAX} here where they are weights of a layer")
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
-            net.notes[f"Columns of {named(name)} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
+            remark("Columns of ", f" whose largest integer isn't {WEIGHT_MAX} are quantised anew")
     return Static(values, name)
 
 

@@ -20,8 +20,13 @@ MOST_COPIES = 1_000
 
 def _reshape(c: Call) -> Result:
     x = c.tensor(0)
+    return c.network.reshaped(x, wanted_shape(c, x))
+
+
+def wanted_shape(c: Call, x: Tensor) -> tuple[int, ...]:
+    """The shape that a Reshape gives a tensor."""
     wanted = c.integers(1, "the shape") if c.has(1) else [int(size) for size in c.attribute("shape")]
-    return c.network.reshaped(x, resolved(x.shape, wanted, bool(c.attribute("allowzero", 0))))
+    return resolved(x.shape, wanted, bool(c.attribute("allowzero", 0)))
 
 
 def resolved(shape: Sequence[int], wanted: Sequence[int], zeros: bool = False) -> tuple[int, ...]:
@@ -62,10 +67,15 @@ def _unsqueeze(c: Call) -> Result:
 
 def _transpose(c: Call) -> Result:
     x = c.tensor(0)
-    perm = c.attribute("perm") or tuple(reversed(range(x.rank)))
+    return Tensor(x.node, tuple(x.axes[axis] for axis in permutation(c, x)), x.kind)
+
+
+def permutation(c: Call, x: Tensor) -> tuple[int, ...]:
+    """The axes of a Transpose in their new order."""
+    perm = tuple(c.attribute("perm") or reversed(range(x.rank)))
     if sorted(perm) != list(range(x.rank)):
         raise Damaged(f"perm is {shortened(list(perm))}, of {counted(x.rank, 'axis', 'axes')}")
-    return Tensor(x.node, tuple(x.axes[axis] for axis in perm), x.kind)
+    return perm
 
 
 def _expand(c: Call) -> Result:

@@ -1,0 +1,55 @@
+"""Operators that a file of tpucc's export has where its source has them: those that only move values, and those that make equal ones.
+
+Other files leave open where a value is moved, so that the import follows axes. The source says it, and calibration measures each value of
+the source: here each of these operators is one of the graph, also where it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.rules import shapes
+from tpucc.interop.onnx.reading.rules.places import slice_places, whole_slice
+from tpucc.interop.onnx.reading.values import plain
+
+
+def _equal_values(c: Call) -> Result:
+    sizes, value = c.integers(0, "the shape"), c.attribute("value")
+    return plain(c.network.filled(tuple(sizes), 0.0 if value is None else float(value.reshape(()))))
+
+
+def _flatten(c: Call) -> Result:
+    x = c.network.plain(c.tensor(0))
+    return plain(c.network.add("flatten", x.node), x.kind)
+
+
+def _reshape(c: Call) -> Result:
+    x = c.network.plain(c.tensor(0))
+    return plain(c.network.add("reshape", x.node, shape=shapes.wanted_shape(c, x)), x.kind)
+
+
+def _slice(c: Call) -> Result:
+    """Also of a slice and the Squeeze behind it, which `own_forms.py` makes one node."""
+    x = c.tensor(0)
+    return whole_slice(c.network, x, slice_places(c, x), c.attribute("squeezed", ()))
+
+
+def _squeeze(c: Call) -> Result:
+    x = c.tensor(0)
+    return whole_slice(c.network, x, {}, c.axes(1, x.rank) or ())
+
+
+def _transpose(c: Call) -> Result:
+    x = c.network.plain(c.tensor(0))
+    return plain(c.network.add("transpose", x.node, perm=shapes.permutation(c, x)), x.kind)
+
+
+RULES: Mapping[str, Rule] = {
+    "ConstantOfShape": _equal_values,
+    "Flatten": _flatten,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Transpose": _transpose,
+}
