@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 
+from tpucc.interop.onnx.reading.files.model import OPSETS
 from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.model import OPSETS
 from tpucc.interop.onnx.reading.rules import FAMILIES, RULES, gate_functions
 
 CONSTANT = {"array", "integers", "number"}

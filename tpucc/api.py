@@ -435,7 +435,7 @@ def from_torch(
     `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
     """
     from tpucc.interop.onnx.reading import require_layout
-    from tpucc.interop.onnx.reading.names import BATCH, identifier
+    from tpucc.interop.onnx.reading.files.names import BATCH, identifier
     from tpucc.interop.onnx.reading.text import imported_model
     from tpucc.interop.pytorch import export, plain_module
 

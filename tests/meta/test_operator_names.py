@@ -58,26 +58,27 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "abs, clip, elu, exp, gelu*2, hard_sigmoid, hard_swish, leaky_relu, log, relu, relu6, sigmoid, sign, silu, sqrt, tanh",
         "the names that a file's functions have",
     ),
-    "interop/onnx/reading/decoders.py": ("batch_norm, embedding, import reshape, import transpose, import weight, matmul", REWRITE),
+    "interop/onnx/reading/idioms/decoders.py": ("batch_norm, embedding, import reshape, import transpose, import weight, matmul", REWRITE),
     "interop/onnx/reading/folding.py": ("constant*2, max, min", "ONNX's operators of constants"),
-    "interop/onnx/reading/idioms.py": (
+    "interop/onnx/reading/idioms/taken_apart.py": (
         "add*4, div*3, exp*2, gelu*2, hard_sigmoid*2, hard_swish*2, import lrn, import pad, import weight, log, lrn, matmul, mul*4, pad, "
         "relu6, reshape, sigmoid*2, silu, sqrt, tanh",
         REWRITE,
     ),
-    "interop/onnx/reading/layer_norms.py": (
+    "interop/onnx/reading/idioms/layer_norms.py": (
         "add*2, div, full, import constant, layer_norm, maximum, mean, mul*6, reshape, sqrt, sub*2, weight",
         REWRITE,
     ),
-    "interop/onnx/reading/layers.py": ("tanh", "an attribute of ONNX's Gelu"),
-    "interop/onnx/reading/names.py": ("weight", SYNTAX),
-    "interop/onnx/reading/neutral.py": ("add*2, import full, mul*3, sub, zeros", REWRITE),
-    "interop/onnx/reading/network.py": (
+    "interop/onnx/reading/exported/layers.py": ("tanh", "an attribute of ONNX's Gelu"),
+    "interop/onnx/reading/files/names.py": ("weight", SYNTAX),
+    "interop/onnx/reading/idioms/neutral.py": ("add*2, import full, mul*3, sub, zeros", REWRITE),
+    "interop/onnx/reading/building/network.py": (
         "add*3, constant*4, dequantize, div, full*2, input*4, mul*3, quantize, reshape*9, sub, transpose*2, weight*7, zeros*2",
         NODES,
     ),
-    "interop/onnx/reading/numbered_keys.py": ("import weight", NODES),
-    "interop/onnx/reading/order.py": ("input", OTHER),
+    "interop/onnx/reading/building/numbered_keys.py": ("import weight", NODES),
+    "interop/onnx/reading/files/order.py": ("input", OTHER),
+    "interop/onnx/reading/remarks.py": ("import weight", NODES),
     "interop/onnx/writing/activations.py": ("add", LAYERS),
     "interop/onnx/writing/file.py": ("weight", OTHER),
     "interop/onnx/writing/keys.py": ("import constant, import transpose, import weight", NODES),

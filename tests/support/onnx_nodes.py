@@ -19,7 +19,7 @@ import numpy as np
 
 import tpucc
 from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.interop.weights import bind_arrays
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate

@@ -12,7 +12,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tpucc.interop.onnx.functions import OPERATORS, Function, Step, function_of
-from tpucc.interop.onnx.reading.layers import WRITTEN
+from tpucc.interop.onnx.reading.exported.layers import WRITTEN
 from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation

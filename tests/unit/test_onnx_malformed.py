@@ -14,8 +14,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import add_model, model_of, wire
 from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.decoding import MAX_DEPTH, MAX_NODES, decoded
-from tpucc.interop.onnx.reading.wire import Reader, WireError, varints
+from tpucc.interop.onnx.reading.files.decoding import MAX_DEPTH, MAX_NODES, decoded
+from tpucc.interop.onnx.reading.files.wire import Reader, WireError, varints
 
 helper = pytest.importorskip("onnx").helper
 TensorProto = pytest.importorskip("onnx").TensorProto
@@ -181,7 +181,7 @@ def test_nested_graphs_have_a_depth(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(wire((7, wire((1, b"")) * (MAX_NODES + 1))), tmp_path)[0] == ["E1003"]
-    monkeypatch.setattr("tpucc.interop.onnx.reading.wire.MAX_FIELDS", 50)
+    monkeypatch.setattr("tpucc.interop.onnx.reading.files.wire.MAX_FIELDS", 50)
     assert "more than 50 fields" in refused(wire((7, wire((13, b"")) * 60)), tmp_path)[1]
 
 
@@ -501,7 +501,7 @@ def test_convolutions_whose_result_grows_by_a_stride_or_more(tmp_path: Path) -> 
 
 
 def test_the_node_is_named_that_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpucc.interop.onnx.reading.names.member", str)  # which leaves no such key
+    monkeypatch.setattr("tpucc.interop.onnx.reading.files.names.member", str)  # which leaves no such key
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Add", ["a", "w\x01"], ["b"], name="/mend/Add")]
     nodes += [helper.make_node(f"{op}", [before], [after]) for op, before, after in (("Relu", "b", "c"), ("Exp", "c", "y"))]
     constant = pytest.importorskip("onnx").numpy_helper.from_array(np.arange(4, dtype=np.float32), "w\x01")

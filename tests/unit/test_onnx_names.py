@@ -17,7 +17,7 @@ from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.decompile.keys import head
 from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.interop.weights import bind_arrays
 from tpucc.ir.graph import Graph
 from tpucc.ops.evaluate import evaluate

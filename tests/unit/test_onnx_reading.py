@@ -20,9 +20,9 @@ from tests.support.command_line import run
 from tests.support.onnx_files import model_of, quantised_network
 from tpucc.cli.main import main
 from tpucc.interop.onnx.reading import Imported, sequences
-from tpucc.interop.onnx.reading.decoding import decoded
+from tpucc.interop.onnx.reading.files.decoding import decoded
+from tpucc.interop.onnx.reading.files.model import OPSETS
 from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.model import OPSETS
 from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES

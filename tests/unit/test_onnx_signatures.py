@@ -14,14 +14,14 @@ from tests.support.cases import each
 from tests.support.onnx_files import model_of
 from tests.unit.test_onnx_malformed import of_node, of_nodes, refused
 from tpucc.interop.onnx.reading import sequences
-from tpucc.interop.onnx.reading.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
+from tpucc.interop.onnx.reading.checks.lists import LISTS
+from tpucc.interop.onnx.reading.checks.lists import NUMBERS as SINGLE
+from tpucc.interop.onnx.reading.files.element_types import CLASSES, LETTERS, ONE_TYPE, OTHER_NAMES, each_letter
+from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED
+from tpucc.interop.onnx.reading.files.signatures import ELEMENTS, LEAST, NUMBERS, SIGNATURES
+from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.lists import LISTS
-from tpucc.interop.onnx.reading.lists import NUMBERS as SINGLE
-from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED
 from tpucc.interop.onnx.reading.rules import RULES
-from tpucc.interop.onnx.reading.signatures import ELEMENTS, LEAST, NUMBERS, SIGNATURES
-from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.interop.onnx.reading.text import grouped
 
 onnx = pytest.importorskip("onnx")

@@ -16,7 +16,7 @@ from tests.support.onnx_files import model_of
 from tpucc.diagnostics import ProgramError
 from tpucc.interop.decompile import families, repeats
 from tpucc.interop.decompile.variables import Numbers
-from tpucc.interop.onnx.reading import decoding
+from tpucc.interop.onnx.reading.files import decoding
 
 onnx = pytest.importorskip("onnx")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tests.support.cases import each
-from tpucc.interop.onnx.reading.shared_weights import Claim, common_values, of_bias, of_columns, of_elements, of_one_bias, of_values
+from tpucc.interop.onnx.reading.exported.shared_weights import (
+    Claim,
+    common_values,
+    of_bias,
+    of_columns,
+    of_elements,
+    of_one_bias,
+    of_values,
+)
 from tpucc.interop.onnx.scales import Use, bias_integers, scales_with_one_bias
 from tpucc.ir.dtypes import I8, I16, IntegerFormat
 from tpucc.layers.parameters import quantisation_of

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed, printable
-from tpucc.interop.onnx.reading.names import BATCH
+from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.values import dataclass
 
 OPSET = 20

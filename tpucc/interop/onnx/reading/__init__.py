@@ -15,11 +15,11 @@ from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.files import read_file
 from tpucc.interop.foreign import MODELS, Foreign, foreign
 from tpucc.interop.onnx import PRODUCER
-from tpucc.interop.onnx.reading import names
-from tpucc.interop.onnx.reading.decoding import decoded
-from tpucc.interop.onnx.reading.model import OnnxModel
+from tpucc.interop.onnx.reading.files import names
+from tpucc.interop.onnx.reading.files.decoding import decoded
+from tpucc.interop.onnx.reading.files.model import OnnxModel
+from tpucc.interop.onnx.reading.files.problems import in_file, malformed, named
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
-from tpucc.interop.onnx.reading.problems import in_file, malformed, named
 from tpucc.ir.graph import Graph
 from tpucc.values import dataclass
 

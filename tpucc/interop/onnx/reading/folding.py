@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.call import normal
-from tpucc.interop.onnx.reading.model import OnnxNode
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
+from tpucc.interop.onnx.reading.building.call import normal
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.files.model import OnnxNode
+from tpucc.interop.onnx.reading.files.problems import CHECKER, Unsupported
+from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.rules.places import require_places
 from tpucc.interop.onnx.reading.rules.shapes import resolved
-from tpucc.interop.onnx.reading.tensors import TYPES
 from tpucc.numerics import AnyArray
 
 Arrays = Sequence[AnyArray | None]

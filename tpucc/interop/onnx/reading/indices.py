@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.files.model import OPSETS, OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.files.problems import Unsupported
+from tpucc.interop.onnx.reading.files.tensors import BFLOAT16
 from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.model import OPSETS, OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.tensors import BFLOAT16
 from tpucc.numerics import AnyArray
 
 CHOOSING = frozenset(["Add", "And", "Cast", "Constant", "GreaterOrEqual", "Less", "Mul", "Not", "Or", "Sub", "Where"])

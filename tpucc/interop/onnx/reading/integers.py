@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS
-from tpucc.interop.onnx.reading.values import Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Tensor, Value
+from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.files.problems import Unsupported
+from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
 from tpucc.ir.types import Range
 
 INDICES: Mapping[str, int] = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0, "ScatterElements": 1, "ScatterND": 1}

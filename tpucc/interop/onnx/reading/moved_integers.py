@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.integers import VIEWS
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.network import Network
 from tpucc.interop.onnx.reading.rules.quantised import BITS, integers_read, on_grid, table_of
-from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
 
 KEEPING = VIEWS | frozenset(
     [

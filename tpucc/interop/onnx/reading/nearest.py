@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.diagnostics import did_you_mean
-from tpucc.interop.onnx.reading.layers import LAYER
-from tpucc.interop.onnx.reading.model import OPSETS, OPTIMISED, OnnxNode
-from tpucc.interop.onnx.reading.problems import named
+from tpucc.interop.onnx.reading.exported.layers import LAYER
+from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxNode
+from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.interop.onnx.reading.rules import RULES
 
 SCIKIT_LEARN = (

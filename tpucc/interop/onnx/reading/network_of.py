@@ -11,35 +11,36 @@ import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, listed
 from tpucc.interop.onnx import PRODUCER
-from tpucc.interop.onnx.reading import names, sequences
-from tpucc.interop.onnx.reading.axes import axes_of, order_of
-from tpucc.interop.onnx.reading.call import Call
-from tpucc.interop.onnx.reading.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.demands import require_sound
+from tpucc.interop.onnx.reading import sequences
+from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
+from tpucc.interop.onnx.reading.building.call import Call
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
+from tpucc.interop.onnx.reading.building.own_keys import Called
+from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Static, Tensor, Value
+from tpucc.interop.onnx.reading.checks.demands import require_sound
+from tpucc.interop.onnx.reading.checks.usable_scales import require_usable
+from tpucc.interop.onnx.reading.exported.layers import with_layers
+from tpucc.interop.onnx.reading.files import names
+from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
+from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
+from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import folded
-from tpucc.interop.onnx.reading.idioms import recognised
+from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
+from tpucc.interop.onnx.reading.idioms.neutral import without_factors_of_one, without_zero_terms
+from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
+from tpucc.interop.onnx.reading.idioms.own_forms import with_own_forms
+from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
-from tpucc.interop.onnx.reading.layers import with_layers
-from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.neutral import without_factors_of_one, without_zero_terms
-from tpucc.interop.onnx.reading.numbered_keys import numbered_anew
-from tpucc.interop.onnx.reading.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.own_forms import with_own_forms
-from tpucc.interop.onnx.reading.own_keys import Called
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
 from tpucc.interop.onnx.reading.remarks import in_words
 from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised, rule_of
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem, require_rank
-from tpucc.interop.onnx.reading.usable_scales import require_usable
-from tpucc.interop.onnx.reading.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tpucc.interop.onnx.reading import names
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.files import names
+from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 MOVES = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})

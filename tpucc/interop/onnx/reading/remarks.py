@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from tpucc.interop.onnx.reading.problems import named
+from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.ir.graph import Graph
 from tpucc.ops.weight import WeightAttributes
 from tpucc.values import dataclass

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.call import normal
-from tpucc.interop.onnx.reading.model import OnnxNode
-from tpucc.interop.onnx.reading.network import NO_VALUES, Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
+from tpucc.interop.onnx.reading.building.call import normal
+from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
+from tpucc.interop.onnx.reading.building.values import Listed, Static, Value
+from tpucc.interop.onnx.reading.files.model import OnnxNode
+from tpucc.interop.onnx.reading.files.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules.shapes import joined
-from tpucc.interop.onnx.reading.values import Listed, Static, Value
 
 Operand = Value | Listed | None
 Rule = Callable[[Network, OnnxNode, Sequence[Operand]], Value | Listed]

@@ -21,9 +21,9 @@ from tpucc.interop.decompile.names import stem
 from tpucc.interop.decompile.orders import MOST, is_state
 from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
-from tpucc.interop.onnx.reading.names import BATCH
+from tpucc.interop.onnx.reading.files.names import BATCH
+from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
-from tpucc.interop.onnx.reading.problems import named, refused
 from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
 from tpucc.ir.attributes import identity
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from tpucc.diagnostics import Error
 from tpucc.interop.onnx.reading import Imported, as_given
-from tpucc.interop.onnx.reading.names import BATCH
+from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.network_of import Built
 
 MOST = 6

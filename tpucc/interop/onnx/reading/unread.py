@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from tpucc.diagnostics import Diagnostic, counted, listed
 from tpucc.interop.onnx.reading import sequences
+from tpucc.interop.onnx.reading.building.values import Listed, Static, Tensor, Value
+from tpucc.interop.onnx.reading.exported.layers import LAYER
+from tpucc.interop.onnx.reading.files.model import OnnxNode
+from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Unsupported, named, shortened
+from tpucc.interop.onnx.reading.files.tensors import MAX_RANK
 from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.layers import LAYER
-from tpucc.interop.onnx.reading.model import OnnxNode
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
-from tpucc.interop.onnx.reading.problems import ELSEWHERE, Unsupported, named, shortened
 from tpucc.interop.onnx.reading.rules import ALL_RULES
-from tpucc.interop.onnx.reading.tensors import MAX_RANK
-from tpucc.interop.onnx.reading.values import Listed, Static, Tensor, Value
 
 NAMED = 6
 """Nodes that a message names."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpucc.interop.onnx.reading.call import Rule
-from tpucc.interop.onnx.reading.model import OnnxNode
+from tpucc.interop.onnx.reading.building.call import Rule
+from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.rules import (
     einsum,
     elements,

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from string import ascii_letters
 
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported, shortened
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.products import product
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.values import dataclass
 
 

@@ -9,13 +9,13 @@ from functools import partial, reduce
 
 import numpy as np
 
-from tpucc.interop.onnx.reading import names as keys
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import COMPUTED, INDICES, Unsupported
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.files import names as keys
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, Unsupported
+from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.rules.shapes import expanded
-from tpucc.interop.onnx.reading.tensors import BOOL, FLOATS, TYPES
-from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.ops import OPS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import counted, listed
-from tpucc.interop.onnx.reading.call import Call
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Unsupported
+from tpucc.interop.onnx.reading.building.call import Call
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.files.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules.elements import softplus
 from tpucc.ir.graph import Node
 from tpucc.values import dataclass

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.labels import Class, in_words, is_counted
-from tpucc.interop.onnx.reading.names import identifier
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Damaged, Misfit, Unsupported
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.files.labels import Class, in_words, is_counted
+from tpucc.interop.onnx.reading.files.names import identifier
+from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported
 from tpucc.interop.onnx.reading.rules.normalisation import SMALLEST
 from tpucc.interop.onnx.reading.rules.places import RULES as PLACES
 from tpucc.interop.onnx.reading.rules.places import taken
 from tpucc.interop.onnx.reading.rules.products import product
 from tpucc.interop.onnx.reading.rules.reductions import argmax, reduced, softmax
-from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.numerics import Float32
 
 

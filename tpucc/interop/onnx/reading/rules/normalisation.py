@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.axes import axes_of
-from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.model import OWN
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.building.axes import axes_of
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.files.model import OWN
+from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain
 from tpucc.ir.graph import Node
 
 SMALLEST = float(np.finfo(np.float32).tiny)

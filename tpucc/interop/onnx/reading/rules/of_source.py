@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.values import plain
 from tpucc.interop.onnx.reading.rules import shapes
 from tpucc.interop.onnx.reading.rules.places import slice_places, whole_slice
-from tpucc.interop.onnx.reading.values import plain
 
 
 def _equal_values(c: Call) -> Result:

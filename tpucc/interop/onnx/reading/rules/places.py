@@ -9,11 +9,11 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from tpucc.diagnostics import counted, listed
-from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.network import NO_VALUES, Network
-from tpucc.interop.onnx.reading.problems import CHECKER, COMPUTED, Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
+from tpucc.interop.onnx.reading.building.values import Axes, Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import CHECKER, COMPUTED, Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.shapes import joined
-from tpucc.interop.onnx.reading.values import Axes, Grid, Static, Tensor, Value
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.concat import ConcatAttributes

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.axes import order_of
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.values import Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.building.axes import order_of
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.ir.graph import Node
 
 

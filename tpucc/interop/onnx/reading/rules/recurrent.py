@@ -8,13 +8,13 @@ from itertools import count
 import numpy as np
 
 from tpucc.diagnostics import listed
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.names import module_of
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.files.names import module_of
+from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.gate_functions import GateFunction, gate_functions
 from tpucc.interop.onnx.reading.rules.places import part
-from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import product
 
-from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import COMPUTED, Unsupported
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Tensor
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported
 from tpucc.interop.onnx.reading.rules.places import part
-from tpucc.interop.onnx.reading.values import Tensor
 
 MOST_FACTORS = 8
 """Of a product along axes."""

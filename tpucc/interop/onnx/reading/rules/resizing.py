@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import NO_VALUES, Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
+from tpucc.interop.onnx.reading.building.values import Grid, Tensor
+from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed, require_few_picks, taken
 from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
-from tpucc.interop.onnx.reading.values import Grid, Tensor
 from tpucc.numerics import AnyArray
 from tpucc.ops.resize import between, nearest
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import CHECKER, Damaged, Unsupported, shortened
-from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import CHECKER, Damaged, Unsupported, shortened
 from tpucc.ir.graph import Node
 
 MOST_COPIES = 1_000

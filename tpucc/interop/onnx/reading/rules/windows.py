@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.axes import axes_of
-from tpucc.interop.onnx.reading.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.network import Network
-from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.building.axes import axes_of
+from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.exported.window_shares import SHARES
+from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.interop.onnx.reading.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.window_shares import SHARES
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass

@@ -1,0 +1,473 @@
+"""The network that is built while a model is read: nodes of tpucc's operators, constants, and values in the axes that operators need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from tpucc.diagnostics import Origin
+from tpucc.interop.onnx.reading.building.arrays import (
+    is_same,
+    own_sizes,
+    repeated_axes,
+    size_in_memory,
+    without_ones,
+    without_repetition,
+)
+from tpucc.interop.onnx.reading.building.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
+from tpucc.interop.onnx.reading.building.own_keys import Called
+from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
+from tpucc.interop.onnx.reading.files import names as keys
+from tpucc.interop.onnx.reading.files.model import Weight
+from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Unsupported, named
+from tpucc.interop.onnx.reading.remarks import Remark
+from tpucc.ir.constants import Constant
+from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.types import Range, TensorType
+from tpucc.numerics import AnyArray
+from tpucc.ops import OPS, facts_of
+from tpucc.ops.evaluate import MAX_BYTES
+from tpucc.ops.facts import keeps_values
+from tpucc.ops.opdef import RuleError
+
+LARGEST = 3.4e38
+"""Of the constants here: what is larger, as in masks, is as good as infinite, and the language has no infinite numbers."""
+MAX_ELEMENTS = 2**24
+"""Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
+NO_VALUES = "tensors without values aren't read: every size is at least 1"
+IMAGE = 4
+"""The axes of images."""
+COPIES = 8
+"""How often the constants of a file may be computed anew while it is read."""
+
+
+ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub": "bias"}
+"""What constants are to operators of elements."""
+
+
+class Network:
+    """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
+    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes.
+    `called` has which parameters known values are forms of."""
+
+    def __init__(
+        self,
+        name: str,
+        constants: Mapping[str, AnyArray],
+        called: Called,
+        single: Collection[str] = (),
+        ours: bool = False,
+        said: Mapping[str, Weight] | None = None,
+    ) -> None:
+        self.builder = GraphBuilder(name)
+        self._weights = WeightNodes()
+        self.notes: dict[str | Remark, None] = {}
+        self.made_of: dict[str, dict[str, None]] = {}
+        """The nodes of weights, by the names of the known values that they have."""
+        self._room = MAX_ELEMENTS
+        self.allow(constants.values())
+        self.erf: dict[str, str] = {}
+        """The nodes that compute the error function, and their operands."""
+        self.grids: dict[str, Grid] = {}
+        """The scales of constants that the file has as integers."""
+        self.held: dict[str, Grid] = {}
+        """The nodes whose values are on a grid, also those that have values of such nodes and no others."""
+        self.known: set[str] = set()
+        """The nodes that compute the same for all inputs."""
+        self.name = ""
+        self.path = ""
+        self._role = ""
+        """What a constant is to the operator of elements that is being made."""
+        self.origin = Origin(made_by="import")
+        self._constants = constants
+        self._single, self.ours = single, ours
+        self.said: Mapping[str, Weight] = said or {}
+        """The weights that constants of the file are forms of, by the names of these."""
+        self.called = called
+        self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
+        self._rounded: dict[tuple[str, Grid], Node] = {}
+        self._written: dict[tuple[str, tuple[int, ...], bytes], Node] = {}
+        """The constants that the source has as numbers."""
+
+    @property
+    def weights(self) -> Mapping[str, AnyArray]:
+        """The arrays of the weights, by key."""
+        return self._weights.arrays
+
+    @property
+    def numbered(self) -> Mapping[str, str]:
+        """The keys of weights with a number, as others have them without."""
+        return self._weights.numbered
+
+    # Nodes
+
+    def add(self, op: str, *operands: Node, name: str = "", **attributes: Any) -> Node:
+        """A node of an operator, its type by the operator's rule. Raises `Unsupported` where that doesn't hold."""
+        operator = OPS[op]
+        given = operator.attributes(**attributes)
+        try:
+            type_ = operator.infer(given, [operand.type for operand in operands])
+        except RuleError as error:
+            message, _ = error.named([operand.name for operand in operands])  # its help speaks of tpucc's language
+            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else ELSEWHERE) from None
+        return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
+
+    def input(self, name: str, type_: TensorType) -> Node:
+        return self._node("input", (), OPS["input"].attributes(), OPS["input"].infer(None, [type_]), name)
+
+    def _node(self, op: str, operands: tuple[str, ...], attributes: Any, type_: TensorType, name: str) -> Node:
+        if op != "weight" and (needed := type_.size * type_.numpy.itemsize) > MAX_BYTES:  # weights have a limit of their own
+            raise Unsupported(
+                f"a value {list(type_.shape)} takes {needed:,} bytes, and one has at most {MAX_BYTES:,}",
+                "a smaller batch, or smaller images, take less",
+            )
+        node = self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
+        if op != "input" and self.known.issuperset(operands):
+            self.known.add(node.name)
+        grids = {self.held.get(operand) for operand in operands if self.builder.nodes[operand].type.dtype != "i32"}
+        if len(grids) == 1 and (grid := grids.pop()) is not None and keeps_values(facts_of(op)):
+            self.held[node.name] = grid
+        return node
+
+    def graph(self) -> Graph:
+        return self.builder.build()
+
+    # Constants
+
+    def scalar(self, number: float) -> Node:
+        return self.add("constant", name="scalar", value=Constant(self._finite(np.array(number))))
+
+    def given(self, array: AnyArray, name: str) -> Node:
+        """A known value as a node of f32: a number, a `full`, or a weight whose key is `name`."""
+        if array.size == 0:
+            raise Unsupported(f"the constant {named(name)} has the shape {list(array.shape)}", NO_VALUES)
+        repeated = repeated_axes(array)
+        small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
+        if (name in self._constants or name in self._single) and not repeated:
+            return self._weight(small, name, self._role)
+        if array.size == 1:
+            return self.add("constant", name="scalar", value=Constant(np.array(small)))
+        if small.size == 1 or (small == small.reshape(-1)[0]).all():
+            return self.filled(array.shape, float(small.reshape(-1)[0]))
+        weight = self._weight(small, name, self._role)
+        return self.add("add", weight, self.filled(array.shape, 0.0)) if repeated else weight
+
+    def filled(self, shape: tuple[int, ...], value: float) -> Node:
+        """One value over and over."""
+        return self.add("full", shape=shape, value=value, name="full") if value else self.add("zeros", shape=shape, name="zeros")
+
+    def is_said(self, value: Value | None) -> TypeGuard[Static]:
+        """Whether a known value is a weight as the source has it, float32."""
+        return isinstance(value, Static) and value.name in self.said and value.array.dtype == np.float32
+
+    def weight_of_source(self, value: Value | None) -> Value | None:
+        """A weight as the source has it as a tensor, and other values as they are."""
+        return self.tensor(value) if self.is_said(value) else value
+
+    def weight(self, array: AnyArray, name: str, role: str = "") -> Node:
+        """A known value as a weight. `role` is what it is to its operator, where its key has to say so and its shape doesn't."""
+        node = self._weight(self._finite(array), name, role)
+        if (grid := self.grids.get(name)) is None:
+            return node
+        return self.on(node, grid, name=node.name)
+
+    def matrix(self, array: AnyArray, name: str) -> Node:
+        """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
+        tied = None if self.ours or name in self.grids else self._weights.tied(array, self.called.tied.get(name) or self.own_name(name))
+        return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
+
+    def own_name(self, name: str) -> str:
+        """The name of a known value, that of the constant of which it is a form; empty for one that an exporter has made up."""
+        own = self.called.name(name)
+        return "" if keys.ANONYMOUS.fullmatch(own) else own
+
+    def may_have(self, array: AnyArray, name: str) -> bool:
+        """Whether no other values have the key of a weight of this name."""
+        return not self._weights.has_others(keys.key(name, self.path, ""), array)
+
+    def on(self, node: Node, grid: Grid, name: str = "") -> Node:
+        """The values on a grid, as one node for all their uses. Rounding values again that lie there gives the same ones: of an integer n
+        of up to 16 bits, the float32 quotient of the product n · scale and the scale is less than 0.01 away from n."""
+        if self.held.get(node.name) == grid:
+            return node
+        if grid.bits == 16 and node.name in self.known:
+            self.notes["Constants that the file rounds to 16 bits are computed in float32"] = None
+            return node
+        if node.op == "weight":
+            return self._rounding(node, grid, name)
+        if (node.name, grid) not in self._rounded:
+            self._rounded[node.name, grid] = self._rounding(node, grid, name)
+        return self._rounded[node.name, grid]
+
+    def _rounding(self, node: Node, grid: Grid, name: str) -> Node:
+        shortest = float(str(np.float32(grid.scale)))  # the same float32, with the digits that it has
+        integers = self.add("quantize", node, scale=shortest, zero_point=grid.zero_point, bits=grid.bits, name=name)
+        made = self.add("dequantize", integers, name=name)
+        self.held[made.name] = grid
+        return made
+
+    def _finite(self, array: AnyArray) -> AnyArray:
+        self.require_room(array.size - size_in_memory(array))
+        with np.errstate(over="ignore"):
+            values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
+        if np.isnan(values).any():
+            raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
+        if (np.abs(values) > LARGEST).any():
+            if np.isinf(values).any():
+                self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} or its negative here"] = None
+            values = np.clip(values, -LARGEST, LARGEST)
+        return values
+
+    def _weight(self, values: AnyArray, name: str, role: str) -> Node:
+        node = self._weight_or_numbers(values, name, role)
+        self.made_of.setdefault(name, {})[node.name] = None
+        return node
+
+    def _weight_or_numbers(self, values: AnyArray, name: str, role: str) -> Node:
+        if values.size == 0:
+            raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
+        said = self.said.get(name)
+        if said is not None and not said.key:
+            return self._numbers_of_source(values, name)
+        own = self.called.name(name)
+        wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
+        number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
+        key = self._weights.key(wanted, number, values)
+        is_named = said is not None or key in self._constants or name in self.grids
+        made = (
+            self._weights.of(key)
+            or (self._with_axes_elsewhere(wanted, values) if said is not None else None)
+            or (None if is_named else self._weights.like(values))
+        )
+        if made is not None:
+            return made
+        attributes, type_ = OPS["weight"].attributes(key=key), TensorType("f32", values.shape)
+        node = self._node("weight", (), attributes, type_, keys.identifier(wanted, "w"))
+        return self._weights.put(key, wanted, node, values, own=None if name in self.grids else own, is_named=is_named)
+
+    def _with_axes_elsewhere(self, key: str, values: AnyArray) -> Node | None:
+        """The weight of the key in the shape of these values, if it has them, and axes of size 1 elsewhere."""
+        node = self._weights.of(key)
+        is_form = node is not None and np.array_equal(self.weights[key].reshape(-1), values.reshape(-1))
+        return self.in_shape(node, values.shape) if node is not None and is_form else None
+
+    def _numbers_of_source(self, values: AnyArray, name: str) -> Node:
+        """A constant that the source has as numbers, one for all its uses in a shape."""
+        key = name, values.shape, values.tobytes()
+        if key not in self._written:
+            self._written[key] = self.add("constant", name="constant", value=Constant(np.array(values)))
+        return self._written[key]
+
+    def tensor(self, value: Value) -> Tensor:
+        """A value as a tensor, a known one as a constant."""
+        return value if isinstance(value, Tensor) else plain(self.given(value.array, value.name))
+
+    def allow(self, arrays: Iterable[AnyArray]) -> None:
+        """Makes room for what may be computed from constants of the file."""
+        self._room += COPIES * sum(array.size for array in arrays)
+
+    def require_room(self, size: int) -> None:
+        """Takes the room of so many values. Raises `Unsupported` when there is less: all that is computed here stays."""
+        if size > self._room:
+            found = f"a constant of {size:,} values is computed, and all such constants together may have {self._room:,} more"
+            raise Unsupported(found, "onnxruntime's offline optimiser stores computed constants in the file")
+        self._room -= size
+
+    # Axes
+
+    def reshaped(self, t: Tensor, shape: Sequence[int]) -> Tensor:
+        """The tensor in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
+        parts, splits = split_axes(t, shape)
+        if parts is None:
+            whole = self._once("reshape", self.arranged(t, range(t.rank)), tuple(shape))
+            return plain(whole, t.kind)
+        sizes = [size for pieces in splits for size in pieces]
+        starts = [sum(map(len, splits[:axis])) for axis in range(len(splits))]
+        node = t.node if len(sizes) == t.node.type.rank else self._once("reshape", t.node, tuple(sizes))
+        return Tensor(node, tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts), t.kind)
+
+    def arranged(self, t: Tensor, order: Sequence[int]) -> Node:
+        """A node with one axis for each axis of the file, in this order."""
+        shape = t.shape
+        wanted = [part for axis in order for part in t.axes[axis]]
+        sizes = t.node.type.shape
+        moving = [part for part in wanted if sizes[part] != 1]
+        node = t.node
+        if moving != sorted(moving):
+            rest = [part for part in range(len(sizes)) if part not in wanted]
+            node = self._once("transpose", node, (*wanted, *rest))
+        target = tuple(shape[axis] for axis in order)
+        return node if node.type.shape == target else self._once("reshape", node, target)
+
+    def laid(self, t: Tensor, order: Sequence[int]) -> Tensor:
+        """The tensor on a node as `arranged` makes it."""
+        return Tensor(self.arranged(t, order), axes_of(order), t.kind)
+
+    def plain(self, t: Tensor) -> Tensor:
+        """The tensor with the axes of the file, in its order."""
+        return self.laid(t, range(t.rank))
+
+    def single(self, t: Tensor) -> Tensor:
+        """The tensor with one axis of its node for each axis of the file; nothing moves where that is possible."""
+        if all(len(axis) == 1 for axis in t.axes) and t.node.type.rank == t.rank:
+            return t
+        return self.laid(t, order_of(t))
+
+    def in_shape(self, node: Node, shape: tuple[int, ...]) -> Node:
+        """A node in another shape."""
+        return node if node.type.shape == shape else self._once("reshape", node, shape)
+
+    def _once(self, op: str, node: Node, numbers: tuple[int, ...]) -> Node:
+        """A reshape or a transpose, one for all its uses."""
+        if op == "reshape" and node.op == "reshape":
+            node = self.builder.nodes[node.operands[0]]
+            if node.type.shape == numbers:
+                return node
+        key = (op, node.name, numbers)
+        if key not in self._arranged:
+            attributes = {"shape": numbers} if op == "reshape" else {"perm": numbers}
+            self._arranged[key] = self.add(op, node, name=node.name if node.op == "weight" else op, **attributes)
+        return self._arranged[key]
+
+    # Functions of elements
+
+    def elementwise(self, op: str, *values: Value, kind: Kind = "float", **attributes: Any) -> Tensor:
+        """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
+        where the product is that it folds into."""
+        self._role = ROLES.get(op, "")
+        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self.ours else values)
+        self._role = ""
+        view = next((node for node in nodes if node.op == "reshape"), None)
+        if op != "mul" or view is None or self.ours or any(node is not view and node.type.rank for node in nodes):
+            return Tensor(self.add(op, *nodes, **attributes), axes, kind)
+        x = self.builder.nodes[view.operands[0]]
+        scaled = self.add(op, *(x if node is view else node for node in nodes))
+        return Tensor(self._once("reshape", scaled, view.type.shape), axes, kind)
+
+    def _unsplit(self, value: Value, beside: Sequence[Value]) -> Value:
+        """A tensor that a reshape or a transpose has made, in its shape of the file, where a weight beside it has an axis that the node has
+        in parts, or has the axes that the source gives it, and the node has them in another order or further ones of size 1."""
+        if not isinstance(value, Tensor):
+            return value
+        if list(value.order) != sorted(value.order):
+            return self.plain(value) if any(map(self._is_in_order, beside)) else value
+        t = ranked(value, max(len(other.shape) for other in beside))
+        if any(self._is_in_another_shape(other, t) for other in beside):
+            return self.plain(t)
+        parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
+        weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
+        split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
+        return self.plain(value) if split else value
+
+    def _is_in_order(self, value: Value) -> bool:
+        """Whether a value is a weight of several values with the axes of the source, which the file has channels first beside images."""
+        return self.is_said(value) and value.array.size > 1 and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
+
+    def _is_in_another_shape(self, value: Value, beside: Tensor) -> bool:
+        """Whether a weight has another shape than in the source beside a node, and its own beside the axes that this has in the file."""
+        if not self.is_said(value):
+            return False
+        shape, rank = self.said[value.name].shape, beside.node.type.rank
+        can_keep = len(shape) <= beside.rank and own_sizes(shape) == own_sizes(value.shape)
+        return can_keep and self._as_said(self._placed(value.array, beside), value.name, rank).shape != shape
+
+    def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
+        """Nodes that broadcast as the values do, and the axes of the result: in files of ours those of the file, where one of the values
+        has them and nothing moves."""
+        try:
+            shape = np.broadcast_shapes(*(value.shape for value in values))
+        except ValueError:
+            raise Unsupported(f"shapes that don't broadcast: {', '.join(str(list(value.shape)) for value in values)}") from None
+        tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
+        fitting = [t for t in tensors if t.shape == shape]
+        main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
+        if self.ours and main is not None and list(main.order) == sorted(main.order):
+            main = next(filter(is_plain, fitting), main)
+        if main is None:
+            order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
+            return [self._spread(value, shape, order) for value in values], axes_of(order)
+        return [self._like(value, main) for value in values], main.axes
+
+    def _spread(self, value: Value, shape: Sequence[int], order: tuple[int, ...]) -> Node:
+        if isinstance(value, Tensor):
+            return self.arranged(ranked(value, len(shape)), order)
+        if self.is_number(value):
+            return self.scalar(float(value.array.reshape(())))
+        array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
+        return self._held(without_ones(array.transpose(order)), value.name, len(shape))
+
+    def _like(self, value: Value, main: Tensor) -> Node:
+        """A value as a node that broadcasts to that of `main`."""
+        if isinstance(value, Static):
+            return self._like_static(value, main)
+        if self.ours and is_plain(value) and is_plain(main):
+            return value.node
+        t = ranked(value, main.rank)
+        if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
+            return t.node
+        sizes = [size for axis in range(main.rank) for size in self._refined(t.shape[axis], main.atoms(axis))]
+        split = self.reshaped(t, sizes)
+        rank = main.node.type.rank
+        missing = [part for part in range(rank) if part not in main.order]
+        places = {part: index for index, part in enumerate(main.order)}
+        if missing:
+            split = Tensor(split.node, (*split.axes, *(() for _ in missing)), split.kind)
+            places |= {part: len(main.order) + index for index, part in enumerate(missing)}
+        return self.arranged(split, [places[part] for part in range(rank)])
+
+    def _like_static(self, value: Static, main: Tensor) -> Node:
+        if self.is_number(value):
+            return self.scalar(float(value.array.reshape(())))
+        array = value.array if value.name in self._constants else without_repetition(value.array)
+        return self._held(self._placed(array, main), value.name, main.node.type.rank)
+
+    def _placed(self, array: AnyArray, main: Tensor) -> AnyArray:
+        """A known value with the axes of the node of `main`, from the first that isn't of size 1."""
+        array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
+        sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
+        missing = [part for part in range(main.node.type.rank) if part not in main.order]
+        split = array.reshape(*sizes, *(1 for _ in missing))
+        places = {part: index for index, part in enumerate((*main.order, *missing))}
+        return without_ones(split.transpose([places[part] for part in range(main.node.type.rank)]))
+
+    def is_number(self, value: Static) -> bool:
+        """Whether a known value is a number of the source, and no weight of one value."""
+        return value.array.size == 1 and value.name not in self._single
+
+    def _held(self, array: AnyArray, name: str, rank: int) -> Node:
+        """A known value beside one with so many axes as a node, on the grid of the integers that it has in the file."""
+        node = self.given(self._as_said(array, name, rank), name)
+        grid = self.grids.get(name) if node.op == "weight" else None
+        return node if grid is None else self.on(node, grid, name=node.name)
+
+    def _as_said(self, array: AnyArray, name: str, rank: int) -> AnyArray:
+        """A weight in the shape that it has in the source, if that has at most `rank` axes and only others of size 1 before its own; or
+        without axes, as in the file."""
+        if name not in self.said:
+            is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
+            return array.reshape(()) if is_number else array
+        shape = self.said[name].shape
+        return array.reshape(shape) if len(shape) <= rank and own_sizes(shape) == own_sizes(array.shape) else array
+
+    @staticmethod
+    def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * len(atoms) if size == 1 else atoms
+
+    def map(self, t: Tensor, op: str, **attributes: Any) -> Tensor:
+        """A function of each element."""
+        return Tensor(self.add(op, t.node, **attributes), t.axes, t.kind)
+
+    def affine(self, t: Tensor, factor: float, term: float = 0.0) -> Tensor:
+        """factor · t + term."""
+        node = t.node if factor == 1 else self.add("mul", t.node, self.scalar(factor))
+        return Tensor(node if term == 0 else self.add("add", node, self.scalar(term)), t.axes, t.kind)
+
+    def apply(self, t: Tensor, function: Callable[[Node], Node]) -> Tensor:
+        """A function of each element that is made of several nodes."""
+        return Tensor(function(t.node), t.axes, t.kind)
+
+    def ranged(self, node: Node, low: float, high: float) -> TensorType:
+        return node.type.with_range(Range(low, high))

@@ -1,0 +1,1 @@
+"""What `tpucc export` writes, as the operators that it was written of."""

@@ -1,0 +1,162 @@
+"""An ONNX file as a value: its nodes, constants, inputs and outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from tpucc.interop.onnx.functions import Function
+from tpucc.interop.onnx.reading.files.problems import CHECKER, named
+from tpucc.interop.onnx.reading.files.tensors import NAMES, TYPES
+from tpucc.ir.types import Range
+from tpucc.numerics import AnyArray
+from tpucc.values import dataclass
+
+OPSETS = range(7, 29)
+"""The versions of ONNX's operators that are read."""
+OPTIMISED = "com.microsoft"
+"""The domain of operators that ONNX Runtime's optimizer and its quantiser make."""
+
+OWN = "tpucc"
+"""That of operators that no file has, which stand for several nodes of tpucc's export."""
+
+NO_TENSOR = -1
+"""In the place of ONNX's number of a type, of a result that is a sequence or a map."""
+Dimension = int | str | None
+"""A size, the name of one, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape; whether the form is that of
+    the transposed matrix, or of the opposite of the weight's one value."""
+
+    key: str
+    shape: tuple[int, ...]
+    is_turned: bool = False
+    is_subtracted: bool = False
+
+    @property
+    def plain(self) -> Weight:
+        """The weight, whatever the form is."""
+        return Weight(self.key, self.shape)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it has one value."""
+        return math.prod(self.shape) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxNode:
+    """An operation. A missing operand or result has the empty name. An attribute is a number, a string, an array, a graph, or a tuple."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    domain: str = ""
+    scope: str = ""
+    """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
+    held: tuple[float, int] | None = None
+    """The scale and the zero point of the integers, where tpucc's export says so."""
+    function: Function | None = None
+    """What the table of a layer is of, where tpucc's export says so."""
+    before: tuple[float, int] | None = None
+    """The scale and the zero point of the layer's sums, to which the table is applied."""
+    number: Weight | None = None
+    """The weight that the function's first number is, where tpucc's export says so."""
+    is_subtracted: bool = False
+    """Whether the number is the opposite of the weight, as the source subtracts it."""
+    of: OnnxNode | None = None
+    """The file's node in whose place it stands, where the file has another operator there."""
+    is_of_source: bool = False
+    """Whether it is an operator of the source that moves values, or makes equal ones, in a file of tpucc's export."""
+
+    @property
+    def title(self) -> str:
+        """How messages call the node, as the file has it: by its name, or by that of its result."""
+        node = self.of or self
+        return named(node.name or next(filter(None, node.outputs), node.op))
+
+    @property
+    def operator(self) -> str:
+        """How messages call the operator: as the file has it, and what it was read as."""
+        return named(self.kind) if self.of is None or self.of.kind == self.kind else f"{named(self.of.kind)}, read as {named(self.kind)}"
+
+    def read_as(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Any]) -> OnnxNode:
+        """Another operator in the place of the node."""
+        return replace(self, op=op, domain="", inputs=tuple(inputs), attributes=attributes, of=self.of or self)
+
+    @property
+    def checker(self) -> str:
+        """What may say more of a node that isn't what its operator says; the package onnx doesn't know ONNX Runtime's operators."""
+        return "onnxruntime.InferenceSession(FILE) may say more" if self.domain == OPTIMISED else CHECKER
+
+    @property
+    def kind(self) -> str:
+        """The operator with its domain, as tables have it: `Conv`, `com.microsoft.QLinearAdd`."""
+        return f"{self.domain}.{self.op}" if self.domain else self.op
+
+    def read_names(self) -> Iterator[str]:
+        """The names of the values that it reads, by itself or in its graphs."""
+        yield from self.inputs
+        for inner in self.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                yield from inner.read_names()
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxValue:
+    """An input or an output: the type is ONNX's number; a shape of None isn't known. `range` is that of the values, where tpucc's export
+    says it. `note` is what a comment says of it."""
+
+    name: str
+    type: int
+    shape: tuple[Dimension, ...] | None
+    range: Range | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxGraph:
+    """The nodes in order, and what they begin and end with."""
+
+    name: str
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, AnyArray]
+    inputs: tuple[OnnxValue, ...]
+    outputs: tuple[OnnxValue, ...]
+    declared: Mapping[str, int] = field(default_factory=dict)
+    """ONNX's numbers of the types that the file says of other values, by their names."""
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+    """What constants are, where tpucc's export says so, by their names."""
+    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names of the values of which PyTorch's export has computed constants, by the names of these."""
+
+    def read_names(self) -> Iterator[str]:
+        """The names of values that the nodes, or those of graphs inside them, read, or that are results."""
+        for node in self.nodes:
+            yield from node.read_names()
+        yield from (value.name for value in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A file: its graph, the versions of its operators by domain, and the program that wrote it."""
+
+    graph: OnnxGraph
+    opsets: Mapping[str, int]
+    producer: str = ""
+
+    @property
+    def opset(self) -> int:
+        return self.opsets.get("", OPSETS.stop - 1)
+
+
+def type_name(kind: int) -> str:
+    """ONNX's type of elements in words."""
+    return NAMES.get(kind) or (TYPES[kind].name if kind in TYPES else f"the unknown type {kind}")

@@ -1,0 +1,1 @@
+"""What exporters take apart, or write in a roundabout way, as the operators that it is."""
