@@ -215,6 +215,7 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
     weight w: f32[5, 1]
     weight r: f32[1, 5]
     weight c: f32[5]
+    weight s: f32[5, 5]
     weight k: f32[1, 1, 5, 3]
     weight b: f32[1] = "bias"
     h = x @ w
@@ -226,6 +227,8 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
     {
         "one-row-of-integers": ("reshape(reshape(x[:1] @ w, (1, 1, 4))[0], (4, 1)) @ r", 8, 2),
         "one-row-then-a-table": ("tanh(reshape(reshape(h, (2, 1, 4))[1], (4, 1)) @ r)", 16, 2),
+        "beside-what-broadcasts": ("c + h, r * x[:, :, :1], maximum(reshape(x[:, :, 1], (8, 1)), c), where(h > 0.0, r, x[:1, :1])", 8, 2),
+        "moved-before-a-bias": ("reshape(transpose(reshape(x @ s, (2, 2, 2, 5)), (0, 2, 1, 3)), (4, 2, 5)) @ s + c", 8, 2),
         "by-a-constant": ("sigmoid(c * x)", 8, 1),
         "by-a-constant-image": ("tanh(max_pool(reshape(x, (1, 2, 4, 5)) * c, 2) * c)", 16, 2),
         "turned": ("leaky_relu(-x), elu(0.5 - x, alpha=0.7), clip(x * -2.0, 0.1, 0.8), silu(-1.2 - x), tanh(x * -0.7)", 8, 2),
@@ -487,6 +490,7 @@ def test_a_float_export_has_the_steps_and_the_weights_of_its_source(text: str, t
         "tanh(reshape(x, (2, 2, 2, 5)) * t) - t",
         "relu(x[:, 1]) * q + maximum(x[:, 2], q)",
         "sigmoid(x[:, 1] + q @ o) * q + x[:, 0]",
+        "q + x[:, 0, :1], t * x[:, :2, :1], reshape(x[:, :, 0], (1, 8, 1)) / p",
         "reshape(x[:, 1], (2, 1, 5)) * reshape(q, (2, 1, 5)) + p, x[:, 1] * q, x[:1, 1] - r, x[0, 1] - r",
     ]
 )

@@ -78,7 +78,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "interop/onnx/reading/building/numbered_keys.py": ("import weight", NODES),
     "interop/onnx/reading/files/order.py": ("input", OTHER),
-    "interop/onnx/reading/remarks.py": ("import weight", NODES),
+    "interop/onnx/reading/building/remarks.py": ("import weight", NODES),
     "interop/onnx/writing/activations.py": ("add", LAYERS),
     "interop/onnx/writing/file.py": ("weight", OTHER),
     "interop/onnx/writing/keys.py": ("import constant, import transpose, import weight", NODES),

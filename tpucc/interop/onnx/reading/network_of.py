@@ -17,6 +17,7 @@ from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.building.own_keys import Called
+from tpucc.interop.onnx.reading.building.remarks import in_words
 from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.interop.onnx.reading.checks.demands import require_sound
 from tpucc.interop.onnx.reading.checks.usable_scales import require_usable
@@ -37,7 +38,6 @@ from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_ki
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.remarks import in_words
 from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised, rule_of
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem, require_rank

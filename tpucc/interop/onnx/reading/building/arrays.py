@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import dropwhile
 
@@ -19,6 +20,11 @@ def without_ones(array: AnyArray) -> AnyArray:
 def own_sizes(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The sizes from the first that isn't 1."""
     return tuple(dropwhile(lambda size: size == 1, shape))
+
+
+def fits_in(shape: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether an array of a shape, beside one of the other, gives one of the other."""
+    return len(shape) <= len(other) and all(size in {1, wanted} for size, wanted in zip(reversed(shape), reversed(other), strict=False))
 
 
 def content_of(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:

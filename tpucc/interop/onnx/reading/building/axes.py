@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpucc.interop.onnx.reading.building.arrays import without_ones
 from tpucc.interop.onnx.reading.building.values import Axes, Tensor, groups
+from tpucc.numerics import AnyArray
 
 
 def axes_of(order: Sequence[int]) -> Axes:
@@ -76,3 +78,18 @@ def _fill(need: int, waiting: list[tuple[int, int]], pieces: list[list[int]], pa
         pieces[part].append(taken)
         need //= taken
     return True
+
+
+def refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of an axis in the parts that an axis of another tensor has."""
+    return (1,) * len(atoms) if size == 1 else atoms
+
+
+def placed(array: AnyArray, main: Tensor) -> AnyArray:
+    """A known value with the axes of the node of `main`, from the first that isn't of size 1."""
+    array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
+    sizes = [size for axis in range(main.rank) for size in refined(array.shape[axis], main.atoms(axis))]
+    missing = [part for part in range(main.node.type.rank) if part not in main.order]
+    split = array.reshape(*sizes, *(1 for _ in missing))
+    places = {part: index for index, part in enumerate((*main.order, *missing))}
+    return without_ones(split.transpose([places[part] for part in range(main.node.type.rank)]))

@@ -10,20 +10,20 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading.building.arrays import (
     is_same,
-    own_sizes,
     repeated_axes,
     size_in_memory,
     without_ones,
     without_repetition,
 )
-from tpucc.interop.onnx.reading.building.axes import axes_of, is_plain, order_of, order_of_result, ranked, split_axes
+from tpucc.interop.onnx.reading.building.axes import axes_of, is_plain, order_of, order_of_result, placed, ranked, refined, split_axes
 from tpucc.interop.onnx.reading.building.own_keys import Called
+from tpucc.interop.onnx.reading.building.remarks import Remark
+from tpucc.interop.onnx.reading.building.source_shapes import SourceShapes
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.model import Weight
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Unsupported, named
-from tpucc.interop.onnx.reading.remarks import Remark
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range, TensorType
@@ -38,8 +38,6 @@ LARGEST = 3.4e38
 MAX_ELEMENTS = 2**24
 """Of the constants that are computed while a model is read, together, beside those that its own constants allow."""
 NO_VALUES = "tensors without values aren't read: every size is at least 1"
-IMAGE = 4
-"""The axes of images."""
 COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
@@ -85,6 +83,7 @@ class Network:
         self._constants = constants
         self._single, self.ours = single, ours
         self.said: Mapping[str, Weight] = said or {}
+        self._shapes = SourceShapes(self.said)
         """The weights that constants of the file are forms of, by the names of these."""
         self.called = called
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
@@ -161,7 +160,7 @@ class Network:
 
     def is_said(self, value: Value | None) -> TypeGuard[Static]:
         """Whether a known value is a weight as the source has it, float32."""
-        return isinstance(value, Static) and value.name in self.said and value.array.dtype == np.float32
+        return self._shapes.is_said(value)
 
     def weight_of_source(self, value: Value | None) -> Value | None:
         """A weight as the source has it as a tensor, and other values as they are."""
@@ -352,27 +351,15 @@ class Network:
         in parts, or has the axes that the source gives it, and the node has them in another order or further ones of size 1."""
         if not isinstance(value, Tensor):
             return value
-        if list(value.order) != sorted(value.order):
-            return self.plain(value) if any(map(self._is_in_order, beside)) else value
         t = ranked(value, max(len(other.shape) for other in beside))
-        if any(self._is_in_another_shape(other, t) for other in beside):
+        if list(value.order) != sorted(value.order):
+            return self.plain(value) if any(self._shapes.moves(other, t) for other in beside) else value
+        if any(self._shapes.changes(other, t) for other in beside):
             return self.plain(t)
         parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
         weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
         split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
         return self.plain(value) if split else value
-
-    def _is_in_order(self, value: Value) -> bool:
-        """Whether a value is a weight of several values with the axes of the source, which the file has channels first beside images."""
-        return self.is_said(value) and value.array.size > 1 and value.array.ndim < IMAGE and value.shape == self.said[value.name].shape
-
-    def _is_in_another_shape(self, value: Value, beside: Tensor) -> bool:
-        """Whether a weight has another shape than in the source beside a node, and its own beside the axes that this has in the file."""
-        if not self.is_said(value):
-            return False
-        shape, rank = self.said[value.name].shape, beside.node.type.rank
-        can_keep = len(shape) <= beside.rank and own_sizes(shape) == own_sizes(value.shape)
-        return can_keep and self._as_said(self._placed(value.array, beside), value.name, rank).shape != shape
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result: in files of ours those of the file, where one of the values
@@ -408,7 +395,7 @@ class Network:
         t = ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
             return t.node
-        sizes = [size for axis in range(main.rank) for size in self._refined(t.shape[axis], main.atoms(axis))]
+        sizes = [size for axis in range(main.rank) for size in refined(t.shape[axis], main.atoms(axis))]
         split = self.reshaped(t, sizes)
         rank = main.node.type.rank
         missing = [part for part in range(rank) if part not in main.order]
@@ -422,16 +409,7 @@ class Network:
         if self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array if value.name in self._constants else without_repetition(value.array)
-        return self._held(self._placed(array, main), value.name, main.node.type.rank)
-
-    def _placed(self, array: AnyArray, main: Tensor) -> AnyArray:
-        """A known value with the axes of the node of `main`, from the first that isn't of size 1."""
-        array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
-        sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
-        missing = [part for part in range(main.node.type.rank) if part not in main.order]
-        split = array.reshape(*sizes, *(1 for _ in missing))
-        places = {part: index for index, part in enumerate((*main.order, *missing))}
-        return without_ones(split.transpose([places[part] for part in range(main.node.type.rank)]))
+        return self._held(placed(array, main), value.name, main.node.type.rank)
 
     def is_number(self, value: Static) -> bool:
         """Whether a known value is a number of the source, and no weight of one value."""
@@ -444,17 +422,11 @@ class Network:
         return node if grid is None else self.on(node, grid, name=node.name)
 
     def _as_said(self, array: AnyArray, name: str, rank: int) -> AnyArray:
-        """A weight in the shape that it has in the source, if that has at most `rank` axes and only others of size 1 before its own; or
-        without axes, as in the file."""
-        if name not in self.said:
-            is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
-            return array.reshape(()) if is_number else array
-        shape = self.said[name].shape
-        return array.reshape(shape) if len(shape) <= rank and own_sizes(shape) == own_sizes(array.shape) else array
-
-    @staticmethod
-    def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
-        return (1,) * len(atoms) if size == 1 else atoms
+        """A weight in the shape that it has in the source; or without axes, as in the file."""
+        if name in self.said:
+            return self._shapes.shaped(array, name, rank)
+        is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
+        return array.reshape(()) if is_number else array
 
     def map(self, t: Tensor, op: str, **attributes: Any) -> Tensor:
         """A function of each element."""

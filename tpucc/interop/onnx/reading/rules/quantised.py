@@ -14,10 +14,10 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.remarks import Remark
 from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.checks.usable_scales import SMALLEST, require_finite, require_usable
 from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
-from tpucc.interop.onnx.reading.remarks import Remark
 from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
 from tpucc.interop.onnx.scales import largest_weights
 from tpucc.numerics import WEIGHT_MAX, AnyArray
