@@ -429,10 +429,10 @@ def from_torch(
     """Reads a PyTorch module as a model of the language, with its weights.
 
     `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments: their shapes are the model's. If all
-    have the same first size, it is the param `batch`, where the module works for other sizes too. `name` is the model's, as a name of the
-    language; without it that of the module's class. Outputs have the keys of a dict that `forward` returns. Images are [batch, height,
-    width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`, by `torch.onnx.export`: the extra
-    `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
+    have the same first size, or states have it second, it is the param `batch`, where the module works for other sizes too. `name` is the
+    model's, as a name of the language; without it that of the module's class. Outputs have the keys of a dict that `forward` returns.
+    Images are [batch, height, width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`, by
+    `torch.onnx.export`: the extra `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
     """
     from tpucc.interop.onnx.reading import require_layout
     from tpucc.interop.onnx.reading.files.names import BATCH, identifier

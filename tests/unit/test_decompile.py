@@ -447,13 +447,22 @@ def test_the_last_round_of_a_loop_has_the_names_of_the_others() -> None:
     assert [f"    h3 = tanh(h[:, {t}])\n" in found for t in range(5)] == [True] * 5
 
 
+def test_values_of_two_joins_are_two_lists() -> None:
+    steps = "".join(f"    {x}{t} = exp(abs(x[:, {t}] - {x}))\n" for x in "yz" for t in range(5))
+    ends = (f"concat([{', '.join(f'{x}{t}' for t in range(5))}])" for x in "yz")
+    text = f"model m(x: f32[2, 5, 3], y: f32[2, 3], z: f32[2, 3]) -> f32[2, 15], f32[2, 15]:\n{steps}    return {', '.join(ends)}\n"
+    source = require_source(anonymous(graph_of(text)))
+    assert "concat(hs), concat(hs2)" in source
+
+
 def test_numbers_that_differ_between_calls_are_parameters() -> None:
     steps = "".join(
-        f"    a = x[:, {t}]\n    g = tanh(g @ u) * softmax(gelu(a) * a + sqrt(a + 1) * (a + {t})) + sigmoid(g @ w)\n" for t in range(5)
+        f"    a = x[:, {t}]\n    g = tanh(g @ u) * softmax(gelu(a) * a + sqrt(a + 1) * (a + {t}.1)) + sigmoid(g @ w)\n" for t in range(5)
     )
     head = "model m(x: f32[2, 5, 3]) -> f32[2, 3]:\n    weight u: f32[3, 3]\n    weight w: f32[3, 3]\n    g = exp(x[:, 0])\n"
     source = require_source(anonymous(graph_of(f"{head}{steps}    return g + 1\n")))
     assert "    for t in range(5):\n        h = step(h, x[:, t], factors[t])\n" in source
+    assert "    factors = [0.1, 1.1, 2.1, 3.1, 4.1]\n" in source  # float32, with the digits that they have
 
 
 def test_a_step_begins_with_its_layers_also_where_that_comes_late_in_a_round() -> None:
@@ -608,7 +617,7 @@ def test_a_long_chain_is_seen_to_be_a_run_at_once(monkeypatch: pytest.MonkeyPatc
     """Windows of it aren't grown to their greatest length: a file of thousands of equal operators took seconds."""
     grown: list[object] = []
     token = repeats._Growing.token
-    monkeypatch.setattr(repeats._Growing, "token", lambda window, step: (grown.append(step), token(window, step))[1])
+    monkeypatch.setattr(repeats._Growing, "token", lambda window, *step: (grown.append(step), token(window, *step))[1])
     model = Model()
     h = model.input("x", 2, 3)
     for _ in range(200):

@@ -1309,6 +1309,16 @@ def test_quantised_files_have_the_integers_of_onnx_runtime(axes: tuple[int, ...]
     np.testing.assert_array_equal(exe.run(images)["y"], wanted)
 
 
+def test_a_part_of_a_part_is_one_slice(tmp_path: Path) -> None:
+    """As the first state of a layer, of those of all layers."""
+    constants = [whole("one", 1), whole("four", 4), whole("ends", 2), whole("zero", 0)]
+    nodes = [node("Slice", ["x", "one", "four", "zero"], ["p"]), node("Slice", ["p", "one", "ends", "zero"], ["q"])]
+    onnx.save(
+        model_of([*nodes, node("Squeeze", ["q", "zero"], ["s"]), node("Relu", ["s"], ["y"])], constants, {"x": (5, 3)}), tmp_path / "m.onnx"
+    )
+    assert "relu(x[2:3])" in tpucc.import_onnx(tmp_path / "m.onnx").source
+
+
 @pytest.mark.parametrize(("least", "name", "key"), [(-128, "w", "w"), (-127, "w", ""), (-128, "val_61", "fc.weight")])
 def test_weights_below_those_of_a_layer_are_said(least: int, name: str, key: str) -> None:
     """By the key of the weight, also where the file has made up a name."""

@@ -260,7 +260,7 @@ class Writer:
             heavy, is_link = is_heavy(step), step in links
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
             chosen = [operand for operand in single if self._is_anonymous(makers[operand]) and not (heavy and operand in products)]
-            chosen = [operand for operand in chosen if operand not in chained and (not is_link or is_slice(makers[operand]))]
+            chosen = [operand for operand in chosen if operand not in chained and (not is_link or self._is_part(makers[operand]))]
             chosen = [] if len(step.operands) >= FEWEST and len(chosen) == len(step.operands) else chosen
             chosen.sort(key=lambda operand: sizes[operand])
             total = 1
@@ -280,6 +280,10 @@ class Writer:
         makers = {result: step for step in self.body.steps for result in step.results if step.function is not None}
         pairs = [(makers[operand], step) for step in self.body.steps for operand in reads(step) if operand in makers]
         return {link for before, step in pairs if before.function is step.function for link in (before, step)}
+
+    def _is_part(self, maker: Step) -> bool:
+        """Whether a value is a part of another, and not the state with which a row of calls begins."""
+        return is_slice(maker) and maker.results[0] not in self.before.values()
 
     def _is_anonymous(self, maker: Step) -> bool:
         """Whether a value needs no variable for its name's sake: a part of what the body takes has a name that says less than the part."""

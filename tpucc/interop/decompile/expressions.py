@@ -54,7 +54,8 @@ class Text:
 
 def number(values: tuple[float, ...], scope: Scope) -> Text:
     """A scalar constant."""
-    text = literals.number(values[0]) if constant(values) else scope.text(values, "factor")
+    short = tuple(float(literals.number(value)) for value in values)  # the same float32, with the digits that it has
+    text = literals.number(values[0]) if constant(values) else scope.text(short, "factor")
     return Text(text, Level.SIGN if text.startswith("-") else Level.POSTFIX, is_number=True)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
-from tpucc.interop.decompile.families import Made, Member, families, kind, whole
+from tpucc.interop.decompile.families import FEWEST, Made, Member, families, kind, whole
 from tpucc.interop.decompile.names import stem, unnamed
 from tpucc.interop.decompile.program import Number, Operand, Step, Value, Weight
 from tpucc.interop.decompile.variables import Numbers
@@ -40,6 +40,11 @@ class Statement:
 def _list(family: int) -> Value:
     """What stands for a list among the values that have names."""
     return Value(-1 - family)
+
+
+def _takes_many(step: Step) -> bool:
+    """Whether a step is an operator that takes a list."""
+    return step.function is None and any(operand.many for operand in OPS[step.op].operands)
 
 
 def _begins_early(value: Value | Weight) -> bool:
@@ -88,12 +93,19 @@ class Lines:
         made: list[Made] = []
         self.lists: list[tuple[Value, ...]] = []
         self.members: dict[Value, Member] = {}
+        joins = self._joins()
         for place, statement in enumerate(self.statements):
             last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
             root = statement.parts[0]
             if isinstance(root, Step) and not any(map(self._output, statement.results or ())):
-                made += [Made(result, place, (self._kind(root), index)) for index, result in enumerate(statement.results or ())]
+                results = enumerate(statement.results or ())
+                made += [Made(result, place, (self._kind(root), index, joins.get(result))) for index, result in results]
         self.lists, self.members = families(made, last, self.writer.before)
+
+    def _joins(self) -> dict[Operand, int]:
+        """For values a number of the last step that reads them in a list: those of another one are another list."""
+        steps = (step for step in self.writer.body.steps if len(step.operands) >= FEWEST and _takes_many(step))
+        return {operand: self.writer.numbers[id(step)] for step in steps for operand in step.operands}
 
     def _kind(self, step: Step) -> object:
         """What the values of a list have in common; of values that are put on a grid, what is put there."""
@@ -110,8 +122,7 @@ class Lines:
 
     def _whole(self, step: Step) -> tuple[int, str] | None:
         """The list whose values are all operands of a step, and the slice of it that they are; None if there is none."""
-        takes_many = step.function is None and any(operand.many for operand in OPS[step.op].operands)
-        return whole(step.operands, self.lists, self.members) if takes_many else None
+        return whole(step.operands, self.lists, self.members) if _takes_many(step) else None
 
     def lines(self) -> tuple[list[str], set[Value]]:
         """The lines, and the values that should have a variable of their own because a line is too long."""

@@ -95,15 +95,21 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Windows that are alike and don't overlap, and the text that a function for them replaces by its calls."""
+    """Windows of one length that are alike and don't overlap, by their bodies and starts, and the text that a function for them replaces by
+    its calls."""
 
-    windows: tuple[Window, ...]
+    places: tuple[tuple[Body, int], ...]
+    length: int
     bound: float
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(Window(body, start, self.length) for body, start in self.places)
 
     @property
     def share(self) -> float:
         """What part of the text that it saves counts: less where it begins in the middle of a layer."""
-        return 1 if _begins_a_layer(self.windows[0]) else LATE
+        return 1 if _begins_a_layer(Window(*self.places[0], self.length)) else LATE
 
     @property
     def most(self) -> float:
@@ -175,50 +181,68 @@ def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, 
     """The windows that save the most, and their function."""
     best, most, tried = None, 0.0, 0
     readers = {id(body): _last_readers(body) for body in bodies}
-    kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
+    numbers: dict[Hashable, int] = {}  # which are compared sooner than what they stand for
+    kinds = {id(body): [numbers.setdefault(_kind(body, step), len(numbers)) for step in body.steps] for body in bodies}
     chained = {id(body): _chained(body, kinds[id(body)]) for body in bodies}
     for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.most):
         if candidate.most <= most or tried >= (TRIED if best is not None else MOST_TRIED):
             break
-        exits = _exits(candidate.windows, readers)
-        if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, chained):
+        windows = candidate.windows
+        exits = _exits(windows, readers)
+        if not 1 <= len(exits) <= EXITS or not _is_natural(windows, chained):
             continue
         tried += 1
-        if len(_outside(candidate.windows[0])) > ENTRIES:
+        if len(_outside(windows[0])) > ENTRIES:
             continue
-        function = merged(candidate.windows, exits, values)
-        saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
+        function = merged(windows, exits, values)
+        saved = candidate.bound - len(windows) * call_cost(function) - DEFINITION
         saved *= candidate.share * SEVERAL ** (len(exits) - 1)
         if saved > most:
-            best, most = (candidate.windows, function, exits), saved
+            best, most = (windows, function, exits), saved
     return best
 
 
 # Finding windows
 
 
+Read = tuple[int, Hashable]
+"""An operand by a number, and what it is where a window reads it first: its rank, or "key" of a weight; None of a number of the source."""
+
+
 @dataclass(slots=True)
 class _Growing:
-    """A window while steps are added to it: its values, what it reads from outside, and its weights, all numbered as they come."""
+    """A window while steps are added to it: what it reads from outside, its weights and its values, all numbered as they come."""
 
     body: Body
     start: int
-    numbers: dict[Operand, tuple[str, int]] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
 
-    def token(self, step: Step) -> Hashable:
-        """The step as windows that are alike have it."""
-        return tuple(map(self._operand, step.operands)), tuple(self._number(result, "own") for result in step.results)
+    def token(self, operands: Sequence[Read], results: Sequence[int]) -> Hashable:
+        """A step as windows that are alike have it."""
+        numbers, found = self.numbers, list[Hashable]()
+        for operand, what in operands:
+            if what is None:
+                found.append(None)
+            elif (number := numbers.get(operand)) is not None:
+                found.append(number)
+            else:
+                found.append(what)
+                numbers[operand] = len(numbers)
+        for result in results:
+            numbers[result] = len(numbers)
+        return tuple(found)
 
-    def _operand(self, operand: Operand) -> Hashable:
+
+def _tokens(body: Body) -> list[tuple[list[Read], list[int]]]:
+    """What the steps of a body read and make, by numbers."""
+    own: dict[Operand, int] = {}
+
+    def read(operand: Operand) -> Read:
         if isinstance(operand, Number):
-            return "number"
-        if isinstance(operand, Weight):
-            return self._number(operand, "key")
-        rank = len(self.body.shapes[operand][0])
-        return self.numbers.get(operand) or (self._number(operand, "entry"), rank)
+            return -1, None
+        return own.setdefault(operand, len(own)), "key" if isinstance(operand, Weight) else f"rank {len(body.shapes[operand][0])}"
 
-    def _number(self, operand: Operand, word: str) -> tuple[str, int]:
-        return self.numbers.setdefault(operand, (word, len(self.numbers)))
+    return [(list(map(read, step.operands)), [own.setdefault(result, len(own)) for result in step.results]) for step in body.steps]
 
 
 def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Chains) -> Iterator[Candidate]:
@@ -228,24 +252,24 @@ def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Chains) -> Iterat
     groups: list[list[_Growing]] = [
         [_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]
     ]
+    steps = {id(body): _tokens(body) for body in bodies}
     for length in range(1, LONGEST + 1):
         extended: dict[Hashable, list[_Growing]] = defaultdict(list)
         for number, group in enumerate(groups):
             for window in group:
-                last = window.start + length - 1
-                if last < len(window.body.steps):
-                    token = window.token(window.body.steps[last])
-                    extended[number, kinds[id(window.body)][last], token].append(window)
+                body, last = id(window.body), window.start + length - 1
+                if last < len(kinds[body]):
+                    extended[number, kinds[body][last], window.token(*steps[body][last])].append(window)
         # the last one, as the first of a run reads what isn't made by a step like it
         groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[-1], length, chained, 3)]
         for group in groups if length > 1 else ():
             first = group[0]
             if _is_run(first, length, chained, 2):
                 continue
-            windows = _apart(group, length)
-            if len(windows) > 1:
+            places = _apart(group, length)
+            if len(places) > 1:
                 cost = sum(costs[id(first.body)][first.start : first.start + length])
-                yield Candidate(windows, cost * (len(windows) - 1))
+                yield Candidate(places, length, cost * (len(places) - 1))
 
 
 def _kind(body: Body, step: Step) -> Hashable:
@@ -288,13 +312,15 @@ def _is_run(window: _Growing, length: int, chained: Chains, times: int) -> bool:
     return any(chain.repeats(start, stop - period, period) for period in range(1, length // times + 1))
 
 
-def _apart(group: Sequence[_Growing], length: int) -> tuple[Window, ...]:
-    """The windows that don't overlap, from the front."""
-    windows: list[Window] = []
-    for found in group:
-        if not windows or windows[-1].body is not found.body or windows[-1].start + length <= found.start:
-            windows.append(Window(found.body, found.start, length))
-    return tuple(windows)
+def _apart(group: Sequence[_Growing], length: int) -> tuple[tuple[Body, int], ...]:
+    """The places of the windows that don't overlap, from the front."""
+    found: list[tuple[Body, int]] = []
+    last, stop = None, 0
+    for window in group:
+        if window.body is not last or stop <= window.start:
+            found.append((window.body, window.start))
+            last, stop = window.body, window.start + length
+    return tuple(found)
 
 
 def _last_readers(body: Body) -> dict[Value, int]:
@@ -307,9 +333,12 @@ def _last_readers(body: Body) -> dict[Value, int]:
 
 
 def _exits(windows: Sequence[Window], readers: dict[int, dict[Value, int]]) -> tuple[tuple[int, int], ...]:
-    """The results that something outside of a window reads, the last first: each by its step and its place among the step's results."""
+    """The results that something outside of a window reads, the last first: each by its step and its place among the step's results. Where
+    they are more than a function has, some of them."""
     found: set[tuple[int, int]] = set()
     for window in windows:
+        if len(found) > EXITS:
+            break
         last = readers[id(window.body)]
         for place, step in enumerate(window.steps):
             for index, result in enumerate(step.results):
@@ -328,8 +357,12 @@ def _is_natural(windows: Sequence[Window], chained: Chains) -> bool:
     is_activation = first.function is None and isinstance(legalisation_of(first.op), Table | Clamp)
     if is_activation and any(map(is_heavy, windows[0].steps)):
         return False
-    cuts = [_cuts_a_run(window, chained[id(window.body)]) for window in windows]
-    if "after" in cuts or 2 * sum(map(bool, cuts)) > len(windows) or not _is_connected(windows[0]):
+    cuts = 0
+    for window in windows:
+        if (cut := _cuts_a_run(window, chained[id(window.body)])) == "after":
+            return False
+        cuts += bool(cut)
+    if 2 * cuts > len(windows) or not _is_connected(windows[0]):
         return False
     return not _has_a_run_with_numbers(windows, chained[id(windows[0].body)])
 

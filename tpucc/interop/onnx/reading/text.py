@@ -26,6 +26,7 @@ from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
 from tpucc.ir.attributes import identity
+from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
@@ -74,6 +75,7 @@ class ImportedSource(Source):
     """As those of a `Text`."""
 
 
+@collector_paused()
 def imported_model(
     path: Path,
     name: str,

@@ -17,6 +17,7 @@ from tpucc.interop.onnx.reading.rules.shapes import joined
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.slice import SliceAttributes
 
 MODES = ("edge", "reflect", "wrap")
 """Of paddings: what stands around are places of the axis itself. NumPy has the same names."""
@@ -52,7 +53,16 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     renamed = _without(axes, gone)
     if (columns := _columns(net, t.node, ranges, gone)) is not None:
         return Tensor(columns, renamed, t.kind)
-    return Tensor(_cut(net, t.node, ranges, gone), renamed, t.kind)
+    return Tensor(_cut(net, *_of_whole(net, t.node, ranges), gone), renamed, t.kind)
+
+
+def _of_whole(net: Network, node: Node, ranges: Sequence[range]) -> tuple[Node, Sequence[range]]:
+    """A part of a slice as that of what the slice is of."""
+    inner = node.attributes
+    if not isinstance(inner, SliceAttributes) or inner.squeeze or any(taken.step < 0 for taken in ranges):
+        return node, ranges
+    whole = [places[taken.start : taken.stop : taken.step] for places, taken in zip(inner.ranges, ranges, strict=True)]
+    return net.builder.nodes[node.operands[0]], whole
 
 
 def whole_slice(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int]) -> Tensor:
