@@ -57,11 +57,11 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
 
 
 def _of_whole(net: Network, node: Node, ranges: Sequence[range]) -> tuple[Node, Sequence[range]]:
-    """A part of a slice as that of what the slice is of."""
+    """A part of a slice of neighbours as that of what the slice is of."""
     inner = node.attributes
-    if not isinstance(inner, SliceAttributes) or inner.squeeze or any(taken.step < 0 for taken in ranges):
+    if not isinstance(inner, SliceAttributes) or inner.squeeze or any(each.step != 1 for each in (*inner.ranges, *ranges)):
         return node, ranges
-    whole = [places[taken.start : taken.stop : taken.step] for places, taken in zip(inner.ranges, ranges, strict=True)]
+    whole = [places[taken.start : taken.stop] for places, taken in zip(inner.ranges, ranges, strict=True)]
     return net.builder.nodes[node.operands[0]], whole
 
 
