@@ -51,9 +51,9 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/decompile/names.py": ("weight", SYNTAX),
     "interop/decompile/orders.py": ("import slice, import weight", SYNTAX),
     "interop/decompile/program.py": ("import constant, import slice, import weight", SYNTAX),
-    "interop/decompile/repeats.py": ("import constant, import slice", SYNTAX),
     "interop/decompile/roundings.py": ("dequantize*2, quantize*2", "what `quantized` is made of"),
     "interop/decompile/same.py": ("import constant, import slice, import weight", SYNTAX),
+    "interop/decompile/windows.py": ("import constant, import slice", SYNTAX),
     "interop/onnx/functions.py": (
         "abs, clip, elu, exp, gelu*2, hard_sigmoid, hard_swish, leaky_relu, log, relu, relu6, sigmoid, sign, silu, sqrt, tanh",
         "the names that a file's functions have",

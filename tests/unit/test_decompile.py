@@ -18,7 +18,7 @@ from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
-from tpucc.interop.decompile import Unwritable, repeats, same_model, source_of
+from tpucc.interop.decompile import Unwritable, same_model, source_of, windows
 from tpucc.interop.decompile import families as lists
 from tpucc.interop.decompile import orders as order_of_nodes
 from tpucc.interop.decompile.bounds import marked
@@ -560,7 +560,7 @@ def test_a_long_chain_takes_time_in_proportion(monkeypatch: pytest.MonkeyPatch) 
     x, half = model.input("x", 4), model.constant("half", 0.5)
     for _ in range(300):
         x = model.op("relu", model.op("mul", x, half))
-    monkeypatch.setattr("tpucc.interop.decompile.repeats.call_cost", lambda function: costs.append(1) or call_cost(function))
+    monkeypatch.setattr("tpucc.interop.decompile.windows.call_cost", lambda function: costs.append(1) or call_cost(function))
     monkeypatch.setattr(Step, "__eq__", lambda *_: pytest.fail("a step is compared"))
     text = text_of(model.build(model.op("relu", x, name="y")), Style.LOOPS)
     assert "for i in range(" in text
@@ -616,8 +616,8 @@ def test_a_first_call_computes_the_variables_that_the_others_take() -> None:
 def test_a_long_chain_is_seen_to_be_a_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of it aren't grown to their greatest length: a file of thousands of equal operators took seconds."""
     grown: list[object] = []
-    token = repeats._Growing.token
-    monkeypatch.setattr(repeats._Growing, "token", lambda window, *step: (grown.append(step), token(window, *step))[1])
+    token = windows._Growing.token
+    monkeypatch.setattr(windows._Growing, "token", lambda window, *step: (grown.append(step), token(window, *step))[1])
     model = Model()
     h = model.input("x", 2, 3)
     for _ in range(200):
