@@ -456,6 +456,40 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
 
 @each(
     {
+        "einsum": ([node("Einsum", ["a", "b"], ["e"], equation="i,d->id"), node("Sin", ["e"], ["k"])], [drawn("a", 2), drawn("b", 4)]),
+        "standardised": (
+            [node("BatchNormalization", ["a", "s", "b", "b", "s"], ["k", "m", "v"], training_mode=1)],
+            [drawn("a", 2, 4), array(np.ones(4, np.float32), "s"), drawn("b", 4)],
+        ),
+        "resized": ([node("Resize", ["a", "", "", "n"], ["k"], mode="linear")], [drawn("a", 2, 3), whole("n", 2, 4)]),
+        "place": (
+            [node("ArgMax", ["a"], ["p"], axis=0, keepdims=0), node("CastLike", ["p", "b"], ["f"]), node("Sin", ["f"], ["k"])],
+            [drawn("a", 3, 4), drawn("b", 1)],
+        ),
+        "condition": (
+            [
+                node("ReduceL1", ["a", "i"], ["l"]),
+                node("Less", ["l", "a"], ["c"]),
+                node("Not", ["c"], ["d"]),
+                node("Where", ["d", "a", "l"], ["k"]),
+            ],
+            [drawn("a", 2, 4), whole("i", 1)],
+        ),
+    }
+)
+def test_what_has_a_rule_is_computed_of_constants_too(nodes: list[Any], constants: list[Any]) -> None:
+    graph = compared(model_of([*nodes, node("Add", ["x", "k"], ["y"])], constants))
+    assert [found.op for found in graph] == ["input", "weight", "add"]
+
+
+def test_results_of_rules_for_constants_have_the_room_of_others() -> None:
+    nodes = [node("Einsum", ["a", "a"], ["e"], equation="i,j->ij"), node("Sin", ["e"], ["k"]), node("Add", ["x", "k"], ["y"])]
+    with pytest.raises(tpucc.CompileError, match="a constant of 67,108,864 values is computed"):
+        built(model_of(nodes, [drawn("a", 8192)]))
+
+
+@each(
+    {
         "silu": ([node("Sigmoid", ["z"], ["a"]), node("Mul", ["z", "a"], ["y"])], "silu"),
         "hard_swish": ([node("HardSigmoid", ["z"], ["a"], alpha=1 / 6), node("Mul", ["a", "z"], ["y"])], "hard_swish"),
         "gelu": (gelu("z", "y"), "gelu"),

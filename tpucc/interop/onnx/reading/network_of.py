@@ -35,6 +35,7 @@ from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
+from tpucc.interop.onnx.reading.known_results import computed
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
 from tpucc.interop.onnx.reading.parameters import single_weights
@@ -328,9 +329,11 @@ class _Builder:
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
         of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
         of_weights = of_weights or (node.is_of_source and node.op == "ConstantOfShape")
-        arrays = None
+        arrays: Sequence[AnyArray] | None = None
         if not any(isinstance(value, Tensor) for value in known):
             arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
+            if arrays is None and not network.ours:
+                arrays = computed(network, node, known, opset, self.used)
         if arrays is None:
             return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
         key = _key(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])

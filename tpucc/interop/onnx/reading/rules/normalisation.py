@@ -22,9 +22,13 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 
 def _batch(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
-    if c.attribute("training_mode", 0) or not c.attribute("spatial", 1):
+    is_standardised = c.attribute("training_mode", 0) and isinstance(c.value(0), Static)
+    if not is_standardised and (c.attribute("training_mode", 0) or not c.attribute("spatial", 1)):
         raise Unsupported("statistics of the batch itself", "export the model for inference: model.eval()")
     c.alone()
+    if is_standardised:  # weights, by their own mean and variance
+        made = centred(net, x, [axis for axis in range(x.rank) if axis != 1], c.attribute("epsilon", 1e-5))
+        return _scaled(net, made, *(_of_channels(c.value(index), x.rank) for index in (1, 2)))
     order = (0, *range(2, x.rank), 1) if x.rank > 1 else (0,)
     constants = [_vector(net, c.value(index), role) for index, role in enumerate(("scale", "bias", "mean", "variance"), 1)]
     node = net.add("batch_norm", net.arranged(x, order), *constants, epsilon=c.attribute("epsilon", 1e-5))
