@@ -1,10 +1,11 @@
-"""What exporters take apart is put together again: the logistic function, GELU, SiLU, hard swish, normalisation of layers, and local
-response normalisation."""
+"""What exporters take apart is put together again: the logistic function, softplus, GELU, SiLU, hard swish, normalisation of layers, and
+local response normalisation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from tpucc.passes.dead_code import live
 
 CLOSE = 1e-4
 """The relative difference of a constant that is still meant: exporters round them."""
+PAST_ONE = 17.0
+"""From here on 1 + exp(-x) is 1 in float32, and log(1 + exp(x)) is x."""
 DEEP = 5
 """Products and roots, one in another, that a power is made of: x^1.75 has four."""
 
@@ -48,7 +51,29 @@ class _Idioms:
             return self._response_norm(node) if made is node else made
         if node.op == "add":
             return LayerNorms(self.nodes).better(node)
+        if node.op == "where":
+            return self._softplus(node)
         return node
+
+    def _softplus(self, node: Node) -> Node:
+        """Softplus, of the choice of x where it is above a limit, and else softplus of x: PyTorch's exporter writes it so."""
+        condition, x, other = (self.nodes[name] for name in node.operands)
+        if condition.op == "greater" and condition.operands[0] == x.name and other.type.shape == node.type.shape:
+            limit = number_of(self.nodes[condition.operands[1]])
+            if limit is not None and limit >= PAST_ONE and self._is_softplus(other, x.name):
+                return replace(other, name=node.name)
+        return node
+
+    def _is_softplus(self, node: Node, x: str) -> bool:
+        """Whether this is max(x, 0) + log(1 + exp(-|x|))."""
+        positive, log = (self.nodes[name] for name in node.operands) if node.op == "add" else (node, node)
+        if positive.op != "maximum" or positive.operands[0] != x or number_of(self.nodes[positive.operands[1]]) != 0 or log.op != "log":
+            return False
+        power = self._plus(log.operands[0], 1.0)
+        if not power or self.nodes[power].op != "exp":
+            return False
+        factor, factors = self._factors(self.nodes[self.nodes[power].operands[0]])
+        return factor == -1 and len(factors) == 1 and self.nodes[factors[0]].op == "abs" and self.nodes[factors[0]].operands == (x,)
 
     def _logistic(self, node: Node) -> Node:
         """1 / (1 + exp(-x)), whose parts are infinite where x is far from 0."""
