@@ -40,6 +40,8 @@ model m(x: f32[2, 6, 8]):
     return ({product}) @ o
 """
 
+FLOAT = "; in 8 bits that is taken where it is half or less, as the host computes in float32"
+
 
 def attention(tokens: int, depth: int, *, weights: bool = True) -> Graph:
     """q @ k' in the middle of the device's work, or at its edges where the products around it have no weights."""
@@ -63,6 +65,15 @@ def test_large_products_are_the_matrix_units_and_small_ones_the_hosts() -> None:
     small, notes = chosen(attention(6, 4))
     assert not small
     assert notes[0].startswith("the host computes q_product @ turned (line 7): about ")
+    assert FLOAT not in notes[0]
+
+
+def test_a_note_says_why_the_host_computes_what_takes_longer_there() -> None:
+    """With twice the cycles or fewer; by the way that is asked for the reason is this."""
+    kept, notes = chosen(attention(20, 16))
+    assert not kept
+    assert notes[0].endswith(FLOAT)
+    assert FLOAT not in chosen(attention(20, 16), computed_products="host")[1][0]
 
 
 def test_a_slow_host_stops_only_for_what_is_worth_it() -> None:

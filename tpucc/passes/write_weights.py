@@ -123,7 +123,9 @@ class _Choice:
             else:
                 what, costs = f"the host computes {shown}", (host, device, "by way of weight memory")
             total = "" if len(found) == 1 else " in all"
-            yield f"{what}{asked}: about {costs[0]:,} cycles{total}, and {costs[1]:,} {costs[2]}"
+            is_dearer = self.way == "cheaper" and not by_device and host > device
+            why = "; in 8 bits that is taken where it is half or less, as the host computes in float32" * is_dearer
+            yield f"{what}{asked}: about {costs[0]:,} cycles{total}, and {costs[1]:,} {costs[2]}{why}"
 
     def _has_choice(self, node: Node) -> bool:
         if node.op != "matmul" or self._constants.intersection(node.operands):
