@@ -21,6 +21,7 @@ from tpucc.interop.onnx.reading.building.remarks import in_words
 from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.interop.onnx.reading.checks.demands import require_sound
 from tpucc.interop.onnx.reading.checks.usable_scales import require_usable
+from tpucc.interop.onnx.reading.computed_places import ComputedPlaces
 from tpucc.interop.onnx.reading.exported.layers import with_layers
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
@@ -107,6 +108,7 @@ class _Builder:
         self.used = frozenset(self.graph.read_names())
         self.names = names.names_of(self.graph)
         self.said = said_scales(self.graph)
+        self.places = ComputedPlaces(self.graph)
         self.image_results = image_results(self.graph)
 
     def built(self) -> Built:
@@ -252,7 +254,8 @@ class _Builder:
         return True
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
-        self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
+        help = self.places.help(node, why.help)
+        self.problems.setdefault((node.operator, why.message, help), []).append(node)
 
     def _found(self) -> list[Diagnostic]:
         """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""

@@ -35,6 +35,8 @@ COMPUTED = (
     "two rows of a table Where chooses by a condition"
 )
 """What to do where a network computes the numbers that it takes rows by."""
+INTEGERS = "compute them in your own program, and give them to the model as an input"
+"""What to do where a network makes integers of other numbers."""
 
 
 class Unsupported(Exception):

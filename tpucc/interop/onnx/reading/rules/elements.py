@@ -13,7 +13,7 @@ from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor
 from tpucc.interop.onnx.reading.files import names as keys
-from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, Unsupported
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, INTEGERS, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.rules.shapes import expanded
 from tpucc.ir.graph import Node
@@ -284,7 +284,7 @@ def _as_type(c: Call, x: Tensor, to: int) -> Tensor:
         return x if x.kind == "bool" else Tensor(c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
     if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
         return Tensor(x.node, x.axes, "whole")
-    raise Unsupported("it makes integers of computed values", "compute them in your own program, and give them to the model as an input")
+    raise Unsupported("it makes integers of computed values", INTEGERS)
 
 
 def _cast_like(c: Call) -> Result:
