@@ -80,7 +80,6 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], dict[str, Any]]] = {
     "gelu": ("Erfc", [node("Gelu", ["x"], ["y"], approximate="tanh")], {}, {}),
     "exp": ("Expm1", [node("Exp", ["x"], ["e"]), node("Sub", ["e", "one"], ["y"])], {"one": 1.0}, {}),
     "elu": ("Expm1", [node("Elu", ["x"], ["y"])], {}, {}),
-    "elements": ("GatherElements", [node("Gather", ["x", "i"], ["y"], axis=1)], {"i": [3, 1, 0]}, {}),
     "places": ("GatherND", [node("Gather", ["x", "i"], ["y"])], {"i": [1]}, {}),
     "norm": ("GlobalLpPool", [node("ReduceL2", ["x", "a"], ["y"])], {"a": [2, 3]}, IMAGE),
     "steps": ("Loop", [node("Loop", ["count", "going", "x"], ["y"], body=loop())], {"count": 3, "going": True}, {}),

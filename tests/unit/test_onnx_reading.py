@@ -25,7 +25,7 @@ from tpucc.interop.onnx.reading.files.model import OPSETS
 from tpucc.interop.onnx.reading.folding import FOLDS
 from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
-from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.rules import RULES, gather_elements
 from tpucc.interop.sources import open_sizes
 from tpucc.interop.weights import bind_arrays
 from tpucc.ir.dtypes import INTEGER_FORMATS
@@ -452,6 +452,32 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     nodes = [node("ReduceMean", ["x", "last"], ["mean"]), *(node(op, inputs, [output]) for op, inputs, output in steps)]
     constants += [whole("last", -1), drawn("g", 6), drawn("b", 6)]
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
+
+
+@each(
+    {
+        "same rows": (np.broadcast_to([2, 0, -1], (2, 3, 4, 3)), 3, 2**24),
+        "of one axis": (np.broadcast_to((np.arange(4)[:, None] - np.arange(3)) % 5, (2, 3, 4, 3)), 3, 2**24),
+        "of two axes": (np.broadcast_to(np.arange(24).reshape(2, 1, 4, 3) % 5, (2, 3, 4, 3)), -1, 2**24),
+        "along the first": (np.arange(36).reshape(1, 3, 4, 3) % 2, 0, 2**24),
+        "of fewer rows": (np.arange(4).reshape(1, 2, 2, 1) % 5, 3, 2**24),
+        "rows apart": (np.broadcast_to((np.arange(4)[:, None] - np.arange(3)) % 5, (2, 3, 4, 3)), 3, 200),
+    }
+)
+def test_fixed_places_that_are_others_in_each_row(places: AnyArray, axis: int, most: int) -> None:
+    nodes = [node("GatherElements", ["x", "i"], ["y"], axis=axis)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gather_elements, "MOST_PICKS", most)
+        compared(model_of(nodes, [array(np.ascontiguousarray(places), "i")], {"x": (2, 3, 4, 5)}), "nchw")
+
+
+@each([("GatherElements", [[0, 2, 1, 3], [3, 1, 0, 0]]), ("GatherND", [[0, 2], [1, 3]])])
+def test_fixed_places_of_integers_are_integers(op: str, places: list[list[int]]) -> None:
+    nodes = [node(op, ["x", "i"], ["e"], **({"axis": 1} if op == "GatherElements" else {})), node("Mul", ["e", "e"], ["y"])]
+    model = model_of(nodes, [array(np.array(places), "i")])
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    assert [value.type.dtype for value in built(model).graph.inputs] == ["f32"]
 
 
 @each({"20": (20.0, []), "30": (30.0, []), "10": (10.0, ["greater", "where"])})

@@ -90,6 +90,8 @@ EXACT = VIEWS | {
     "Clip",
     "Concat",
     "Gather",
+    "GatherElements",
+    "GatherND",
     "Max",
     "Min",
     "Mul",

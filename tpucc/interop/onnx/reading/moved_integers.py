@@ -20,6 +20,7 @@ KEEPING = VIEWS | frozenset(
         "Concat",
         "DepthToSpace",
         "Gather",
+        "GatherElements",
         "GatherND",
         "GlobalMaxPool",
         "MaxPool",

@@ -28,7 +28,11 @@ NEAREST: Mapping[str, str] = {
         "export the model for inference: model.eval()",
     ),
     **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), "export the model without its loss"),
-    **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), "Where with a constant mask sets fixed places"),
+    **dict.fromkeys(("Scatter", "ScatterElements"), "Where with a constant mask sets fixed places"),
+    "ScatterND": (
+        "Where with a constant mask sets fixed places. PyTorch's older exporter writes it for x[…] = …, as of a causal mask: export with "
+        "dynamo=True, or without the mask that is set there, and write such steps of a recurrence as torch.stack"
+    ),
     "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
     "CenterCropPad": "Slice and Pad with constant places are read",
     "Compress": "Gather along an axis, by constants, is read",
@@ -37,7 +41,6 @@ NEAREST: Mapping[str, str] = {
     "CumSum": "a product with a triangular matrix of ones is the same sum",
     "Erfc": f"{LEFT}: gelu with approximate=True has operators of ONNX, and so has Keras's export with the backend PyTorch",
     "Expm1": f"{LEFT}: the same as exp(x) - 1 has operators of ONNX, and elu in the place of celu",
-    "GatherElements": "Gather along an axis, by constants, is read",
     "GatherND": "Gather along an axis, by constants, is read",
     "GlobalLpPool": "ReduceL2 over the axes of the pixels is the same, for p = 2",
     "If": "export the branch that is taken: both may not be in one network",

@@ -9,6 +9,7 @@ from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.rules import (
     einsum,
     elements,
+    gather_elements,
     machine_learning,
     normalisation,
     of_source,
@@ -25,6 +26,7 @@ from tpucc.interop.onnx.reading.rules import (
 FAMILIES = (
     einsum,
     elements,
+    gather_elements,
     machine_learning,
     normalisation,
     places,
