@@ -146,6 +146,14 @@ def test_a_file_may_say_anything_of_its_constants(tmp_path: Path) -> None:
         assert len(imported(folded(model, "val_3", sources), tmp_path).weights) == 1
 
 
+def test_a_constant_with_only_the_shape_of_a_value_is_none_of_its_forms(tmp_path: Path) -> None:
+    """The value is an input, as that of `torch.ones_like(x)`, and no parameter."""
+    model = model_of([node("Mul", ["x", "ones_like"], ["y"])], [array(np.ones((2, 4), np.float32), "ones_like")])
+    made = imported(folded(model, "ones_like", "['a_0', 'val_1']"), tmp_path)
+    assert not made.weights
+    assert "*" not in made.source.partition("model")[2]
+
+
 # terms and factors that change nothing
 
 

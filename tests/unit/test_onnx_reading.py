@@ -196,6 +196,21 @@ def test_images_have_their_channels_last_where_channels_become_pixels(
     assert made.graph.inputs[0].type.shape == (2, 6, 8, 8)
 
 
+@each(
+    [
+        (node("Resize", ["x", "", "", "n"], ["y"], mode="linear"), [whole("n", 2, 4, 7, 9)]),
+        (node("Resize", ["x", "", "", "n"], ["y"], mode="cubic", coordinate_transformation_mode="align_corners"), [whole("n", 2, 4, 7, 9)]),
+        (node("Mul", ["x", "n"], ["y"]), [array(np.ones((4, 7, 9), np.float32), "ones_like")]),
+        (node("Div", ["x", "n"], ["y"]), [array(np.ones((2, 1, 1, 9), np.float32), "ones_like")]),
+    ]
+)
+def test_what_changes_nothing_is_left_out(step: Any, constants: list[Any]) -> None:
+    """A resize to the size that is there, and whole constants of ones, as masks that aren't given are."""
+    before = [node("Expand", ["one", "s"], ["n"])] if constants[0].name == "ones_like" else []
+    given = [array(np.float32(1), "one"), whole("s", *constants[0].dims)] if before else constants
+    assert [found.op for found in compared(model_of([*before, step], given, IMAGE), "nchw")] == ["input"]
+
+
 def test_the_first_comment_says_which_values_of_four_axes_are_no_images(tmp_path: Path) -> None:
     nodes = [node("Conv", ["i", "k"], ["y"]), node("MatMul", ["a", "a"], ["s"])]
     onnx.save(model_of(nodes, [drawn("k", 4, 3, 1, 1)], {"i": (2, 3, 6, 8), "a": (2, 3, 5, 5)}, ("y", "s")), tmp_path / "m.onnx")
@@ -1226,6 +1241,7 @@ def test_the_bias_of_a_layer_with_one_output_is_a_weight(nodes: list[Any], is_bi
     """Whatever its name is; elsewhere what has the name of a parameter is one, and what has that of a number isn't."""
     parameters = ("scale", "layer.gamma", "fc.bias", "b", "act/alpha", "blocks.0.ls1.lambda_x", "dense_1/BiasAdd/ReadVariableOp:0", "beta1")
     numbers = ("Constant_12", "onnx::Add_17", "val_3", "/fc/Constant_output_0", "half", "eps", "gelu.sqrt_2", "model/mul/y:0", "Ad_Addcst")
+    numbers += ("m.model.lifted_tensor_0",)
     for name in (*parameters, *numbers):
         for node_ in nodes:
             node_.input[:] = [name if operand in ("{b}", *parameters, *numbers) else operand for operand in node_.input]

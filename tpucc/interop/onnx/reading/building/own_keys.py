@@ -28,6 +28,8 @@ OPERATION = re.compile(
     r"|split_with_sizes|squeeze|t|to|transpose|unbind|unflatten|unsafe_split|unsqueeze|view)(_\d+)?(_split_\d+)?"
 )
 """PyTorch's names of such results."""
+FILLED = re.compile(r"(empty|full|ones|zeros)_like(_\d+)?|new_(empty|full|ones|zeros)(_\d+)?")
+"""PyTorch's names of constants that have only the shape of another value, as of an input."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ class Called:
     @classmethod
     def of(cls, graph: OnnxGraph) -> Called:
         """What a file says of its constants."""
-        found = {name: _parameter(sources) for name, sources in graph.folded.items()}
+        found = {name: "" if FILLED.fullmatch(name) else _parameter(sources) for name, sources in graph.folded.items()}
         computed = frozenset(name for name, own in found.items() if not own)
         rows = dict(_of_each_row(graph, computed))
         tied = {name: own for name, own in found.items() if own in graph.constants}
@@ -81,8 +83,9 @@ class Called:
 
 def _parameter(sources: Sequence[str]) -> str:
     """The one parameter among values; empty where there is none, or are several. That of a module has the module's path before its name."""
-    of_modules = [source for source in sources if "." in source]
-    others = [source for source in sources if not ANONYMOUS.fullmatch(source) and not OPERATION.fullmatch(source)]
+    named = [source for source in sources if not ANONYMOUS.fullmatch(source)]
+    of_modules = [source for source in named if "." in source]
+    others = [source for source in named if not OPERATION.fullmatch(source)]
     found = of_modules or others
     return found[0] if len(found) == 1 else ""
 

@@ -128,7 +128,7 @@ def _apart(wanted: Mapping[K, str], taken: Iterable[str]) -> dict[K, str]:
     return {key: found[key] for key in wanted}
 
 
-ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onstant)\w+|const_(\w+__)?\d+|.*:\d+")
+ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|(?=.*[Cc]onstant)\w+|const_(\w+__)?\d+|.*:\d+|(.*\.)?lifted_tensor_\d+")
 """Names that exporters give to constants that had none."""
 
 

@@ -1,10 +1,10 @@
-"""Terms and factors that change nothing: a factor 1, and what a first state of zeros leaves in the first step of a recurrence.
+"""Terms and factors that change nothing: a factor or a divisor 1, and what a first state of zeros leaves in the first step of a recurrence.
 
 Exporters, and the import itself, compute the product of such a state and weights. Then the first step is another one than the others, and
 is written out: what is left of the state in it, `+ zeros` and `* zeros`, goes. Where the product is there, the first step is like the
 others, and the state stays as their loop begins.
 
-x * 1 is x bit for bit. x + 0 is x, but for the sign of a zero. x * 0 is 0 where x is finite, as it is in a program.
+x * 1 and x / 1 are x bit for bit. x + 0 is x, but for the sign of a zero. x * 0 is 0 where x is finite, as it is in a program.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ OF_ELEMENTS = frozenset({"add", "mul", "sub"})
 
 
 def without_factors_of_one(graph: Graph) -> Graph:
-    """The graph without products of a value and 1."""
+    """The graph without products of a value and 1, and quotients, also where 1 has a shape."""
     same: dict[str, str] = {}
     for node in graph:
-        if node.op == "mul":
-            others = [name for name in node.operands if number_of(graph[name]) != 1]
-            if len(others) == 1 and graph[others[0]].type.shape == node.type.shape:
+        if node.op in ("mul", "div"):
+            others = [name for name in node.operands if not _is_one(graph[name])]
+            if len(others) == 1 and graph[others[0]].type.shape == node.type.shape and (node.op == "mul" or others[0] == node.operands[0]):
                 same[node.name] = others[0]
     return _with(graph, same)
+
+
+def _is_one(node: Node) -> bool:
+    return number_of(node) == 1 or (isinstance(node.attributes, FullAttributes) and node.attributes.value == 1)
 
 
 def without_zero_terms(graph: Graph, computed: int) -> Graph:

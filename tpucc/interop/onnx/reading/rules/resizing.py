@@ -87,6 +87,9 @@ def _truncated(net: Network, t: Tensor, grid: Grid) -> Tensor:
 def _resized(c: Call, x: Tensor, sizes: list[int], scales: list[float], place: str, rounding: str) -> Tensor:
     net, mode = c.network, c.attribute("mode", "nearest")
     changed = [axis for axis in range(x.rank) if sizes[axis] != x.shape[axis] or scales[axis] != 1]
+    if not changed:
+        _coordinates(1, 1, 1.0, place)
+        return x
     net.require_room(sum(sizes[axis] for axis in changed))
     if min(sizes) < 1:
         raise Unsupported(f"a result of the sizes {sizes}", NO_VALUES)
