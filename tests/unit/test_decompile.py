@@ -403,6 +403,30 @@ def test_a_bound_that_is_an_end_in_some_rounds_only_is_written() -> None:
     assert rolled(lines, {})[1:] == ["for t in range(5):", "    h = f(h, x[:, t, 2:6], numbers[t])"]
 
 
+def test_what_all_layers_read_of_an_input_stands_before_them() -> None:
+    """An exporter writes a mask where the first layer reads it."""
+    text = """
+weights random(seed=0)
+model m(x: f32[2, 4, 8], mask: f32[2, 4]) -> f32[2, 4, 8]:
+    h = tanh(x)
+    masks = []
+    for i in range(4):
+        weight w: f32[8, 8] = "layer.{i}.w"
+        weight v: f32[8, 8] = "layer.{i}.v"
+        h2 = tanh(h @ w)
+        masks = [reshape(1.0 - mask, (2, 4, 1))] if i == 0 else masks
+        h = relu(h2 * masks[0] @ v) + h
+    return h
+"""
+    graph = graph_of(text)
+    found = source_of(graph)
+    assert "for i in range(4):" in found
+    assert found.index("1.0 - mask") < found.index("for i")
+    first, second, *others = orders(graph)
+    assert not others
+    assert [node.name for node in first] == [node.name for node in graph] != [node.name for node in second]
+
+
 def test_a_first_state_is_the_longest_way_in_the_order_by_need() -> None:
     """So that the nodes of the first step have the order of the others, which have more steps behind them."""
     source = require_source(

@@ -1,7 +1,8 @@
 """Orders of a graph's nodes: steps of a sequence are alike only where their nodes stand in the same order.
 
 Exporters and optimisers write the first step of a recurrence in another order than the others, or parts of the inputs before a step and
-behind it. In the order that is the best to read the model is the shortest.
+behind it. The first layer has among its nodes those that make the mask for all layers. In the order that is the best to read the model is
+the shortest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import replace
 
 from tpucc.interop.decompile.same import is_number
 from tpucc.ir.graph import Graph, Node
+from tpucc.ops import legalisation_of
+from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 
@@ -21,16 +24,43 @@ LARGE = 3_000
 
 
 def orders(graph: Graph) -> Iterator[Graph]:
-    """The graph as it is, with what depends on no step in front, and by need: each node behind its operands, those from far away first.
+    """The graph as it is, with what several layers read of the inputs in front, with what depends on no step in front, and by need: each
+    node behind its operands, those from far away first.
 
-    Where every matrix of weights is used once there are no steps, and the graph as it is stands alone.
+    The second is there where the first layers have such nodes among theirs, the others where a matrix of weights is used twice: else there
+    are no steps.
     """
     yield graph
+    if len(graph.nodes) <= MOST and (shared := _shared(graph)):
+        yield replace(graph, nodes=(*graph.inputs, *_in(graph, shared), *(node for node in graph if node.name not in shared)))
     if len(graph.nodes) > LARGE or not _uses_twice(graph):
         return
     if len(graph.nodes) <= MOST:
         yield replace(graph, nodes=tuple(_started(graph)))
     yield replace(graph, nodes=tuple(_by_need(graph)))
+
+
+def _in(graph: Graph, names: set[str]) -> Iterator[Node]:
+    return (node for node in graph if node.name in names and not node.is_input)
+
+
+def _shared(graph: Graph) -> set[str]:
+    """The inputs, and what is computed of them without weights and read several times, as masks are, with all that it is made of; empty
+    where none of it stands behind a product."""
+    light: set[str] = set()
+    found: set[str] = set()
+    has_product = is_behind = False
+    for node in graph:
+        if node.is_input or is_number(node) or is_state(node) or (node.operands and light.issuperset(node.operands)):
+            light.add(node.name)
+            if node.operands and len(graph.users[node.name]) > 1:
+                found.add(node.name)
+                is_behind |= has_product
+        has_product |= isinstance(legalisation_of(node.op), Matrix)
+    for node in reversed(graph.nodes):
+        if node.name in found:
+            found.update(node.operands)
+    return found.union(node.name for node in graph.inputs) if is_behind else set()
 
 
 def _uses_twice(graph: Graph) -> bool:
