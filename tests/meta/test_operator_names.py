@@ -61,8 +61,8 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/idioms/decoders.py": ("batch_norm, embedding, import reshape, import transpose, import weight, matmul", REWRITE),
     "interop/onnx/reading/folding.py": ("constant*2, max, min", "ONNX's operators of constants"),
     "interop/onnx/reading/idioms/taken_apart.py": (
-        "add*4, div*3, exp*2, gelu*2, hard_sigmoid*2, hard_swish*2, import lrn, import pad, import weight, log, lrn, matmul, mul*4, pad, "
-        "relu6, reshape, sigmoid*2, silu, sqrt, tanh",
+        "abs, add*5, div*3, exp*3, gelu*2, greater, hard_sigmoid*2, hard_swish*2, import lrn, import pad, import weight, log*2, lrn, "
+        "matmul, maximum, mul*4, pad, relu6, reshape, sigmoid*2, silu, sqrt, tanh, where",
         REWRITE,
     ),
     "interop/onnx/reading/idioms/layer_norms.py": (
@@ -71,7 +71,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "interop/onnx/reading/exported/layers.py": ("tanh", "an attribute of ONNX's Gelu"),
     "interop/onnx/reading/files/names.py": ("weight", SYNTAX),
-    "interop/onnx/reading/idioms/neutral.py": ("add*2, import full, mul*3, sub, zeros", REWRITE),
+    "interop/onnx/reading/idioms/neutral.py": ("add*2, div, import full, mul*4, sub, zeros", REWRITE),
     "interop/onnx/reading/building/network.py": (
         "add*3, constant*4, dequantize, div, full*2, input*4, mul*3, quantize, reshape*9, sub, transpose*2, weight*7, zeros*2",
         NODES,

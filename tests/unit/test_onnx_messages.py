@@ -183,6 +183,7 @@ PICKED = "pick (Gather) picks places by what the network computes of i: end the 
 @each(
     {
         "positions": ([("CumSum", ["i", "one"], "c"), ("Mul", ["c", "i"], "m"), ("Add", ["m", "one"], "k")], "table", "CumSum", ROWS),
+        "hash": ([("Mod", ["i", "one"], "k")], "table", "Mod", ROWS),
         "difference": ([("Gather", ["i", "one"], "a"), ("Sub", ["a", "one"], "k")], "table", "Sub", ROWS),
         "place": ([("ArgMax", ["i"], "a"), ("Unsqueeze", ["a", "ones"], "k")], "x", "ArgMax", PICKED),
         "mask": ([("Cast", ["i"], "f"), ("CumSum", ["i", "one"], "k")], "table", "Cast", ROWS),

@@ -17,6 +17,8 @@ COMPUTING = frozenset(["Abs", "Add", "Clip", "CumSum", "Div", "Max", "Min", "Mod
 """Operators that make other numbers of numbers of rows."""
 CONDITIONS = COMPARISONS | {"And", "Not", "Or", "Xor"}
 PLACES = frozenset(["ArgMax", "ArgMin"])
+UNREAD = frozenset(["CumSum", "Mod"])
+"""Those of `COMPUTING` that are read of constants only."""
 
 
 class ComputedPlaces:
@@ -36,7 +38,7 @@ class ComputedPlaces:
     def help(self, node: OnnxNode, help: str) -> str:
         """What to do about a node that can't be read, instead of `help`, where it computes numbers of rows or places, or reads an input
         that others compute them of; else `help`."""
-        if node.kind != "CumSum" and help not in (COMPUTED, INDICES, INTEGERS):
+        if node.kind not in UNREAD and help not in (COMPUTED, INDICES, INTEGERS):
             return help
         inputs = sorted(self._sources(node))
         taking = next(self._taking(node.outputs), None)
