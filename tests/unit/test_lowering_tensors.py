@@ -74,6 +74,12 @@ def test_views_walk_the_rows_that_numpy_shows(
     assert access.is_whole == everything
 
 
+def test_a_part_in_steps_walks_the_rows_between() -> None:
+    held = tensor(2, 7, 3)
+    found = whole(held).taken([range(2), range(5, 0, -2), range(0, 3, 2)])
+    np.testing.assert_array_equal(rows_of(found), inner(held)[:, 5:0:-2, ::2])
+
+
 @examples(80)
 @given(st.lists(st.integers(1, 4), max_size=3), st.lists(st.integers(1, 4), max_size=2), st.data())
 def test_broadcasts_repeat_rows_as_numpy_does(shape: list[int], leading: list[int], data: st.DataObject) -> None:

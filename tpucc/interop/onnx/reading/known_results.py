@@ -1,4 +1,4 @@
-"""What operators make of constants that have a rule, and no entry among the folds: the graph of the rule is computed in float32."""
+"""What operators make of constants: by their folds, or, of those that have a rule only, by its graph, which is computed in float32."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
+from tpucc.interop.onnx.reading.folding import folded
 from tpucc.interop.onnx.reading.parameters import PRODUCTS
 from tpucc.interop.onnx.reading.rules import RULES, quantised
 from tpucc.interop.weights import bind_arrays
@@ -21,8 +22,27 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 
 
-def computed(network: Network, node: OnnxNode, operands: Sequence[Value | None], opset: int, used: frozenset[str]) -> list[AnyArray] | None:
-    """The results of a node whose operands are all known; None for one whose results stay in the graph, or which its rule refuses.
+def known_results(
+    network: Network, node: OnnxNode, operands: Sequence[Value | None], opset: int, used: frozenset[str]
+) -> Sequence[AnyArray] | None:
+    """The results of a node whose operands are all known; None for any other, and where they stay in the graph, as in a file of ours all
+    do that have no fold. Raises `Unsupported` where they take too much room."""
+    if any(isinstance(value, Tensor) for value in operands):
+        return None
+    found = folded(network, node, [value.array if isinstance(value, Static) else None for value in operands], opset)
+    return found if found is not None or network.ours else _computed(network, node, operands, opset, used)
+
+
+def key_of_known(node: OnnxNode, operands: Sequence[Static], made: AnyArray) -> str:
+    """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
+    same = [value.name for value in operands if value.array.size == made.size > 1]
+    return same[0] if len(same) == 1 else node.outputs[0]
+
+
+def _computed(
+    network: Network, node: OnnxNode, operands: Sequence[Value | None], opset: int, used: frozenset[str]
+) -> list[AnyArray] | None:
+    """The results by the graph of a rule; None where they stay in the network's graph, or the rule refuses the node.
 
     Those that stay are quantised values, which have a scale; integers, which float32 may not hold; and products of a first state of zeros,
     whose step is then like the others. Values in between take room, as the results do. Raises `Unsupported` where there is none.

@@ -27,7 +27,6 @@ from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
-from tpucc.interop.onnx.reading.folding import folded
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
 from tpucc.interop.onnx.reading.idioms.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
@@ -36,7 +35,7 @@ from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
-from tpucc.interop.onnx.reading.known_results import computed
+from tpucc.interop.onnx.reading.known_results import key_of_known, known_results
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
 from tpucc.interop.onnx.reading.parameters import single_weights
@@ -332,14 +331,9 @@ class _Builder:
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
         of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
         of_weights = of_weights or (node.is_of_source and node.op == "ConstantOfShape")
-        arrays: Sequence[AnyArray] | None = None
-        if not any(isinstance(value, Tensor) for value in known):
-            arrays = folded(network, node, [value.array if isinstance(value, Static) else None for value in known], opset)
-            if arrays is None and not network.ours:
-                arrays = computed(network, node, known, opset, self.used)
-        if arrays is None:
+        if (arrays := known_results(network, node, known, opset, self.used)) is None:
             return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
-        key = _key(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])
+        key = key_of_known(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
@@ -446,9 +440,3 @@ def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:
     """Whether a shape is what a file says, which may leave sizes open."""
     sizes = zip(declared, shape, strict=False)
     return len(declared) == len(shape) and all(size == found for size, found in sizes if isinstance(size, int))
-
-
-def _key(node: OnnxNode, operands: Sequence[Static], made: AnyArray) -> str:
-    """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
-    same = [value.name for value in operands if value.array.size == made.size > 1]
-    return same[0] if len(same) == 1 else node.outputs[0]
