@@ -112,6 +112,7 @@ def test_a_token_and_places_keep_their_names(tmp_path: Path) -> None:
         ("embedding_1", "['arange', 'places.weight', 'val_1']", "places.weight"),
         ("val_9", "['head.weight', 'head.bias', 'val_2']", "mat_mul_7.weight"),
         ("val_9", "['mul_2', 'exp', 'val_2']", "mat_mul_7.weight"),
+        ("val_9", "['cls_token', 'm.lifted_tensor_0']", "cls_token"),
         ("val_9", "", "mat_mul_7.weight"),
     ]
 )

@@ -486,13 +486,15 @@ def test_fixed_places_that_are_others_in_each_row(places: AnyArray, axis: int, m
         compared(model_of(nodes, [array(np.ascontiguousarray(places), "i")], {"x": (2, 3, 4, 5)}), "nchw")
 
 
-@each([("GatherElements", [[0, 2, 1, 3], [3, 1, 0, 0]]), ("GatherND", [[0, 2], [1, 3]])])
-def test_fixed_places_of_integers_are_integers(op: str, places: list[list[int]]) -> None:
-    nodes = [node(op, ["x", "i"], ["e"], **({"axis": 1} if op == "GatherElements" else {})), node("Mul", ["e", "e"], ["y"])]
-    model = model_of(nodes, [array(np.array(places), "i")])
-    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    assert [value.type.dtype for value in built(model).graph.inputs] == ["f32"]
+def test_fixed_places_of_integers_of_a_quantised_file() -> None:
+    steps = [
+        ("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        ("GatherElements", ["q", "i"], ["g"]),
+        ("DequantizeLinear", ["g", "s", "z"], ["y"]),
+    ]
+    nodes = [node(*step, **({"axis": 1} if step[0] == "GatherElements" else {})) for step in steps]
+    numbers = [array(np.float32(0.02), "s"), array(np.uint8(3), "z"), array(np.array([[0, 2, 1, 3], [3, 1, 0, 0]]), "i")]
+    assert "quantize" in ops(compared(model_of(nodes, numbers)))
 
 
 @each({"20": (20.0, []), "30": (30.0, []), "10": (10.0, ["greater", "where"])})

@@ -351,7 +351,6 @@ FOLDS: Mapping[str, Fold] = {
     "Add": _binary(np.add),
     "And": _binary(np.logical_and),
     "Cast": _cast,
-    "CastLike": lambda _, arrays, __: arrays[0].astype(arrays[1].dtype),
     "Ceil": _unary(np.ceil),
     "Clip": _clip,
     "Concat": _concat,

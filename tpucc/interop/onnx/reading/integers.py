@@ -90,8 +90,6 @@ EXACT = VIEWS | {
     "Clip",
     "Concat",
     "Gather",
-    "GatherElements",
-    "GatherND",
     "Max",
     "Min",
     "Mul",
