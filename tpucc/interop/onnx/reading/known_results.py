@@ -57,11 +57,12 @@ def _computed(
     try:
         with np.errstate(all="ignore"):
             made = RULES[node.kind](Call(own, node, operands, opset, used))
-            results = [value for value in (made if isinstance(made, tuple) else (made,)) if isinstance(value, Tensor)]
+            outputs = made if isinstance(made, tuple) else (made,)
+            results = [value for value in outputs if isinstance(value, Tensor)]
             nodes = [own.plain(value).node for value in results]
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, Unsupported):
         return None
-    if not results:  # an operand, as it is
+    if len(results) < len(outputs):  # an operand, as it is
         return None
     graph = replace(own.graph(), outputs=tuple(Output(name, name) for name in dict.fromkeys(step.name for step in nodes)))
     network.require_room(sum(step.type.size for step in graph if step.operands))
