@@ -648,3 +648,13 @@ def test_a_long_chain_is_seen_to_be_a_run_at_once(monkeypatch: pytest.MonkeyPatc
         h = model.op("tanh", h, name=f"tanh.{len(model.builder.nodes)}")
     assert "for i in range(" in source_of(model.build(model.op("tanh", h, name="y")))
     assert len(grown) < 5 * 200
+
+
+def test_a_value_is_in_one_list() -> None:
+    """What one list's first step takes may be a member of another list, which comes later."""
+    h, s = [Value(number) for number in range(4)], [Value(number) for number in range(10, 14)]
+    made = [lists.Made(value, place, "h") for place, value in enumerate(h, 10)]
+    made += [lists.Made(value, place, "s") for place, value in enumerate(s)]
+    found, members = lists.families(made, {each.value: 20 for each in made}, {h[0]: s[2]})
+    assert found == [tuple(h), tuple(s)]
+    assert [members[value].index for value in (*h, *s)] == [0, 1, 2, 3, 0, 1, 2, 3]

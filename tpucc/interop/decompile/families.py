@@ -46,20 +46,25 @@ def families(
     found: list[tuple[Value, ...]] = []
     members: dict[Value, Member] = {}
     places = {each.value: each.place for each in made}
-    for group in _groups(made):
+    groups = [group for group in _groups(made) if len(group) <= MOST and _is_read(group, reads)]
+    grouped = {each.value for group in groups for each in group}
+    for group in groups:
         step = group[1].place - group[0].place
-        is_read = all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads
-        if len(group) > MOST or not is_read:
-            continue
         values = [(each.value, each.place + step) for each in group]
         first = before.get(group[0].value)
-        is_free = first in places and first not in members and len(group) < MOST
+        is_free = first in places and first not in grouped and first not in members and len(group) < MOST
         if first is not None and is_free and places[first] < group[0].place < reads.get(first, -1):
             values.insert(0, (first, group[0].place))
         members.update({value: Member(len(found), index, until) for index, (value, until) in enumerate(values[:-1])})
         members[group[-1].value] = Member(len(found), len(values) - 1, group[-1].place)
         found.append(tuple(value for value, _ in values))
     return found, members
+
+
+def _is_read(group: Sequence[Made], reads: Mapping[Value, int]) -> bool:
+    """Whether each value is still read when the next has been made, and the last one at all."""
+    step = group[1].place - group[0].place
+    return all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads
 
 
 def _groups(made: Sequence[Made]) -> Iterator[list[Made]]:
