@@ -489,6 +489,17 @@ def test_numbers_that_differ_between_calls_are_parameters() -> None:
     assert "    factors = [0.1, 1.1, 2.1, 3.1, 4.1]\n" in source  # float32, with the digits that they have
 
 
+def test_filters_are_no_height() -> None:
+    """Though they are as many in both calls."""
+    steps = [
+        f'    weight {k}: f32[3, 3, {c}, {n}] = "{k}.weight"\n    weight {b}: f32[{n}] = "{k}.bias"\n'
+        f"    x = relu(conv2d(x, {k}, stride=2, padding=1) + {b})\n"
+        for k, b, c, n in (("k", "b", 1, 8), ("l", "d", 8, 4))
+    ]
+    text = "".join(["model m(image: f32[2, 8, 8, 1]) -> f32[2, 2, 2, 4]:\n    x = image\n", *steps, "    return x\n"])
+    assert "f32[3, 3, x.shape[-1], filters]" in require_source(anonymous(graph_of(text)))
+
+
 def test_a_step_begins_with_its_layers_also_where_that_comes_late_in_a_round() -> None:
     """A first step that ends as the others do has all that a step has from its middle to the middle of the next one."""
     weights = "".join(f"    weight {name}: f32[4, 4]\n" for name in "uvw")

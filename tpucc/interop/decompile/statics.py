@@ -18,6 +18,8 @@ Vector = tuple[Any, ...]
 
 SIZES = ("units", "filters", "inputs", "size")
 """Words of parameters from which other sizes may follow."""
+LAST = ".shape[-1]"
+"""How the text of a tensor's last size ends."""
 FOLLOWING = (*SIZES, "shape", "start", "stop", "groups", "padding", "n", "pads")
 """Words of values that may follow from sizes."""
 
@@ -70,7 +72,7 @@ class Scope:
         for parameter in self.parameters:
             if parameter.values == values and parameter.word == word:
                 return parameter.name
-        if all(type(value) is int for value in values) and word in FOLLOWING and (found := next(self._derived(values), None)):
+        if all(type(value) is int for value in values) and word in FOLLOWING and (found := next(self._derived(values, word), None)):
             return found
         return self.parameter(values, word)
 
@@ -83,10 +85,11 @@ class Scope:
         self.parameters.append(Parameter(name, values))
         return name
 
-    def _derived(self, values: tuple[int, ...]) -> Iterator[str]:
-        """Expressions of known sizes, the simplest first."""
+    def _derived(self, values: tuple[int, ...], word: str) -> Iterator[str]:
+        """Expressions of known sizes, the simplest first. Filters are as many as channels, but not as an image is high."""
+        sizes = [(text, others) for text, others in self.sizes if word != "filters" or text.endswith(LAST)]
         own = [(each.name, each.values) for each in self.parameters if each.word in SIZES]
-        known = [*self.params.items(), *own, *self.sizes]
+        known = [*self.params.items(), *own, *sizes]
         for text, others in known:
             if others == values:
                 yield text

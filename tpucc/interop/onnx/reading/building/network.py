@@ -315,6 +315,12 @@ class Network:
             return t
         return self.laid(t, order_of(t))
 
+    def unsplit(self, t: Tensor) -> Tensor:
+        """The tensor on the node of which its own is a reshape, where that has the axes of the file, as of the two directions of a
+        recurrence side by side."""
+        is_split = t.node.op == "reshape" and list(t.order) == sorted(t.order)
+        return self.plain(t) if is_split and self.builder.nodes[t.node.operands[0]].type.shape == t.shape else t
+
     def in_shape(self, node: Node, shape: tuple[int, ...]) -> Node:
         """A node in another shape."""
         return node if node.type.shape == shape else self._once("reshape", node, shape)

@@ -53,7 +53,7 @@ def _axes(c: Call, x: Tensor) -> list[int] | None:
 
 def _reduction(op: str, before: str = "", after: str = "") -> Rule:
     def rule(c: Call) -> Result:
-        net, x = c.network, c.tensor(0)
+        net, x = c.network, c.network.unsplit(c.tensor(0))
         if x.kind == "int":
             raise Unsupported("a reduction of integers that are computed", COMPUTED)
         axes = _axes(c, x)
