@@ -115,10 +115,11 @@ def _near(path: Path, suffixes: Sequence[str]) -> Path | None:
     """The file in the same folder whose name is nearest, one of the same kind first, then one of `suffixes` by what stands before the
     suffix. A file of passes needs no name of a pass behind it."""
     names = _files_in(path.parent)
-    alike = [other for other in names if Path(other).suffix.lower() == path.suffix.lower()]
+    alike = {Path(other).stem: other for other in names if Path(other).suffix.lower() == path.suffix.lower()}
     stems = {Path(other).stem: other for other in names if Path(other).suffix.lower() in suffixes}
+    others = [other for other in names if other not in alike.values()]  # equal suffixes make names alike that aren't
     begins = (other for other in names if path.name.startswith(f"{other}:"))
-    found = nearest(path.name, alike) or stems.get(nearest(path.stem, stems)) or nearest(path.name, names) or next(begins, "")
+    found = alike.get(nearest(path.stem, alike)) or stems.get(nearest(path.stem, stems)) or nearest(path.name, others) or next(begins, "")
     return path.parent / found if found else None
 
 

@@ -1204,9 +1204,21 @@ def test_files_that_are_none_are_named_and_a_source_is_known(tmp_path: Path) -> 
     (tmp_path / "m.tpu").write_text("model m(x: f32[2]):\n    return x\n")
     with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.tpu is a source of tpucc already"):
         tpucc.import_onnx(tmp_path / "m.tpu")
-    (tmp_path / "m.onnx").write_bytes(model_of([node("Relu", ["x"], ["y"])]).SerializeToString()[:-5])
+    (tmp_path / "m.tpu").rename(tmp_path / "m.onnx")
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.onnx is a text, not a model in ONNX's format"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
+    whole = model_of([node("Relu", ["x"], ["y"])]).SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(whole[:-5])
     with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.onnx: not a model in ONNX's format"):
         tpucc.import_onnx(tmp_path / "m.onnx")
+    (tmp_path / "n.tpu").write_bytes(whole)
+    with pytest.raises(tpucc.CompileError, match=r"n\.tpu is a model in ONNX's format, not the source(.|\n)*a name that ends in \.onnx"):
+        tpucc.compile(tmp_path / "n.tpu")
+    assert tpucc.import_onnx(tmp_path / "n.tpu").source
+    for content, words in ((b"", "not a model in ONNX's format"), (b"PK\3\4", "is an archive of arrays")):
+        (tmp_path / "n.tpu").write_bytes(content)
+        with pytest.raises(tpucc.ProgramError, match=words):
+            tpucc.import_onnx(tmp_path / "n.tpu")
 
 
 def test_a_file_is_imported_before_it_is_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

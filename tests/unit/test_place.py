@@ -505,6 +505,11 @@ def test_what_only_moves_values_cannot_be_kept_but_what_makes_them_can() -> None
         Place().run(graph, replace(context(), on_host=("both",)))
     (found,) = caught.value.diagnostics
     assert found.help == ("both computes nothing: it has values in other places", "the layers that make them can be kept: h and two")
+    for name, what in (("x", "an input"), ("v", "a weight or another constant")):
+        with pytest.raises(UsageError) as caught:
+            Place().run(graph, replace(context(), on_host=(name,)))
+        read = "one and two" if name == "x" else "three"
+        assert caught.value.diagnostics[0].help == (f"{name} is {what}, and no layer", f"the layers that read it can be kept: {read}")
 
 
 def test_the_whole_layer_is_meant_by_the_name_of_a_part_that_a_later_pass_makes() -> None:

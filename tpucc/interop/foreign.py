@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +34,7 @@ _TORCH = Foreign(
     "a model of PyTorch",
     "torch.onnx.export writes a file that tpucc import reads, and tpucc.from_torch takes the module itself; docs/pytorch.md shows how",
 )
+_ONNX = Foreign("a model in ONNX's format", "give it a name that ends in .onnx: every command takes it then")
 _TFLITE = Foreign("a model of TensorFlow Lite", "tf2onnx --tflite writes a file that tpucc import reads")
 
 BEGINNINGS: Mapping[bytes, Foreign] = {
@@ -79,12 +81,26 @@ SUFFIXES: Mapping[str, Foreign] = {
 }
 """The kinds of files by the ends of their names; letters in lower case."""
 _LONGEST = max(map(len, BEGINNINGS))
+_VERSIONS = range(3, 32)
+"""Of ONNX's format, with which a file begins, behind the number of that field."""
+_LOOKED_AT = 4096
+"""Bytes that tell whether a file is a text."""
+
+
+def is_text(data: bytes) -> bool:
+    """Whether a file that begins with `data` may be a source, by its characters."""
+    try:
+        text = getincrementaldecoder("utf-8")().decode(data[:_LOOKED_AT])
+    except UnicodeDecodeError:
+        return False
+    return bool(text.strip()) and all(letter >= " " or letter.isspace() for letter in text)
 
 
 def foreign(path: Path, data: bytes) -> Foreign | None:
     """The kind of a file that begins with `data`, if it is a known kind other than a source."""
     start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:_LONGEST]
     known = next((kind for beginning, kind in BEGINNINGS.items() if start.lower().startswith(beginning.lower())), None)
+    known = known or (_ONNX if data[:1] == b"\x08" and data[1:2] and data[1] in _VERSIONS and path.suffix.lower() != ".onnx" else None)
     known = known or SUFFIXES.get(path.suffix.lower())
     if known is None and data.startswith(b"PK\x03\x04"):
         return _ARCHIVE

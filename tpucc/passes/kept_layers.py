@@ -68,7 +68,7 @@ class Keepable:
         graph = self._relations.graph
         known = [graph[name] for name in of if name in graph.by_name]
         if isinstance(legalisation_of(layer.op), Boundary):
-            read = [reader for node in known[:1] for reader in self._readers(node)]
+            read = [reader for node in known[:1] for reader in readers_of(node, self._relations)]
             read = read or [graph[reader.of] for reader in readers if reader.of in self._named]
             return self._short([*dict.fromkeys(map(self._called, read))]) or self._line(layer)
         meant = [node for node in known if node.name in self._named]
@@ -83,21 +83,6 @@ class Keepable:
         layer = [self._relations.graph[name] for name in _layer(self._relations, node)]
         return next(_names(next(filter(is_product, layer), node)))
 
-    def _readers(self, node: Node) -> list[Node]:
-        """The layers that read a value, maybe in other places."""
-        found: list[Node] = []
-        ahead, seen = [*self._relations.graph.users[node.name]], set[str]()
-        while ahead:
-            reader = ahead.pop(0)
-            if reader.name in seen:
-                continue
-            seen.add(reader.name)
-            if computes(reader):
-                found.append(reader)
-            else:
-                ahead += self._relations.graph.users[reader.name]
-        return found
-
     def _short(self, names: Sequence[str]) -> tuple[str, ...]:
         """The names; of many that are of few lines, the lines."""
         if len(names) <= FEW:
@@ -108,6 +93,22 @@ class Keepable:
     def _line(self, layer: Node) -> tuple[str, ...]:
         line = layer.origin.line
         return (str(line),) if line and any(line in node.origin.lines for node in self._computed) else ()
+
+
+def readers_of(node: Node, relations: Relations) -> list[Node]:
+    """The layers that read a value, maybe in other places."""
+    found: list[Node] = []
+    ahead, seen = [*relations.graph.users[node.name]], set[str]()
+    while ahead:
+        reader = ahead.pop(0)
+        if reader.name in seen:
+            continue
+        seen.add(reader.name)
+        if computes(reader):
+            found.append(reader)
+        else:
+            ahead += relations.graph.users[reader.name]
+    return found
 
 
 def _layer(relations: Relations, node: Node) -> tuple[str, ...]:
@@ -143,7 +144,8 @@ def _instead(name: str, relations: Relations, computed: Sequence[Node]) -> Itera
         return
     lines = {next(_names(node)): node.origin.line for node in computed}
     if name in relations.graph.by_name:
-        yield from _of_moved(name, relations)
+        node = relations.graph[name]
+        yield from _of_moved(name, relations) if node.operands else _of_given(node, relations)
         return
     if name.isdecimal():
         yield _nearest_lines(int(name), computed)
@@ -186,6 +188,13 @@ def _of_moved(name: str, relations: Relations) -> Iterator[str]:
     yield f"{name} computes nothing: it has values in other places"
     if sources := _sources(name, relations):
         yield f"the layers that make them can be kept: {some(sources, SHOWN)}"
+
+
+def _of_given(node: Node, relations: Relations) -> Iterator[str]:
+    """What to keep in the place of an input or a weight: the layers that read it."""
+    yield f"{node.name} is {'an input' if node.is_input else 'a weight or another constant'}, and no layer"
+    if readers := [next(_names(reader)) for reader in readers_of(node, relations)]:
+        yield f"the layers that read it can be kept: {some(readers, SHOWN)}"
 
 
 def _sources(name: str, relations: Relations) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
 from tpucc.files import read_file
-from tpucc.interop.foreign import MODELS, Foreign, foreign
+from tpucc.interop.foreign import MODELS, Foreign, foreign, is_text
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.decoding import decoded
@@ -26,6 +26,7 @@ from tpucc.values import dataclass
 BATCH = 8
 """The batch of a model that leaves it open."""
 SOURCE = Foreign("a source of tpucc already", "compile it, run it and change it as it is; tpucc export makes an ONNX file of it")
+TEXT = Foreign("a text", "a source of tpucc has a name that ends in .tpu")
 MAX_BYTES = 2**31
 """Of a file, as protobuf has it."""
 
@@ -133,6 +134,13 @@ def require_layout(layout: object) -> None:
         raise no_choice("the layout", LAYOUTS, layout)
 
 
+def _kind(path: Path, data: bytes) -> Foreign | None:
+    """What a file is that isn't a model in ONNX's format; None for one that may have been."""
+    if is_text(data) and path.suffix.lower() in MODELS:
+        return SOURCE if path.suffix == ".tpu" else TEXT
+    return None if path.suffix.lower() == ".onnx" else foreign(path, data)
+
+
 def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     """The model of a file, whatever its name is; `title` stands in messages and comments in its place.
 
@@ -147,8 +155,8 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     except CompileError as error:
         raise in_file(error, file) from None
     except ProgramError as error:
-        kind = SOURCE if path.suffix == ".tpu" else foreign(path, data)
-        if kind is None or path.suffix.lower() == ".onnx":
+        kind = _kind(path, data)
+        if kind is None:
             raise in_file(error, file) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     model = replace(model, producer="") if title else model
