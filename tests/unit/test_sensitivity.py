@@ -86,6 +86,23 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, monkeypatch: pytest
     assert main(["profile", "m.tpu", "--error", "--cores", "1,2"]) == 2
 
 
+def test_rows_beside_the_source_need_no_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the inputs of such a file are taken; a note says where they don't fit. The heading says which rows of how many are taken."""
+    monkeypatch.chdir(tmp_path)
+    Path("m.tpu").write_text("weights random(seed=0)\nmodel m(x: f32[4, 3]):\n    weight w: f32[3, 2]\n    return x @ w\n")
+    Path("x.npz").write_bytes(npz_bytes({"x": drawn(1, 9, 3)}))
+    command = ["profile", "m.tpu", "--error", "--calibrate", "x.npz"]
+    Path("m_test.npz").write_bytes(npz_bytes({"x": drawn(2, 300, 3), "y": drawn(3, 300, 2)}))
+    assert main(command) == 0
+    assert "on 256 of 300 rows of m_test.npz, evenly spread\n" in capsys.readouterr().out.replace("\n  ", " ")
+    for arrays, why in (({"y": drawn(3, 5, 2)}, "has no array x"), ({"x": drawn(2, 5, 4)}, "x has shape [5, 4]")):
+        Path("m_test.npz").write_bytes(npz_bytes(arrays))
+        assert main(command) == 0
+        told = capsys.readouterr()
+        assert re.search(rf"note: m_test.npz isn't measured on: .*{re.escape(why)}", told.err), told.err
+        assert "on 9 rows of the calibration inputs" in told.out.replace("\n  ", " ")
+
+
 LOOPED = """
 weights random(seed=0)
 def step(x, h):
@@ -119,6 +136,7 @@ def test_each_row_says_what_keep_takes_for_its_layer(
     assert all(rows.values())
     others = {name for name, keep in rows.items() if keep != [name]}
     assert len(others) > 3
+    assert rows["relu.10"] == ["up"], "a transposed convolution's row is named after its activation"
     assert main(command) == 0
     text = capsys.readouterr().out
     assert "keep: what --keep takes" in text

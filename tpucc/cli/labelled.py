@@ -25,11 +25,17 @@ def given_arrays(runtime: Runtime, path: Path) -> tuple[dict[str, AnyArray], Any
     return arrays, labels
 
 
-def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
-    """Inputs and labels that lie beside a source, where there is a file that has labels."""
+def rows_beside(path: Path) -> tuple[dict[str, AnyArray], AnyArray | None] | None:
+    """The arrays that lie beside a source, where there is a file of them, and its labels if it has some."""
     place = held_out_file(path)
     if not place.is_file():
         return None
     arrays = read_arrays(place)
     labels = arrays.pop(LABELS, None)
-    return None if labels is None else (arrays, labels)
+    return arrays, labels
+
+
+def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
+    """Inputs and labels that lie beside a source, where there is a file that has labels."""
+    found = rows_beside(path)
+    return None if found is None or found[1] is None else (found[0], found[1])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tpucc.api import Executable
-from tpucc.cli.labelled import held_out
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.cli.labelled import rows_beside
+from tpucc.compilation import Compilation
+from tpucc.diagnostics import Diagnostic, InputError, UsageError
 from tpucc.interop.archive import naming
 from tpucc.interop.reads import held_out_file
 from tpucc.layers.error import LayerError
-from tpucc.runtime.check import calibrated_inputs
+from tpucc.numerics import AnyArray
+from tpucc.passes.model_inputs import checked
+from tpucc.runtime.check import Arrays, calibrated_inputs
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.sensitivity import Losses, losses
+from tpucc.values import dataclass
 
 
 def layer_errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:
@@ -23,21 +28,46 @@ def layer_errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:
     return errors
 
 
-def measured_losses(exe: Executable, model: Path) -> tuple[Losses, str]:
-    """What each layer costs, on the labelled rows beside the source, else on the calibration inputs; and in words which these are.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows to measure on: the arrays, their labels if they have some, and in words which rows they are. `notes` say why not others."""
 
-    Raises `UsageError` E0533 when there are neither, or nothing is quantised.
+    arrays: Arrays | None
+    labels: AnyArray | None
+    what: str
+    notes: tuple[str, ...] = ()
+
+
+def measured_losses(exe: Executable, model: Path) -> tuple[Losses, Rows]:
+    """What each layer costs, on the rows beside the source, else on the calibration inputs; and which rows these are.
+
+    Raises `UsageError` E0533 when there are neither, or nothing is quantised, and `InputError` where labelled rows don't fit.
     """
     if exe.compilation is not None:
-        beside = held_out(model)
-        inputs, labels = beside if beside is not None else (calibrated_inputs(exe.compilation), None)
-        place = held_out_file(model)
-        if inputs is not None:
-            with naming(place):
-                found = losses(exe.compilation, exe.runtime, inputs, labels)
+        rows = _rows(exe.compilation, model)
+        if rows.arrays is not None:
+            with naming(held_out_file(model)):
+                found = losses(exe.compilation, exe.runtime, rows.arrays, rows.labels)
             if found is not None:
-                return found, "the calibration inputs" if labels is None else place.name
+                return found, rows
     raise _nothing_to_measure(exe, model)
+
+
+def _rows(compilation: Compilation, model: Path) -> Rows:
+    """The rows beside the source. Of those without labels, which may be for something else, only the inputs are taken, and none where
+    they don't fit: then the calibration inputs."""
+    others = Rows(calibrated_inputs(compilation), None, "the calibration inputs")
+    beside, place = rows_beside(model), held_out_file(model)
+    if beside is None or compilation.graph is None:
+        return others
+    arrays, labels = beside
+    if labels is not None:
+        return Rows(arrays, labels, place.name)
+    inputs = compilation.graph.inputs
+    try:
+        return Rows(checked(inputs, {node.name: arrays[node.name] for node in inputs if node.name in arrays}, "file"), None, place.name)
+    except InputError as error:
+        return replace(others, notes=(f"{place.name} isn't measured on: {error.diagnostics[0].message}",))
 
 
 def _nothing_to_measure(exe: Executable, model: Path) -> UsageError:

@@ -79,7 +79,7 @@ def command(
     MODEL is a source (.tpu) or a program (.tpub). With several numbers of cores (--cores 1,2,4,8) a table compares them instead.
 
     With --error each layer is executed in integers, and all others in float32: on MODEL_test.npz beside the source, where there is one,
-    else on the calibration inputs.
+    else on the calibration inputs. Of many rows some are taken, evenly spread, as each layer is a run of the model.
     """
     if error:
         if len(cores) > 1 or batches is not None or trace is not None or chart or timing != OVERLAPPED or by != LAYER:
@@ -117,13 +117,13 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
     with Progress(not quiet and not as_json) as progress:
         exe = executable_from(model, given, quiet, progress)
         progress.stage("measure each layer")
-        found, inputs = measured_losses(exe, source_of(model, given))
-        told(rounded_notes(exe.compilation.meant if exe.compilation else None), progress, quiet)
+        found, rows = measured_losses(exe, source_of(model, given))
+        told((*rows.notes, *rounded_notes(exe.compilation.meant if exe.compilation else None)), progress, quiet)
     name, integers = exe.runtime.program.name, exe.runtime.integers
     if as_json:
-        print_json(losses_json(name, found, inputs))
+        print_json(losses_json(name, found, rows.what))
     else:
-        click.echo(losses_table(name, found, inputs, integers, table_width()))
+        click.echo(losses_table(name, found, rows.what, integers, table_width()))
 
 
 def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: str) -> str:

@@ -26,16 +26,16 @@ SHOWN = 2
 
 def losses_table(name: str, found: Losses, inputs: str, integers: str, width: int = WIDTH) -> str:
     """What each layer costs; past `MOST_ROWS` the cheapest are counted. `inputs` says what was measured on."""
-    head = (
-        f"{printable(name)}: {decibels(found.output_sqnr)} of signal to noise at the outputs, on {counted(found.rows, 'row')} of {inputs}"
-    )
+    rows = counted(found.rows, "row") if found.rows == found.given else f"{found.rows:,} of {found.given:,} rows"
+    head = f"{printable(name)}: {decibels(found.output_sqnr)} of signal to noise at the outputs, on {rows} of {inputs}"
+    head += ", evenly spread" if found.rows < found.given else ""
     if found.accuracy is not None and found.float_accuracy is not None:
         head += f"; accuracy {found.float_accuracy:.2%} in float32, {found.accuracy:.2%} in {integers}"
     shown, others = found.layers[:MOST_ROWS], found.layers[MOST_ROWS:]
     judged = any(loss.accuracy is not None for loss in shown)
     heads = ("layer", "kind", "line", "only it", *(("accuracy",) if judged else ()), "alone", "as it runs")
     text, told = _with_keep(heads, [_row(loss, judged) for loss in shown], [*map(_keep, shown)], width)
-    more = f"\n({counted(len(others), 'more layer')} that cost less)" if others else ""
+    more = f"\n({counted(len(others), 'more row')} that cost less)" if others else ""
     more += "" if all(printable(loss.error.name) in text for loss in shown) else SHORTENED
     return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED + told)}"
 
@@ -56,7 +56,7 @@ def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
         for loss in found.layers
     ]
     accuracy = {"float32": found.float_accuracy, "quantised": found.accuracy}
-    whole = {"rows": found.rows, "inputs": inputs, "snr_db": _finite(found.output_sqnr), "accuracy": accuracy}
+    whole = {"rows": found.rows, "rows_given": found.given, "inputs": inputs, "snr_db": _finite(found.output_sqnr), "accuracy": accuracy}
     return {"model": name, **whole, "layers": layers}
 
 

@@ -125,8 +125,8 @@ def signed(value: float) -> str:
 
 
 def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    """A sentence about the layers that aren't drawn."""
-    return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
+    """A sentence about the rows that aren't drawn: layers, and values that enter the device."""
+    return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} rows, in the order of the program."
 
 
 def _scale(errors: Sequence[LayerError]) -> Scale:
