@@ -76,7 +76,12 @@ class Keepable:
         if own and (not meant or not own.isdisjoint(_layer(self._relations, meant[0]))):
             return (layer.name,)
         made = [name for node in known[:1] for name in _sources(node.name, self._relations)]
-        return (meant[0].name,) if meant else self._short(made) or self._line(layer)
+        return (self._product(meant[0]),) if meant else self._short(made) or self._line(layer)
+
+    def _product(self, node: Node) -> str:
+        """The name of a node's layer as `_called`, where no other layer has it: else the node's own."""
+        called = self._called(node)
+        return called if len(self._named[called]) == 1 else node.name
 
     def _called(self, node: Node) -> str:
         """The name of the layer with a node: that of its product, if it has one."""
