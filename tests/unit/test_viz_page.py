@@ -445,7 +445,8 @@ model m(x: f32[4, 4]):
 
 
 def test_the_steps_of_a_loop_are_apart_and_other_calls_are_one() -> None:
-    """A step begins where the lines of the `def` go back; lines without something in common, or a loop in the `def`, make no steps."""
+    """A step begins where the lines of the `def` go back; lines without something in common, or a loop in the `def`, make no steps. Where the
+    order is another within a step, it ends at the last line, if these are as many as the loop says."""
 
     def steps(places: list[int], call: int, source: str = STEPPED) -> list[tuple[int, int]]:
         origins = [Origin((Span(place, 5, place, 6),), (Span(call, 13 if call == 7 else 12, call, 20),)) for place in places]
@@ -453,6 +454,11 @@ def test_the_steps_of_a_loop_are_apart_and_other_calls_are_one() -> None:
 
     assert steps([2, 2, 3, 2, 3, 2, 2, 3], 7) == [(1, 3)] * 3 + [(2, 3)] * 2 + [(3, 3)] * 3
     assert steps([2, 3, 2, 3], 8) == steps([2, 2, 2, 2], 7) == steps([3, 2, 3, 3], 7) == [(1, 1)] * 4
+    mixed = [1, 2, 1, 3, 3, 2, 1, 2, 3, 2, 1, 3]
+    for loop in ("range(3)", "range(2, -1, -1)", "range( 1,4 )"):
+        assert steps(mixed, 7, STEPPED.replace("range(3)", loop)) == [(1, 3)] * 5 + [(2, 3)] * 4 + [(3, 3)] * 3
+    for loop in ("range(4)", "range(n)", "range(0, 3, 0)", "range()"):
+        assert steps(mixed, 7, STEPPED.replace("range(3)", loop)) == [(1, 1)] * 12
     assert steps([2, 3, 2, 3], 7, STEPPED.replace("z = h", "for z in range(2):")) == [(1, 1)] * 4
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Origin, Span
 from tpucc.values import dataclass
 
 _BLOCK = re.compile(r"\s*(for|def|model)\b")
 _DEFINITION = re.compile(r"(def|model)\s+(\w+)")
+_RANGE = re.compile(r"\s*for\s+\w+\s+in\s+range\(\s*(-?\d{1,9}(?:\s*,\s*-?\d{1,9})*)\s*\)")
 _NAME = re.compile(r"\w+")
 
 
@@ -71,33 +72,56 @@ def nesting(origins: Sequence[Origin], source: Source) -> list[tuple[Turn, ...]]
                 own.setdefault((paths[layer], chain[depth]), []).append(layer)
         for (path, call), layers in own.items():
             places = [chains[layer][depth + 1].span.line if len(chains[layer]) > depth + 1 else _line(origins[layer]) for layer in layers]
-            numbers = _turns(places) if _is_repeated(call, source) else [1] * len(layers)
+            loop = _loop(call, source)
+            numbers = _turns(places, _count(loop)) if loop else [1] * len(layers)
             for layer, number in zip(layers, numbers, strict=True):
                 paths[layer] = (*path, Turn(call, number, numbers[-1]))
     return paths
 
 
-def _turns(places: Sequence[int]) -> list[int]:
-    """For each layer of a repeated call, by its line in the `def`, the number of its turn: one begins where the lines go back.
+def _turns(places: Sequence[int], count: int) -> list[int]:
+    """For each layer of a repeated call, by its line in the `def`, the number of its turn: one begins where the lines go back, or where
+    they go back from the last one, if that makes `count` turns: passes put a turn's other layers in another order.
 
-    All are of one turn unless the turns have lines in common, two at least: passes may have put layers in another order.
+    All are of one turn unless the turns have lines in common, two at least.
     """
-    numbers = list(itertools.accumulate((after < before for before, after in itertools.pairwise(places)), initial=1))
+    last = max(places)
+    back = _numbered(after < before for before, after in itertools.pairwise(places))
+    ends = _numbered(after < before == last for before, after in itertools.pairwise(places))
+    if _are_alike(places, back):
+        return back
+    return ends if ends[-1] == count and _are_alike(places, ends) else [1] * len(places)
+
+
+def _numbered(begins: Iterable[bool]) -> list[int]:
+    return list(itertools.accumulate(begins, initial=1))
+
+
+def _are_alike(places: Sequence[int], numbers: Sequence[int]) -> bool:
     lines: dict[int, set[int]] = {}
     for number, place in zip(numbers, places, strict=True):
         lines.setdefault(number, set()).add(place)
-    return numbers if len(set.intersection(*lines.values())) > 1 else [1] * len(places)
+    return len(set.intersection(*lines.values())) > 1
 
 
-def _is_repeated(call: Call, source: Source) -> bool:
-    """Whether a call is in the body of a `for`, and its `def` has none, whose turns could be taken for the call's."""
+def _count(loop: str) -> int:
+    """How often a loop is gone through whose ends are written as numbers; 0 of others."""
+    match = _RANGE.match(loop)
+    ends = [int(end) for end in match[1].split(",")] if match else []
+    return len(range(*ends)) if 0 < len(ends) <= 3 and 0 not in ends[2:] else 0
+
+
+def _loop(call: Call, source: Source) -> str:
+    """The line of the `for` in whose body a call is; empty without one, or if the call's `def` has one, whose turns could be taken for
+    the call's."""
     line = call.span.line - 1
     indent = _indent(source.lines[line])
     for text in map(source.lines.__getitem__, range(line - 1, -1, -1)):
         found = _BLOCK.match(text)
         if found and _indent(text) < indent:
-            return found[1] == "for" and not any(re.match(r"\s*for\b", inner) for inner in _body(call.name, source))
-    return False
+            is_repeated = found[1] == "for" and not any(re.match(r"\s*for\b", inner) for inner in _body(call.name, source))
+            return text if is_repeated else ""
+    return ""
 
 
 def _body(name: str, source: Source) -> Iterator[str]:
