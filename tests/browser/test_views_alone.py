@@ -110,6 +110,30 @@ def timeline(open_page: OpenPage, **other: Any) -> Page:
     return page
 
 
+def test_a_call_s_box_has_what_the_names_of_its_layers_have_in_common(open_page: OpenPage) -> None:
+    """The name of the first layer, too, if no layer of another call begins with it; a name that is the def's own stands once."""
+    layers = ["lstm", "lstm.1", "lstm.reverse", "lstm.reverse.1", "block.a.x", "block.a.y", "fc", "fc.1"]
+    page = timeline(
+        open_page,
+        layers=[{**MODEL["layers"][0], "name": name, "colour": "band"} for name in layers],
+        layer_spans=[[number, 60 * number, 60 * number + 60] for number in range(8)],
+        calls={
+            "name": ["lstm", "lstm", "two", "fc"], "line": [1, 2, 3, 4], "step": ["", "", "step 1 of 2", ""],
+            "of": [[number // 2] for number in range(8)],
+        },
+    )  # fmt: skip
+    written = """() => {
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      const found = [];
+      CanvasRenderingContext2D.prototype.fillText = function (text) { found.push(text); };
+      document.getElementById("timeline").style.width = "2000px";
+      timeline.paint();
+      CanvasRenderingContext2D.prototype.fillText = fillText;
+      return found;
+    }"""
+    assert page.evaluate(written)[:4] == ["lstm", "lstm · lstm.reverse", "two · block.a", "fc"]
+
+
 def test_between_products_is_the_one_that_waits_and_beside_them_is_slack(open_page: OpenPage) -> None:
     """A wait begins as a product ends: what is there comes before what is near. Before the first product nothing waits."""
     page = timeline(open_page)

@@ -445,8 +445,8 @@ model m(x: f32[4, 4]):
 
 
 def test_the_steps_of_a_loop_are_apart_and_other_calls_are_one() -> None:
-    """A step begins where the lines of the `def` go back; lines without something in common, or a loop in the `def`, make no steps. Where the
-    order is another within a step, it ends at the last line, if these are as many as the loop says."""
+    """A step begins where the lines of the `def` go back; lines without something in common, or a loop in the `def`, make no steps.
+    Where the order is another within a step, it ends at the last line, if these are as many as the loop says."""
 
     def steps(places: list[int], call: int, source: str = STEPPED) -> list[tuple[int, int]]:
         origins = [Origin((Span(place, 5, place, 6),), (Span(call, 13 if call == 7 else 12, call, 20),)) for place in places]

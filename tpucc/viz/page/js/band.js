@@ -65,15 +65,20 @@ const band = (() => {
   /** What several names with dots begin with in common: `stage1.block2`; nothing if it is nothing. */
   function prefix(texts) {
     const [first, ...others] = texts.map((text) => text.split("."));
-    const same = first.findIndex((part, index) => index === first.length - 1 || others.some((parts) => parts[index] !== part));
-    return first.slice(0, same).join(".");
+    const differs = first.findIndex((part, index) => others.some((parts) => parts[index] !== part));
+    return first.slice(0, differs < 0 ? first.length : differs).join(".");
   }
 
-  /** What the layers with weights of a call have in common in their names, if no other call's have it. */
+  /** What the layers with weights of a call have in common in their names, if no other call's have it; nor other layers, if it names one. */
   const commons = (() => {
     const own = new Map();
     calls.of.forEach((path, layer) => path.forEach((call) => layers[layer].weights[0] && own.set(call, [...(own.get(call) ?? []), layers[layer].name])));
-    const found = new Map([...own].map(([call, texts]) => [call, texts.length > 1 ? prefix(texts) : ""]));
+    const isElsewhere = (call, text) => layers.some(({ name }, layer) => `${name}.`.startsWith(`${text}.`) && !calls.of[layer].includes(call));
+    const shared = (call, texts) => {
+      const text = texts.length > 1 ? prefix(texts) : "";
+      return texts.includes(text) && isElsewhere(call, text) ? "" : text;
+    };
+    const found = new Map([...own].map(([call, texts]) => [call, shared(call, texts)]));
     const all = [...found.values()];
     return (call) => (all.filter((text) => text === found.get(call)).length === 1 && found.get(call)) || "";
   })();
@@ -88,6 +93,7 @@ const band = (() => {
     if (kinds(box) > 1) return [counted(row, kinds(box))];
     if (!isLayers(row)) {
       const [common, step] = [commons(key), calls.step[key]];
+      if (common === calls.name[key]) return [common];
       if (common) return [`${calls.name[key]} · ${common}`, common, common.split(".").at(-1)];
       return step ? [named(key), step, step.split(" of ")[0], step.split(" ")[1]] : [named(key)];
     }
