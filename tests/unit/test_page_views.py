@@ -206,7 +206,7 @@ def test_of_many_errors_the_lowest_are_listed_with_a_note() -> None:
     many = [lost(f"n{index}", index, 90.0 - index, 99.0) for index in range(MOST + 1)]
     found = [cells[0] for _, cells in rows(error_view("net", many))]
     assert found == [f"n{index} (fc)" for index in range(1, MOST + 1)]
-    note = f"The {MOST} lowest of {MOST + 1} rows, in the order of the program."
+    note = f"The {MOST} lowest of {MOST + 1} values, in the order of the program."
     assert note in error_view("net", many)
     assert "lowest of" not in error_view("net", many[:MOST])
     assert note in ranges_view("net", many)

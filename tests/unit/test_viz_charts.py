@@ -380,6 +380,8 @@ def test_numbers_and_names_in_words() -> None:
     assert [fitted_name(f"block.attention.{part}", 12, 50) for part in ("query", "value")] == ["bloc…ry", "bloc…ue"]
     assert fitted_name("fc", 12, 50) == "fc"
     assert fitted_name("a long name", 12, 15) == ""
+    assert [fitted_name("h.2.10.0", 12, width) for width in (44, 40, 33)] == ["h.2.10.0", "…10.0", ""], "no gap beside dots"
+    assert fitted_name("enc.0.0", 12, text_width("enc.0.0", 12) - 1) == "", "a gap in the place of a letter or two saves nothing"
 
 
 def test_names_that_differ_are_shortened_to_such_that_differ() -> None:

@@ -93,6 +93,8 @@ def test_headlines_say_what_is_left_and_what_saturates() -> None:
 def test_bars_of_the_ratios_are_in_proportion() -> None:
     errors = network()
     rects = [e for e in ET.fromstring(error_svg("net", errors)).iter(f"{SVG}rect") if e.get("class", "").startswith("s-")]
+    legend, rects = rects[:3], rects[3:]
+    assert [rect.get("class") for rect in legend] == ["s-matrix", "s-vector", "s-boundary"], "in the colours of the bars"
     assert [rect.get("class") for rect in rects] == ["s-boundary", "s-matrix", "s-vector", "s-matrix"]
     widths = [float(rect.get("width", "")) for rect in rects]
     assert [width / widths[0] for width in widths] == pytest.approx([e.sqnr / errors[0].sqnr for e in errors], abs=1e-3)
@@ -120,7 +122,7 @@ def test_of_many_layers_the_worst_are_drawn() -> None:
     ranked = [error.name for error in sorted(errors, key=lambda error: error.sqnr)]
     names = [text for text in texts(histograms_svg("net", errors)) if text.startswith("layer")]
     assert names == ranked[: histograms.MOST]
-    assert any("The 18 worst of 100 layers, the worst first." in text for text in texts(histograms_svg("net", errors)))
+    assert any("The 18 worst of 100 values, the worst first." in text for text in texts(histograms_svg("net", errors)))
     names = [text for text in texts(error_svg("net", errors)) if re.fullmatch(r"layer\d+", text)]
     assert sorted(names) == sorted(ranked[: error_picture.MOST])
     assert names == [error.name for error in errors if error.name in names]

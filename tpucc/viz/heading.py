@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tpucc.values import dataclass
-from tpucc.viz.palette import INKS, KINDS, Kind, ink_line
-from tpucc.viz.svg import Markup, Value, joined, kind_rect, label, tag
+from tpucc.viz.palette import INKS, KINDS, Kind, ink_line, kind_paint, solid_paint
+from tpucc.viz.svg import Markup, Value, joined, label, tag
 from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width, whole
 
 EDGE = 20.0
@@ -48,11 +48,12 @@ def heading(
     most: float = math.inf,
     least: float = LEAST,
     meanings: Mapping[Kind, str] = MappingProxyType({}),
+    solid: bool = False,
 ) -> Heading:
     """The title in large type, the subtitle, and a swatch with its meaning for every kind. Lines are broken at a width of `most`.
 
-    `meanings` are those of colours that stand for something else here than in other pictures. A long name in the title loses its middle;
-    what the title says of it and the subtitle are written in full.
+    `meanings` are those of colours that stand for something else here than in other pictures; `solid` are those of bars. A long name in the
+    title loses its middle; what the title says of it and the subtitle are written in full.
     """
     names, subtitles = broken(titled(name), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
     widths = [*(text_width(line, LARGE, bold=True) for line in names), *(text_width(line, NORMAL) for line in subtitles)]
@@ -72,7 +73,7 @@ def heading(
         step = 20 + text_width(words, SMALL) + 18
         if x + step > EDGE + width and x > EDGE:
             x, y = EDGE, y + 20
-        parts += [_swatch(key, x, y + 4), label(words, x + 20, y + 14)]
+        parts += [_swatch(key, x, y + 4, solid), label(words, x + 20, y + 14)]
         x += step
     return Heading(joined(parts), width, y - EDGE + (34 if kinds else 14))
 
@@ -82,7 +83,8 @@ def titled(text: str) -> str:
     return shown(" ".join(map(shown, whole(text).split())), MOST_WORDS)
 
 
-def _swatch(key: str, x: float, y: float) -> Markup:
+def _swatch(key: str, x: float, y: float, solid: bool) -> Markup:
     if key == "int8":
         return tag("line", attributes=ink_line("soft"), x1=x, y1=y + 6, x2=x + 15, y2=y + 6, stroke_width=2.5)
-    return kind_rect(Kind(key), x, y, 14, 12, rx=min(4.0, RADIUS[Kind(key)]))
+    paint = solid_paint(Kind(key)) if solid else kind_paint(Kind(key))
+    return tag("rect", attributes=paint, x=x, y=y, width=14, height=12, rx=min(4.0, RADIUS[Kind(key)]))

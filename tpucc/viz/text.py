@@ -18,6 +18,8 @@ SMALL, NORMAL, LARGE = 12.0, 13.0, 17.0
 """Sizes in CSS pixels; 12 pixels are 9 points."""
 LINE_HEIGHT = 1.25
 MAX_NAME = 40
+LEAST_CUT = 3
+"""A name that doesn't fit is shortened by so many characters at least: the gap takes the room of two."""
 MOST_NAMES = 3
 """Operators or values that a box or a row names."""
 GLUE = "\0"
@@ -154,10 +156,13 @@ def fitted(text: str, size: float, width: float) -> str:
 
 
 def fitted_name(name: str, size: float, width: float) -> str:
-    """A name as `shown`, in at most `width` pixels: the middle goes first, as names of one network often begin alike. Nothing when fewer
-    than four characters would be left."""
-    limits = (MAX_NAME, *range(min(MAX_NAME, len(whole(name))) - 1, 4, -1))
-    return next((words for limit in limits if text_width(words := shown(name, limit), size) <= width), "")
+    """A name as `shown`, in at most `width` pixels: the middle goes first, as names of one network often begin alike; where dots would be
+    beside the gap, or hardly anything would go, the beginning. Nothing when fewer than four characters would be left."""
+    safe = whole(name)
+    limits = range(min(MAX_NAME, len(safe) - LEAST_CUT), 4, -1)
+    middles = [words for limit in limits if ".…" not in (words := shown(name, limit)) and "…." not in words]
+    ends = [f"…{safe[-kept:]}" for kept in range(len(safe) - LEAST_CUT - 1, 3, -1) if safe[-kept] != "."]
+    return next((words for words in (shown(name), *middles, *ends) if text_width(words, size) <= width), "")
 
 
 def folded(text: str, width: int, first: str = "", indent: str = "") -> list[str]:

@@ -31,7 +31,7 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
     about = headline(name, errors)
-    head = heading(about, reading(errors), in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
+    head = heading(about, reading(errors), in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE, solid=True)
     note = lowest(errors, drawn)
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)
@@ -125,8 +125,8 @@ def signed(value: float) -> str:
 
 
 def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    """A sentence about the rows that aren't drawn: layers, and values that enter the device."""
-    return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} rows, in the order of the program."
+    """A sentence about the values that aren't drawn: those of layers, and those that enter the device."""
+    return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} values, in the order of the program."
 
 
 def _scale(errors: Sequence[LayerError]) -> Scale:

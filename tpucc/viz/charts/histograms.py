@@ -34,7 +34,8 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
     drawn = list(errors) if len(errors) <= MOST else sorted(errors, key=lambda error: error.sqnr)[:MOST]
     about = histograms_headline(name, errors)
-    head = heading(about, f"{READING} {measured_on(errors)}{_note(errors, drawn)}", in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE)
+    words = f"{READING} {measured_on(errors)}{_note(errors, drawn)}"
+    head = heading(about, words, in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE, solid=True)
     top = EDGE + head.height + 14
     names = [error.name for error in drawn]
     cells = [_cell(error, *_place(place, top), names) for place, error in enumerate(drawn)]
@@ -58,7 +59,7 @@ def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    return f" The {len(drawn)} worst of {len(errors):,} layers, the worst first." if len(drawn) < len(errors) else ""
+    return f" The {len(drawn)} worst of {len(errors):,} values, the worst first." if len(drawn) < len(errors) else ""
 
 
 def _place(number: int, top: float) -> tuple[float, float]:
