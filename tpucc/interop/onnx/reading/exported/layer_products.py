@@ -246,9 +246,19 @@ class ProductLayers(LayerWriter):
             return common
         scales = self._scales_with_bias(use, bias, self.held[x].scale) if bias else None
         if scales is None and (scales := weight_scales([use])) is None:
+            scales = weight_scales([self._with_any_of_zeros(use, weights, bias)])
+        if scales is None:
             raise UnknownSteps
         self._require_finite(weights, scales)
         return scales
+
+    def _with_any_of_zeros(self, use: Use, weights: str, bias: tuple[str, AnyArray] | None) -> Use:
+        """With the multiplier of the scale 1 where a column's weights and bias are zeros, as in lanes of a `pad`: any gives 0."""
+        columns = self.constants[weights] if weights in self.forms.kernels else self.constants[weights].T
+        is_zero = ~columns.reshape(len(columns), -1).any(axis=1)
+        if bias is not None:
+            is_zero = is_zero & (np.asarray(bias[1]) == 0)
+        return replace(use, multiplier=np.where(is_zero, use.x / use.y, use.multiplier))
 
     def _require_finite(self, weights: str, scales: Float32) -> None:
         """Weights with these scales of their columns are finite float32 numbers. Raises `ProgramError` E1001."""
