@@ -84,6 +84,18 @@ model net(x: f32[3, 2, 4] in [-1.0, 1.0]) -> f32[3, 8], f32[3, 2, 4], f32[1, 3, 
     return a, b, transpose(c + constant([0.5, 0.25, 1.0]), (1, 2, 0)), d
 """
 """Moves before functions of elements, also those that change nothing, or move axes of size 1 alone."""
+NOWHERE = """
+model net(x: f32[4, 8] in [0.0, 2.0], y: f32[1, 4, 4, 2] in [0.0, 2.0]) -> (f32[4, 8], f32[4, 8],
+    f32[1, 4, 4, 2], f32[1, 2, 4, 4]):
+    weight w: f32[8, 8] = "w"
+    a = pad(x, ((0, 0), (0, 0))) @ w
+    b = concat([x], axis=1) @ pad(w, ((0, 0), (0, 0)))
+    weight k: f32[1, 1, 2, 2] = "k"
+    c = conv2d(resize(y, (4, 4)), k)
+    h = resize(concat([pad(y, ((0, 0), (0, 0), (0, 0), (0, 0)))], axis=3), (4, 4), mode="bilinear")
+    return a, b, c, transpose(h, (0, 3, 1, 2))
+"""
+"""Those that change nothing: their values are calibrated, and the inputs' ranges count for them no more."""
 RECURRENCE = """
 def step(x, y, c):
     weight w: f32[x.shape[-1], 8] = "w"
@@ -103,7 +115,22 @@ model net(x: f32[2, 5, 3] in [-1.0, 1.0]) -> f32[2, 4]:
 """The first step is the others', products with zeros included."""
 
 
-@each([BATCH_NORM, RESHAPED_NORM, RESPONSE_NORM, ODD_NORM, IMAGE_NORM, NOT_EQUAL, CONSTANT, IMAGE_CONSTANT, KEPT_AXIS, MOVES, RECURRENCE])
+@each(
+    [
+        BATCH_NORM,
+        RESHAPED_NORM,
+        RESPONSE_NORM,
+        ODD_NORM,
+        IMAGE_NORM,
+        NOT_EQUAL,
+        CONSTANT,
+        IMAGE_CONSTANT,
+        KEPT_AXIS,
+        MOVES,
+        NOWHERE,
+        RECURRENCE,
+    ]
+)
 def test_the_source_comes_back(source: str, tmp_path: Path) -> None:
     (tmp_path / "net.tpu").write_text(f"weights random(seed=1)\n{source}", encoding="utf-8")
     first = tpucc.compile(tmp_path / "net.tpu")

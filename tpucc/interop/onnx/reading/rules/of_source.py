@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
-from tpucc.interop.onnx.reading.building.values import plain
-from tpucc.interop.onnx.reading.rules import shapes
+from tpucc.interop.onnx.reading.building.values import Tensor, plain
+from tpucc.interop.onnx.reading.rules import places, resizing, shapes
 from tpucc.interop.onnx.reading.rules.places import slice_places, whole_slice
+from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
+
+
+def _concat(c: Call) -> Result:
+    """Also of one value."""
+    if len(c.values()) > 1:
+        return shapes.RULES["Concat"](c)
+    x = c.network.single(c.tensor(0))
+    return Tensor(c.network.add("concat", x.node, axis=x.axes[c.axis(1, x.rank)][0]), x.axes, x.kind)
 
 
 def _equal_values(c: Call) -> Result:
@@ -22,6 +31,23 @@ def _equal_values(c: Call) -> Result:
 def _flatten(c: Call) -> Result:
     x = c.network.plain(c.tensor(0))
     return plain(c.network.add("flatten", x.node), x.kind)
+
+
+def _pad(c: Call) -> Result:
+    """Also with nothing around."""
+    if any(c.integers(1, "the padding")):
+        return places.RULES["Pad"](c)
+    x = c.network.single(c.tensor(0))
+    return Tensor(c.network.add("pad", x.node, pads=((0, 0),) * x.rank), x.axes, x.kind)
+
+
+def _resize(c: Call) -> Result:
+    """Also to the size that is there."""
+    x = c.tensor(0)
+    if tuple(c.integers(3, "the sizes")) != x.shape:
+        return resizing.RULES["Resize"](c)
+    mode = "nearest" if c.attribute("mode") == "nearest" else "bilinear"
+    return from_channels_last(c.network, c.network.add("resize", channels_last(c.network, x), size=x.shape[2:], mode=mode), x.rank)
 
 
 def _reshape(c: Call) -> Result:
@@ -46,9 +72,12 @@ def _transpose(c: Call) -> Result:
 
 
 RULES: Mapping[str, Rule] = {
+    "Concat": _concat,
     "ConstantOfShape": _equal_values,
     "Flatten": _flatten,
+    "Pad": _pad,
     "Reshape": _reshape,
+    "Resize": _resize,
     "Slice": _slice,
     "Squeeze": _squeeze,
     "Transpose": _transpose,
