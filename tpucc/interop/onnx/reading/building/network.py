@@ -369,12 +369,16 @@ class Network:
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result: in files of ours those of the file, where one of the values
-        has them and nothing moves."""
+        has them and nothing moves, and where all values have them, which keep their shapes."""
         try:
             shape = np.broadcast_shapes(*(value.shape for value in values))
         except ValueError:
             raise Unsupported(f"shapes that don't broadcast: {', '.join(str(list(value.shape)) for value in values)}") from None
-        tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
+        own = [value for value in values if isinstance(value, Tensor)]
+        if self.ours and own and all(map(is_plain, own)) and all(t.shape != shape for t in own):
+            order = tuple(range(len(shape)))
+            return [value.node if isinstance(value, Tensor) else self._spread(value, shape, order) for value in values], axes_of(order)
+        tensors = [ranked(t, len(shape)) for t in own]
         fitting = [t for t in tensors if t.shape == shape]
         main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
         if self.ours and main is not None and list(main.order) == sorted(main.order):
@@ -396,7 +400,7 @@ class Network:
         """A value as a node that broadcasts to that of `main`."""
         if isinstance(value, Static):
             return self._like_static(value, main)
-        if self.ours and is_plain(value) and is_plain(main):
+        if self.ours and is_plain(value) and (is_plain(main) or not value.rank):
             return value.node
         t = ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
