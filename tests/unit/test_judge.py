@@ -148,6 +148,17 @@ def test_calibration_inputs_of_another_type_are_converted_as_other_inputs_are(tm
     assert run("judge", tmp_path / "m.tpu", "--calibrate", tmp_path / "x.npz", "--quiet") == 0
 
 
+def test_a_model_that_runs_in_no_rounds_is_judged_on_the_first_of_its_calibration_inputs(tmp_path: Path) -> None:
+    """Its input and its output have no first size in common; the file has four rows, and the model takes two."""
+    np.savez(tmp_path / "x.npz", x=np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
+    source = "weights random(seed=0)\nmodel m(x: f32[2, 3]):\n    weight w: f32[3, 5]\n    return transpose(x @ w, (1, 0))\n"
+    (tmp_path / "m.tpu").write_text(source, encoding="utf-8")
+    exe = tpucc.compile(tmp_path / "m.tpu", calibration=tmp_path / "x.npz")
+    assert tpucc.judge(exe).equal
+    for command in ("compile", "run"):
+        assert run(command, tmp_path / "m.tpu", "--calibrate", tmp_path / "x.npz", "--quiet") == 0
+
+
 def test_a_program_without_its_source_and_one_that_is_not_valid(tmp_path: Path) -> None:
     exe = tpucc.compile_source(SMALL)
     exe.save(tmp_path / "p.tpub")

@@ -106,7 +106,7 @@ def inputs_of(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray
         return arrays, labels, f"{path} ({_rows(exe.runtime, arrays)})"
     known = calibrated_inputs(exe.compilation) if exe.compilation else None
     if known is not None:
-        return known, None, f"the calibration inputs ({_rows(exe.runtime, known)})"
+        return known, None, f"the calibration inputs ({_rows(exe.runtime, known) if exe.runtime.batch else 'the first round'})"
     return random_inputs(exe.runtime), None, "random inputs from seed 0"
 
 

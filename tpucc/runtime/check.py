@@ -13,7 +13,7 @@ from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes.model_inputs import drawn
+from tpucc.passes import model_inputs
 from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.values import dataclass
@@ -106,16 +106,20 @@ def error_statistics(outputs: Arrays, reference: Arrays) -> list[ErrorStatistics
 
 
 def calibrated_inputs(compilation: Compilation) -> Arrays | None:
-    """The calibration inputs, where the model has them all."""
-    wanted = [node.name for node in compilation.graph.inputs] if compilation.graph else []
-    given = compilation.calibration or {}
-    return {name: given[name] for name in wanted} if wanted and all(name in given for name in wanted) else None
+    """The calibration inputs, where the model has them all: all rows where it runs in rounds, else those of its first round."""
+    graph, given = compilation.graph, compilation.calibration or {}
+    if graph is None or not graph.inputs or any(node.name not in given for node in graph.inputs):
+        return None
+    types = {node.name: node.type for node in graph.inputs}
+    if model_batch(types, [graph[output.node].type for output in graph.outputs]) is None:
+        return next(model_inputs.rounds(graph.inputs, given))
+    return {name: given[name] for name in types}
 
 
 def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
     """Inputs for a model without any: standard normal, or uniform in the range that the source gives; integers likewise."""
     generator = np.random.default_rng(seed)
-    return {name: drawn(generator, kind) for name, kind in runtime.inputs.items()}
+    return {name: model_inputs.drawn(generator, kind) for name, kind in runtime.inputs.items()}
 
 
 def parts_of(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
