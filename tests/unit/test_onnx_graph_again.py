@@ -98,17 +98,18 @@ model net(x: f32[4, 8] in [0.0, 2.0], y: f32[1, 4, 4, 2] in [0.0, 2.0]) -> (f32[
 """Those that change nothing: their values are calibrated, and the inputs' ranges count for them no more."""
 RANKS = """
 model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 2] in [-1.0, 1.0], s: f32[]) -> (f32[2, 2], f32[2, 4],
-    f32[2, 4], f32[2, 4], f32[1, 4, 4, 2]):
+    f32[2, 4], f32[2, 4], f32[1, 4, 4, 2], f32[1, 4, 4, 2]):
     a = y[:2] * x
     b = where(x > y, 0.5, x)
     weight c: f32[2, 1] = "c"
     h = y - c
     p = s * y + x
     weight k: f32[1, 1, 2, 2] = "k"
-    g = conv2d(i, k) * s
-    return a, b, h, p, g
+    h2 = conv2d(i, k)
+    g = h2 * s
+    return a, b, h, p, g, where(h2 != 0.5, 1.0, global_avg_pool(i))
 """
-"""Values of different rank that broadcast have their own shapes."""
+"""Values of different rank that broadcast have their own shapes, also behind a comparison that is turned to another layout."""
 RECURRENCE = """
 def step(x, y, c):
     weight w: f32[x.shape[-1], 8] = "w"

@@ -268,6 +268,10 @@ WIDE = (6, 7, 12, 13)
 """Integers of 32 and 64 bits, signed and unsigned."""
 
 
+MASKS = frozenset({"equal", "greater", "greater_equal", "less", "less_equal", "not_equal"})
+"""Operators whose results are 0 and 1."""
+
+
 def _cast(c: Call) -> Result:
     return _as_type(c, c.tensor(0), c.attribute("to"))
 
@@ -281,7 +285,8 @@ def _as_type(c: Call, x: Tensor, to: int) -> Tensor:
     if to in FLOATS:
         return Tensor(x.node, x.axes)
     if to == BOOL:
-        return x if x.kind == "bool" else Tensor(c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
+        is_mask = x.kind == "bool" or x.node.op in MASKS
+        return Tensor(x.node if is_mask else c.network.add("not_equal", x.node, c.network.scalar(0.0)), x.axes, "bool")
     if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
         return Tensor(x.node, x.axes, "whole")
     raise Unsupported("it makes integers of computed values", INTEGERS)
