@@ -86,16 +86,16 @@ model net(x: f32[3, 2, 4] in [-1.0, 1.0]) -> f32[3, 8], f32[3, 2, 4], f32[1, 3, 
 """Moves before functions of elements, also those that change nothing, or move axes of size 1 alone."""
 NOWHERE = """
 model net(x: f32[4, 8] in [0.0, 2.0], y: f32[1, 4, 4, 2] in [0.0, 2.0]) -> (f32[4, 8], f32[4, 8],
-    f32[1, 4, 4, 2], f32[1, 2, 4, 4]):
+    f32[1, 4, 4, 2], f32[1, 2, 3, 2]):
     weight w: f32[8, 8] = "w"
     a = pad(x, ((0, 0), (0, 0))) @ w
     b = concat([x], axis=1) @ pad(w, ((0, 0), (0, 0)))
     weight k: f32[1, 1, 2, 2] = "k"
     c = conv2d(resize(y, (4, 4)), k)
     h = resize(concat([pad(y, ((0, 0), (0, 0), (0, 0), (0, 0)))], axis=3), (4, 4), mode="bilinear")
-    return a, b, c, transpose(h, (0, 3, 1, 2))
+    return a, b, c, transpose(resize(h, (3, 2)), (0, 3, 1, 2))
 """
-"""Those that change nothing: their values are calibrated, and the inputs' ranges count for them no more."""
+"""Moves that change nothing: their values are calibrated. A `resize` that the file has as rows and columns of pixels."""
 RANKS = """
 model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 2] in [-1.0, 1.0], s: f32[]) -> (f32[2, 2], f32[2, 4],
     f32[2, 4], f32[2, 4], f32[1, 4, 4, 2], f32[1, 4, 4, 2]):

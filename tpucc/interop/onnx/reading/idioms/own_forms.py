@@ -42,7 +42,8 @@ class _Forms:
         """The node, or one in the place of the form that it ends."""
         found = self._flattened(node) if node.op == "Reshape" else self._even(node) if node.op == "Div" else None
         if found is None:
-            return self._indexed(node) if node.op == "Squeeze" and self.is_real else node
+            joined = {"Gather": self._resized, "Squeeze": self._indexed}.get(node.op) if self.is_real else None
+            return joined(node) if joined else node
         made, inner = found
         self.inner.update(inner)
         return replace(made, domain=OWN)
@@ -65,6 +66,20 @@ class _Forms:
             return node
         self.inner.update(part.outputs)
         return node.read_as("Slice", part.inputs, {"squeezed": tuple(map(int, axes.reshape(-1)))})
+
+    def _resized(self, node: OnnxNode) -> OnnxNode:
+        """The rows of pixels that a resize takes, and their columns, as one node; the Gather as it is where there is no such other one."""
+        lines = self._only(node.inputs[0])
+        if lines is None or lines.op != "Gather" or not self._is_part(node.inputs[0], node):
+            return node
+        places = [self.graph.constants.get(each.inputs[1]) for each in (lines, node)]
+        if [each.attributes.get("axis", 0) for each in (lines, node)] != [2, 3] or any(
+            array is None or array.ndim != 1 for array in places
+        ):
+            return node
+        self.inner.update(lines.outputs)
+        rows, columns = (tuple(map(int, array)) for array in places if array is not None)
+        return node.read_as("Resize", lines.inputs[:1], {"rows": rows, "columns": columns})
 
     def _flattened(self, node: OnnxNode) -> tuple[OnnxNode, list[str]] | None:
         """Reshape(f(Reshape(x, [-1, C, …])), shape)."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Tensor, plain
 from tpucc.interop.onnx.reading.rules import places, resizing, shapes
 from tpucc.interop.onnx.reading.rules.places import slice_places, whole_slice
 from tpucc.interop.onnx.reading.rules.windows import channels_last, from_channels_last
+from tpucc.ops.resize import nearest
 
 
 def _concat(c: Call) -> Result:
@@ -42,12 +44,20 @@ def _pad(c: Call) -> Result:
 
 
 def _resize(c: Call) -> Result:
-    """Also to the size that is there."""
-    x = c.tensor(0)
+    """Also to the size that is there, and of the rows and columns of pixels, which `own_forms.py` makes one node."""
+    net, x = c.network, c.tensor(0)
+    if taken := {axis: c.attribute(name) for axis, name in ((2, "rows"), (3, "columns")) if c.attribute(name)}:
+        if any(tuple(nearest(x.shape[axis], len(pixels))) != pixels for axis, pixels in taken.items()):
+            return places.taken(net, places.taken(net, x, 2, taken[2]), 3, taken[3])
+        return _in_size(net, x, tuple(map(len, taken.values())), "nearest")
     if tuple(c.integers(3, "the sizes")) != x.shape:
         return resizing.RULES["Resize"](c)
-    mode = "nearest" if c.attribute("mode") == "nearest" else "bilinear"
-    return from_channels_last(c.network, c.network.add("resize", channels_last(c.network, x), size=x.shape[2:], mode=mode), x.rank)
+    return _in_size(net, x, x.shape[2:], "nearest" if c.attribute("mode") == "nearest" else "bilinear")
+
+
+def _in_size(net: Network, x: Tensor, size: tuple[int, ...], mode: str) -> Tensor:
+    """Images in a height and a width."""
+    return from_channels_last(net, net.add("resize", channels_last(net, x), size=size, mode=mode), x.rank)
 
 
 def _reshape(c: Call) -> Result:
