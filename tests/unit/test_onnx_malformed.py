@@ -42,7 +42,7 @@ def test_a_model_of_another_framework_is_named(tmp_path: Path) -> None:
         (b"", "it has no graph"),
         (b"\x00", "number 0"),
         (b"\xff" * 20, "more than ten bytes"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00", "unknown kind"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00", "it is a pointer of Git LFS"),
         (b"\x89PNG\r\n\x1a\n", "not a model"),
         (wire((7, wire((1, wire((4, b"\xff\xfe")))))), "not UTF-8"),
         (wire((7, b"\x0a\xff\xff\xff\xff\x0f")), "ends inside a field"),

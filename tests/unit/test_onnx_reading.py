@@ -1205,7 +1205,7 @@ def test_files_that_are_none_are_named_and_a_source_is_known(tmp_path: Path) -> 
     with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.tpu is a source of tpucc already"):
         tpucc.import_onnx(tmp_path / "m.tpu")
     (tmp_path / "m.tpu").rename(tmp_path / "m.onnx")
-    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.onnx is a text, not a model in ONNX's format"):
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: m\.onnx: not a model in ONNX's format: it is a text"):
         tpucc.import_onnx(tmp_path / "m.onnx")
     whole = model_of([node("Relu", ["x"], ["y"])]).SerializeToString()
     (tmp_path / "m.onnx").write_bytes(whole[:-5])

@@ -27,6 +27,7 @@ BATCH = 8
 """The batch of a model that leaves it open."""
 SOURCE = Foreign("a source of tpucc already", "compile it, run it and change it as it is; tpucc export makes an ONNX file of it")
 TEXT = Foreign("a text", "a source of tpucc has a name that ends in .tpu")
+POINTER = Foreign("a pointer of Git LFS", "git lfs pull brings the file itself")
 MAX_BYTES = 2**31
 """Of a file, as protobuf has it."""
 
@@ -136,6 +137,8 @@ def require_layout(layout: object) -> None:
 
 def _kind(path: Path, data: bytes) -> Foreign | None:
     """What a file is that isn't a model in ONNX's format; None for one that may have been."""
+    if data.startswith(b"version https://git-lfs"):
+        return POINTER
     if is_text(data) and path.suffix.lower() in MODELS:
         return SOURCE if path.suffix == ".tpu" else TEXT
     return None if path.suffix.lower() == ".onnx" else foreign(path, data)
@@ -158,6 +161,8 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
         kind = _kind(path, data)
         if kind is None:
             raise in_file(error, file) from None
+        if kind in (TEXT, POINTER):
+            raise malformed(f"{file}: not a model in ONNX's format: it is {kind.what}", kind.help) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     model = replace(model, producer="") if title else model
     return Imported(names.identifier(path.stem, "model"), file, model, layout)
