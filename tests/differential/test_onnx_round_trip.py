@@ -238,9 +238,9 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
         "one-scale": ("x @ dequantize(quantize(k[0, 0], 0.02))", 8, 0),
         "one-scale-image": ("conv2d(reshape(x, (1, 2, 4, 5)), dequantize(quantize(k, 0.02, zero_point=3))) + 0.5", 8, 2),
         "beside-constants": ("relu(concat([full([2, 4, 1], -2.0), h], axis=2))", 8, 2),
-        "lanes-around": ("dequantize(quantize(pad(dequantize(quantize(x, 0.03)), ((0, 0), (0, 0), (1, 2))), 0.05, 10))", 8, 2),
+        "lanes-around": ("dequantize(quantize(pad(dequantize(quantize(x @ s, 0.02)), ((0, 0), (0, 0), (1, 2))), 0.05, 10))", 8, 2),
         "lanes-around-image": (
-            "dequantize(quantize(pad(dequantize(quantize(conv2d(reshape(x, (1, 2, 4, 5)), k), 0.03, 4)), "
+            "dequantize(quantize(pad(dequantize(quantize(conv2d(reshape(x, (1, 2, 4, 5)), k), 0.02, 4)), "
             "((0, 0), (0, 0), (1, 0), (0, 2))), 0.05, 10))",
             8,
             2,

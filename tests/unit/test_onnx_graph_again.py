@@ -97,8 +97,8 @@ model net(x: f32[4, 8] in [0.0, 2.0], y: f32[1, 4, 4, 2] in [0.0, 2.0]) -> (f32[
 """
 """Moves that change nothing: their values are calibrated. A `resize` that the file has as rows and columns of pixels."""
 RANKS = """
-model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 2] in [-1.0, 1.0], s: f32[]) -> (f32[2, 2], f32[2, 4],
-    f32[2, 4], f32[2, 4], f32[1, 4, 4, 2], f32[1, 4, 4, 2]):
+model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 2] in [-1.0, 1.0],
+    s: f32[]) -> (f32[2, 2], f32[2, 4], f32[2, 4], f32[2, 4], f32[1, 4, 4, 2], f32[1, 4, 4, 2]):
     a = y[:2] * x
     b = where(x > y, 0.5, x)
     weight c: f32[2, 1] = "c"
@@ -107,7 +107,7 @@ model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 
     weight k: f32[1, 1, 2, 2] = "k"
     h2 = conv2d(i, k)
     g = h2 * s
-    return a, b, h, p, g, where(h2 != 0.5, 1.0, global_avg_pool(i))
+    return a, b, h, p, g, where(h2 < 0.5, 1.0, global_avg_pool(i))
 """
 """Values of different rank that broadcast have their own shapes, also behind a comparison that is turned to another layout."""
 RECURRENCE = """
@@ -142,6 +142,7 @@ model net(x: f32[2, 5, 3] in [-1.0, 1.0]) -> f32[2, 4]:
         KEPT_AXIS,
         MOVES,
         NOWHERE,
+        RANKS,
         RECURRENCE,
     ]
 )
