@@ -17,6 +17,7 @@ from tpucc.diagnostics import percent
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.occupancy import Handover
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.prose import folded
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
@@ -29,7 +30,7 @@ from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.pictures import NARROW
-from tpucc.viz.text import SMALL, fitted, fitted_name, folded, number, numbers, rate_text, shortened, shortened_to, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted, fitted_name, number, numbers, rate_text, shortened, shortened_to, shown, size, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activation")
 

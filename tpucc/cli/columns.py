@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from tpucc.viz.text import folded
+from tpucc.prose import folded
 
 WIDTH = 80
 FENCE = "```"

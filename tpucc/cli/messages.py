@@ -12,7 +12,7 @@ import click
 from tpucc.cli.columns import WIDTH
 from tpucc.cli.streams import unread
 from tpucc.diagnostics import columns
-from tpucc.viz.text import glued, loose
+from tpucc.prose import glued, loose
 
 NARROWEST = 20
 TOKEN = r'(?:\[[^\[\]]{0,40}\]|(?<=\w)\([^()]{0,40}\)|`[^`]{0,40}`|"[^"\s][^"]{0,40}"|\S)+'

@@ -100,8 +100,9 @@ def foreign(path: Path, data: bytes) -> Foreign | None:
     """The kind of a file that begins with `data`, if it is a known kind other than a source."""
     start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:_LONGEST]
     known = next((kind for beginning, kind in BEGINNINGS.items() if start.lower().startswith(beginning.lower())), None)
-    known = known or (_ONNX if data[:1] == b"\x08" and data[1:2] and data[1] in _VERSIONS and path.suffix.lower() != ".onnx" else None)
     known = known or SUFFIXES.get(path.suffix.lower())
+    if known is None and data[:1] == b"\x08" and data[1:2] and data[1] in _VERSIONS:
+        return _ONNX
     if known is None and data.startswith(b"PK\x03\x04"):
         return _ARCHIVE
     return known

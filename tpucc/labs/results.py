@@ -15,7 +15,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.submissions import FILE
-from tpucc.viz.text import folded
+from tpucc.prose import folded
 
 WIDTH, LINES, PRINTED = 74, 40, 10
 """Characters and lines of what was given, expected or found, that a terminal shows, and lines of what was printed."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.program import HOST
+from tpucc.prose import folded
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added
 from tpucc.sim.counts import WAYS
@@ -17,7 +18,7 @@ from tpucc.target import machine_name
 from tpucc.viz.lines import by_lines
 from tpucc.viz.pictures import works_of
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.text import first_names, folded, layer_rate, rate_text, shortened, size
+from tpucc.viz.text import first_names, layer_rate, rate_text, shortened, size
 
 WIDTH = 80
 GAP = 2

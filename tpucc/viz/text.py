@@ -7,7 +7,6 @@ of Helvetica (Adobe's font metrics, thousandths of the size), which Arial and Li
 from __future__ import annotations
 
 import re
-import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -22,10 +21,6 @@ LEAST_CUT = 3
 """A name that doesn't fit is shortened by so many characters at least: the gap takes the room of two."""
 MOST_NAMES = 3
 """Operators or values that a box or a row names."""
-GLUE = "\0"
-"""Stands for a blank at which no line ends, while lines are made."""
-_UNITS = r"(?<=\d) (?=(?:%|dB|[nµm]?s|[kMG]?Hz|[kMGT]?OPS|[KMGT]iB|[kMGT]?B(?:/s)?|bytes?|[kMGT])(?!\w))"
-"""The blank between a number and its unit."""
 
 _ASCII = (
     [278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278]  # space to /
@@ -163,25 +158,6 @@ def fitted_name(name: str, size: float, width: float) -> str:
     middles = [words for limit in limits if ".…" not in (words := shown(name, limit)) and "…." not in words]
     ends = [f"…{safe[-kept:]}" for kept in range(len(safe) - LEAST_CUT - 1, 3, -1) if safe[-kept] != "."]
     return next((words for words in (shown(name), *middles, *ends) if text_width(words, size) <= width), "")
-
-
-def folded(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
-    """A sentence in lines of at most `width` characters, as far as its words allow: `first` before the first one, `indent` before the
-    others. A number stays with its unit."""
-    lines = textwrap.wrap(
-        glued(text), width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
-    return [*map(loose, lines)]
-
-
-def glued(text: str) -> str:
-    """The text with `GLUE` between numbers and their units."""
-    return re.sub(_UNITS, GLUE, text)
-
-
-def loose(text: str) -> str:
-    """The text with blanks again."""
-    return text.replace(GLUE, " ")
 
 
 def broken(text: str, size: float, width: float) -> list[str]:

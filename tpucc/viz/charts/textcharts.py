@@ -16,6 +16,7 @@ import numpy as np
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
+from tpucc.prose import glued, loose
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, seconds_unit
 from tpucc.sim.segments import Cause
@@ -23,7 +24,7 @@ from tpucc.values import dataclass
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import glued, loose, number
+from tpucc.viz.text import number
 
 COLUMNS, LEAST_COLUMNS = 80, 40
 NAMES, SHARES = 11, 7
