@@ -219,7 +219,7 @@ def context_of(state: State, *, sparing: bool = False) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
-    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing)
+    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing, options.goal)
 
 
 def pass_places(options: Options) -> list[str]:
@@ -238,7 +238,7 @@ def back_end(state: State, recorder: Recorder) -> None:
     with _placed_weights(state):
         candidates = stages.lowerings(state.parts, options.target, options.limits.instructions)
         many = options.level > 0
-        state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule) if many else (next(candidates), None)
+        state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule, options.goal) if many else (next(candidates), None)
     _require_host_rows(state.tiles, state.parts)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)

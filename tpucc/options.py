@@ -13,7 +13,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
 from tpucc.frontend.elaborate import Limits
 from tpucc.ir.dtypes import BY_BITS
-from tpucc.passes.base import Pass
+from tpucc.passes.base import GOALS, Goal, Pass
+from tpucc.passes.choices import require_choice
 from tpucc.passes.plugins import brought
 from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import STAGES, Stages
@@ -34,7 +35,7 @@ class Flag:
     metavar: str | None = None
     kind: Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds"] = "text"
     default: Any = None
-    choices: tuple[int, ...] = ()
+    choices: tuple[int | str, ...] = ()
     example: str = ""
     once: bool = False
     """Whether a name may have one value only; of several the last counts otherwise."""
@@ -75,6 +76,10 @@ class Keywords(TypedDict, total=False):
         Flag("--keep", "Keep a layer, or those of a line, in float32 on the host.", "LAYER=host", "pairs", example="--keep fc1=host"),
     ]
     cores: Annotated[int, Flag("--cores", "Cores that share the batch.", kind="count", default=1)]
+    goal: Annotated[
+        Goal,
+        Flag("--for", "What to make short: the time of one batch, or of each in a stream.", kind="choice", default=GOALS[0], choices=GOALS),
+    ]
     settings: Mapping[str, Mapping[str, object]]
 
 
@@ -94,6 +99,7 @@ class Options:
     `weights` and `calibration` are files that override those that the source names. `extra` are passes that the user brought; `settings`
     maps a pass's name to options for it; `omit` names optional passes to leave out, `include` those to run that need to be asked for;
     `cores` share the batch. One call of a pass or stage of the user's has `plugin_timeout` seconds. `on_host` are the layers to keep there.
+    `goal` is what to make short.
     """
 
     target: Target = field(default_factory=lambda: load_target("tpu_v1"))
@@ -110,6 +116,7 @@ class Options:
     activation_bits: int | None = None
     on_host: tuple[str, ...] = ()
     cores: int = 1
+    goal: Goal = GOALS[0]
     stop_after: str | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -138,6 +145,7 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
         activation_bits=bits,
         on_host=_on_host(asked.get("keep") or {}),
         cores=asked.get("cores", 1),
+        goal=_goal(asked.get("goal", GOALS[0])),
     )
 
 
@@ -172,6 +180,7 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "activation_bits": (int, "a number of bits"),
     "keep": _TABLE,
     "cores": (int, "a number of cores"),
+    "goal": (str, "latency or stream"),
     "settings": _TABLE,
 }
 """The values of each keyword, as a type and in words."""
@@ -190,6 +199,12 @@ def changed(options: Options, **asked: Unpack[Keywords]) -> Options:
 
 _FIELDS = {"passes": "extra", "overrides": "target", "keep": "on_host"}
 """The fields of `Options` that have other names than their keywords."""
+
+
+def _goal(asked: Goal) -> Goal:
+    """Raises `UsageError` E0517 for another goal than one of `GOALS`."""
+    require_choice("goal", asked, GOALS)
+    return asked
 
 
 def _on_host(keep: Mapping[str, str]) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ SUMS: Mapping[str, str] = {"int8": "int32", "bfloat16": "float32"}
 """The data type in which products are summed, by the data type of their factors."""
 PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
 PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
+ASSUMED = ("host_row_bytes", "host_latency_seconds", "host_step_seconds", "host_elements_per_second")
+"""Numbers about the host that no source has: ours, in every target that programs are made for."""
 NEEDED = (*PROGRAM_SIZES, "host_bandwidth")
 """What is said of every machine that runs programs."""
 
@@ -45,6 +47,7 @@ RANGES: Mapping[str, tuple[int, float, str]] = {
     **dict.fromkeys(("accumulator_rows", "unified_buffer_rows"), _ROWS),
     **dict.fromkeys(("clock_hz", "weight_bandwidth", *PROGRAM_RATES), _RATE),
     **dict.fromkeys(("host_latency_seconds", "host_step_seconds"), _SECONDS),
+    "host_row_bytes": (0, 4096, "an integer from 0 to 4,096"),
 }
 """The least and the largest value of each number, and what it is in words."""
 MOST_CYCLES = 2**40
@@ -88,10 +91,13 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Bytes a second between host memory and the unified buffer, both directions sharing it."""
     host_latency_seconds: float = 0.0
     """Seconds that each transfer takes besides its bytes: the round trip of its request."""
+    host_row_bytes: int = 0
+    """On the host link the values of a tensor's row are padded to a multiple of so many bytes: 1 packs them, 0 is the width of the matrix
+    unit. Our assumption in every target; the paper has no number."""
     host_step_seconds: float = 10e-6
     """Seconds from an interrupt to the host's first result. Our assumption: a driver's round trip; the paper has no number."""
     host_elements_per_second: float = 1e9
-    """Elements that the host computes in a second at an interrupt. Our assumption: one core, an element a nanosecond."""
+    """Elements that the host computes in a second. Our assumption: one core, an element a nanosecond."""
 
     def __post_init__(self) -> None:
         described = self.data_type != "int8"
@@ -111,7 +117,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         clock = self.clock_hz
         yield "a tile of weights", ["weight_bandwidth", "mxu", "clock_hz"], self.tile_bytes * clock / self.weight_bandwidth
         if not described:
-            size = self.unified_buffer_rows * self.mxu
+            size = self.unified_buffer_rows * max(self.mxu, self.host_row_bytes)
             fields = ["host_bandwidth", "unified_buffer_rows", "mxu", "clock_hz"]
             yield "filling the unified buffer", fields, size * clock / self.host_bandwidth
             yield "a transfer", ["host_latency_seconds", "clock_hz"], self.host_latency_seconds * clock
@@ -167,9 +173,18 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             return f"has {self.matrix_units} matrix units a core; this compiler makes programs for one"
         return ""
 
+    def link_widths(self, columns: int) -> tuple[int, ...]:
+        """For each column block of a tensor the bytes that one of its rows takes on the host link. The last block carries the padding."""
+        grain, before = self.host_row_bytes or self.mxu, (-(-columns // self.mxu) - 1) * self.mxu
+        return (*(self.mxu,) * (before // self.mxu), -(-columns // grain) * grain - before)
+
     def host_cycles(self, rows: int) -> int:
-        """Cycles of a transfer of `rows` rows between the host and the unified buffer: its latency, and its bytes at the link's rate."""
-        return round(self.host_latency_seconds * self.clock_hz) + self.transfer_cycles(rows * self.mxu, self.host_bandwidth)
+        """Cycles of a transfer of `rows` whole rows of the unified buffer from or to the host."""
+        return self.link_cycles(rows * self.mxu)
+
+    def link_cycles(self, size: int) -> int:
+        """Cycles of a transfer of `size` bytes between the host and the unified buffer: its latency, and its bytes at the link's rate."""
+        return round(self.host_latency_seconds * self.clock_hz) + self.transfer_cycles(size, self.host_bandwidth)
 
     @property
     def half_rate_rows(self) -> int:
@@ -178,7 +193,14 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def host_step_cycles(self, elements: int) -> int:
         """Cycles of a host step that computes `elements` elements."""
-        return max(1, round((self.host_step_seconds + elements / self.host_elements_per_second) * self.clock_hz))
+        return max(1, round(self._host_seconds(elements) * self.clock_hz))
+
+    def host_part_seconds(self, elements: int) -> float:
+        """Seconds of the host's work before the device starts, or after it has finished: as a step's; none where nothing is to do."""
+        return self._host_seconds(elements) if elements else 0.0
+
+    def _host_seconds(self, elements: int) -> float:
+        return self.host_step_seconds + elements / self.host_elements_per_second
 
     def transfer_cycles(self, size: int, bandwidth: float) -> int:
         return max(1, round(size * self.clock_hz / bandwidth))

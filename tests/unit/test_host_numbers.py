@@ -8,6 +8,9 @@ import pytest
 
 import tpucc
 from tpucc.cli.summary import compile_text
+from tpucc.sim.end_to_end import PARTS
+from tpucc.sim.stats import stats
+from tpucc.sim.timing import time_program
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.page.summary import facts, layer_table, left_out
 from tpucc.viz.pictures import layer_diagram
@@ -85,22 +88,57 @@ def test_a_step_of_the_host_has_its_operators_those_first_that_take_longest() ->
     assert "host step 0: matmul, transpose, softmax" in str(layer_table(read_statistics(exe.stats)))
 
 
-def test_what_the_host_computes_at_the_edges_is_said_to_be_not_timed() -> None:
-    source = "\n".join([
-        "weights random(seed=0)", "model m(x: f32[4, 8]):", '    weight a: f32[8, 8] = "a.w"', '    weight b: f32[8, 8] = "b.w"',
-        "    h = relu(x @ a)", "    return softmax(h @ b)",
-    ])  # fmt: skip
-    exe = tpucc.compile_source(source, keep={"a": "host"})
-    after = {"operators": ["softmax"], "lines": [6], "macs": 0}
-    assert exe.stats["untimed"] == {"before": {"operators": ["linear"], "lines": [5], "macs": 256}, "after": after}
-    told = "Not timed: the host computes linear (line 5; 256 multiply-accumulates) before the device starts"
+EDGES = "\n".join([
+    "weights random(seed=0)", "model m(x: f32[4, 8]):", '    weight a: f32[8, 8] = "a.w"', '    weight b: f32[8, 8] = "b.w"',
+    "    h = relu(x @ a)", "    return softmax(h @ b)",
+])  # fmt: skip
+
+
+def test_what_the_host_computes_at_the_edges_is_told() -> None:
+    """Of h @ a it multiplies 256 pairs, and quantises 32 results; it dequantises 32 sums, and takes 32 softmaxes."""
+    exe = tpucc.compile_source(EDGES, keep={"a": "host"})
+    after = {"operators": ["softmax"], "lines": [6], "macs": 0, "elements": 64}
+    assert exe.stats["untimed"] == {"before": {"operators": ["linear"], "lines": [5], "macs": 256, "elements": 288}, "after": after}
+    told = "No cycles count what the host computes: linear (line 5; 256 multiply-accumulates) before the device starts"
     told += " and softmax (line 6) after the device has finished."
     for text in (timeline_table(exe.runtime), counts_table(exe.runtime), stream_table(exe.runtime, 2)):
         assert f"({told})" in words(text)
     assert told in str(left_out(read_statistics(exe.stats)))
-    alone = tpucc.compile_source(source, keep={"a": "host", "b": "host"}).runtime
+    alone = tpucc.compile_source(EDGES, keep={"a": "host", "b": "host"}).runtime
     assert "(lines 5 and 6; 512 multiply-accumulates).)" in words(timeline_table(alone))
-    assert "Not timed" not in timeline_table(tpucc.compile_source(DEPTHWISE).runtime), "integers are made of any input"
+    assert "No cycles count" not in timeline_table(tpucc.compile_source(DEPTHWISE).runtime), "integers are made of any input"
+
+
+def test_the_host_takes_as_long_at_the_edges_as_in_a_step() -> None:
+    """By hand, at a microsecond a value and a millisecond a part: 1.288 and 1.064 ms, for each core in turn."""
+    slow = {"host_step_seconds": 1e-3, "host_elements_per_second": 1e6}
+    for cores in (1, 2):
+        exe = tpucc.compile_source(EDGES.replace("f32[4, 8]", f"f32[{4 * cores}, 8]"), keep={"a": "host"}, overrides=slow, cores=cores)
+        whole = exe.stats["end_to_end"]
+        assert (whole["host_before"], whole["host_after"]) == pytest.approx((1.288e-3 * cores, 1.064e-3 * cores))
+        assert whole["seconds"] == pytest.approx(whole["host_before"] + exe.stats["seconds"] + whole["host_after"])
+        assert sum(whole[part] for part in PARTS) == pytest.approx(whole["seconds"])
+        assert whole["stream_seconds"] == pytest.approx(whole["host_before"] + whole["host_after"]), "both are the host's"
+        assert whole["bottleneck"] == whole["stream_bottleneck"] == "host work"
+
+
+def test_a_softmax_costs_the_same_at_the_end_and_before_a_layer() -> None:
+    """In a step the values cross back, too: the price of the host's own work is one."""
+    exe = tpucc.compile_source(EDGES)
+    before = tpucc.compile_source(EDGES.replace("softmax(h @ b)", "softmax(h) @ b"))
+    target = exe.runtime.program.target
+    [step] = before.runtime.program.host_steps
+    assert step.elements == 96, "dequantised, softmax, quantised"
+    assert before.stats["host_step_cycles"] == round(target.host_part_seconds(96) * target.clock_hz)
+    assert exe.stats["end_to_end"]["host_after"] == target.host_part_seconds(64)
+
+
+def test_without_edges_the_host_takes_nothing() -> None:
+    """As the TPU paper counts, which excludes the host."""
+    program = tpucc.compile_source(EDGES).runtime.program
+    whole = stats(program, time_program(program))["end_to_end"]
+    assert (whole["host_before"], whole["host_after"], whole["explanation"]) == (0.0, 0.0, "")
+    assert whole["seconds"] == time_program(program).makespan / program.target.clock_hz
 
 
 def test_layers_and_program_count_host_steps_alike() -> None:

@@ -33,6 +33,10 @@ STATISTICS = {
     "instructions": 4200, "tiles": 3, "weight_bytes": 2048, "ub_peak_bytes": 4096, "ub_lower_bound_bytes": 1024,
     "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "tile_fetches": 7, "stream": STREAM, "explanation": "Why.",
     "critical_path": PATH,
+    "end_to_end": {
+        "seconds": 4e-6, "host_before": 1.5e-6, "device": 2e-6, "host_after": 5e-7, "stream_seconds": 2e-6, "bottleneck": "host work",
+        "stream_bottleneck": "host work", "explanation": "The host.",
+    },
     "breakdown": {"array_active": 50.0, "weight_stall": 30.0, "raw_stall": 15.0, "idle": 5.0},
     "layers": [LAYER],
 }  # fmt: skip
@@ -119,22 +123,24 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(0.75, 0.875, 8, "int8"), (BIDI,), "dot"))
     facts = {words(fact[0]): list(fact[1].itertext()) for fact in root.iterfind("dl/div")}
     assert facts == {
-        "time": ["2,000 cycles", "2 µs"],
+        "end to end": ["4 µs", "host before 1.5 µs, device 2 µs, host after 500 ns"],
+        "device": ["2,000 cycles", "2 µs"],
         "speed": ["1.25 TOPS", "25 % of the target's peak"],
-        "bottleneck": ["weight memory", "of the critical path, %: weight memory 62.5, host link 37.5"],
+        "bottleneck": ["host work", "of the device's critical path, %: weight memory 62.5, host link 37.5"],
         "work": ["1,000", "multiply-accumulates"],
         "instructions": ["4,200", "1 layer"],
-        "in a stream": ["1,500 cycles", "1.5 µs for each batch; bottleneck: activation"],
+        "in a stream": ["2 µs", "for each batch; 1,500 cycles of the device; bottleneck: host work"],
         "weight tiles": ["3 distinct", "2 KiB with padding; 7 fetches"],
         "unified buffer": ["4 KiB", "at the peak; lower bound 1 KiB"],
         "host transfers": ["256 bytes in", "512 bytes out"],
     }
     alone = parsed(summary(statistics(stream=STREAM | {"fits": False}), None, (), ""))
-    assert "as one alone: the unified buffer has no room for two" in alone.itertext()
+    assert any(text.endswith("; the unified buffer has no room for two") for text in alone.itertext())
     [lead], [footer], [note] = (
         [words(part) for part in root.iterfind(path)] for path in ("p[@class='lead']", "p[@class='footer']", "ul[@class='notes']/li")
     )
-    assert lead.endswith("Bottleneck: weight memory. Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
+    assert lead.startswith("4 µs from inputs to outputs, 2,000 cycles of that on the device. Bottleneck: host work. The host. ")
+    assert lead.endswith("Of the device: Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
     assert "laid out by dot" in footer
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer

@@ -161,14 +161,14 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
         shares = [line.rsplit(maxsplit=2) for line in text.split("cycles, %")[1].split("\n")[1:14] if line]
         outer = [float(parts[column]) for parts in shares if not parts[0].startswith(" ") and parts[0] != "in all"]
         assert sum(outer) == pytest.approx(100, abs=0.2)  # each is rounded by itself
-    assert f"in a stream of batches: {each:,} cycles each" in printed(capsys, "profile", model)
+    assert f"in a stream of batches: 20.5 µs each, host work bound; {each:,} cycles of the" in printed(capsys, "profile", model)
     assert "that needs 584 bytes" in printed(capsys, "profile", model, "--batches", "2", "--target", "tiny")
 
 
 def test_the_summary_has_both_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "compile", str(ROOT / "programs" / "02_iris.tpu"), "--emit", "stats", "-o", str(tmp_path / "out"))
-    assert "in a stream     3,102 cycles each" in text
-    assert "cycles          5,119" in text
+    assert "in a stream     20.5 µs each, host work bound; 3,102 cycles of the device" in text
+    assert "device          5,119 cycles" in text
 
 
 @pytest.mark.parametrize("arguments", [("--batches", "0"), ("--batches", "2", "--cores", "1,2"), ("--batches", "2", "--timing", "serial")])

@@ -19,12 +19,13 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from, told
 from tpucc.files import write_file
+from tpucc.runtime.assumptions import assumption_words, assumptions
 from tpucc.runtime.check import rounded_notes
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
 from tpucc.viz.lines import by_lines
 from tpucc.viz.scaling import scaling, scaling_table
-from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table
+from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
 LAYER, LINE = "layer", "line"
@@ -133,7 +134,9 @@ def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: st
         return stream_table(runtimes[0], batches)
     if timing == SERIAL:
         return counts_table(runtimes[0], table_width())
-    return timeline_table(runtimes[0], table_width(), by_line=by == LINE)
+    words = assumption_words(runtimes[0])
+    texts = [timeline_table(runtimes[0], table_width(), by_line=by == LINE), *([wrapped(words, "  ")] if words else [])]
+    return "\n\n".join(texts)
 
 
 def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: str) -> dict[str, Any]:
@@ -145,6 +148,8 @@ def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: 
             return {**stats, "batches": {"count": batches, "cycles": stream_cycles(stats, batches)}}
         if by == LINE:
             return {**stats, "lines": by_lines(stats["layers"])}
-        return stats if timing == OVERLAPPED else {**stats, "counts": runtimes[0].counts}
+        if timing == OVERLAPPED:
+            return {**stats, "assumptions": [asdict(each) for each in assumptions(runtimes[0])]}
+        return {**stats, "counts": runtimes[0].counts}
     program = runtimes[0].program
     return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}

@@ -85,7 +85,7 @@ def command(
             write_file(output_file, npz_bytes(outputs))
         if quantized_output is not None:
             write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
-        summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
+        summary.update({key: runtime.stats[key] for key in ("cycles", "seconds", "end_to_end")})
         summary.update(_quality(exe, source_of(model, given), given_inputs if input_file else None, labels, progress, quiet))
         if check:
             progress.stage("compare with the reference")

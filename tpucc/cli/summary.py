@@ -14,7 +14,7 @@ from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
-from tpucc.viz.tables import speed, stream_words, table, wrapped
+from tpucc.viz.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.viz.text import size
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
@@ -43,8 +43,8 @@ def run_text(summary: Mapping[str, Any]) -> str:
     """The output of run: the inputs that it used, the outputs, the accuracy, and how the check went."""
     outputs = ", ".join(f"{printable(name)}: {kind}" for name, kind in summary["outputs"].items())
     lines = [
-        f"{printable(summary['model'])}: ran on {printable(summary['inputs'])}; one batch takes {summary['cycles']:,} cycles, "
-        f"{duration(summary['seconds'])}",
+        f"{printable(summary['model'])}: ran on {printable(summary['inputs'])}; "
+        f"one batch takes {duration(summary['end_to_end']['seconds'])} end to end, {summary['cycles']:,} cycles of that on the device",
         f"outputs: {outputs}",
         *_accuracy(summary.get("accuracy")),
         *_regression(summary.get("regression")),
@@ -152,15 +152,15 @@ def _numbers(runtime: Runtime) -> str:
     peak, bound, whole = stats["ub_peak_bytes"], stats["ub_lower_bound_bytes"], target.unified_buffer_rows * target.mxu
     rows = [
         ("model", f"{printable(program.name)} on {program.machine}"),
+        ("end to end", end_to_end_words(stats)),
         *_cores(runtime),
         ("layers", f"{program.device_layers:,}{_host_steps(program)}, with {_products(stats)}"),
         ("weights", _tiles(stats, target.tile_bytes)),
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),
-        ("cycles", f"{stats['cycles']:,}, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),
-        ("speed", speed(stats)),
-        ("bottleneck", stats["bottleneck"]),
+        ("device", f"{stats['cycles']:,} cycles, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz, {speed(stats)}"),
+        ("bottleneck", bottleneck_words(stats)),
         *([("in a stream", stream_words(stats))] if stats["cycles"] else []),
     ]
     text = "\n".join(wrapped(f"{label:<15} {value}", " " * 16) for label, value in rows)
-    return f"{text}\n\n{wrapped(stats['explanation'])}"
+    return "\n\n".join([text, *explanations(stats)])

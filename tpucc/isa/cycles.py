@@ -26,14 +26,17 @@ class Work:
     """Rows that are read for each of them: those of a pooling window, else 1."""
     elements: Int64
     """The number of values that the host computes at an interrupt; -1 if it has nothing to do."""
+    link_bytes: Int64
+    """Bytes that cross the host link, padding included."""
     target: Target
     cores: int
     """That share the host and its link."""
 
     def of(self, indices: Int64) -> Work:
         """The work of some of the instructions."""
-        rows, size, window, elements = (column[indices] for column in (self.rows, self.bytes_per_value, self.window, self.elements))
-        return Work(rows, size, window, elements, self.target, self.cores)
+        columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes
+        rows, size, window, elements, moved = (column[indices] for column in columns)
+        return Work(rows, size, window, elements, moved, self.target, self.cores)
 
 
 Cycles = Callable[[Work], Int64 | int]
@@ -61,8 +64,8 @@ def tile_fetch(work: Work) -> int:
 
 def transfer(work: Work) -> Int64:
     """Takes the latency of the host link, and the time of all cores' bytes at its bandwidth."""
-    rows, which = np.unique(work.rows, return_inverse=True)
-    return np.array([work.target.host_cycles(count * work.cores) for count in rows.tolist()], np.int64)[which]
+    sizes, which = np.unique(work.link_bytes, return_inverse=True)
+    return np.array([work.target.link_cycles(size * work.cores) for size in sizes.tolist()], np.int64)[which]
 
 
 def host_step(work: Work) -> Int64:

@@ -19,7 +19,7 @@ from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.facts import Values
+from tpucc.ops.facts import MOVED, Values
 from tpucc.ops.opdef import Boundary, Given
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -40,8 +40,8 @@ class HostStep:
 
     @property
     def elements(self) -> int:
-        """The measure of its time: over all operators the larger of operands and result, and for a product all that it multiplies."""
-        return sum(_elements(self.graph, node) for node in self.graph)
+        """The measure of its time: see `elements_in`."""
+        return elements_in(self.graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,13 @@ class Partition:
     epilogue: Graph
     middle: tuple[HostStep, ...]
     segments: Mapping[str, int]
+
+
+def elements_in(graph: Graph) -> int:
+    """The measure of the time that a part of the host's takes: the sum over its operators of the larger of operands and result; of a
+    product all that it multiplies; of an operator that only moves values, its result. To quantise what crosses to the device, and to
+    dequantise what comes from there, are such operators, too."""
+    return sum(_elements(graph, node) for node in graph)
 
 
 def computing(graph: Graph) -> list[Node]:
@@ -215,6 +222,8 @@ def _elements(graph: Graph, node: Node) -> int:
     facts, operands = facts_of(node.op), graph.operands(node)
     if facts.values in (Values.GIVEN, Values.VIEWED):
         return 0
+    if facts.values in MOVED:
+        return node.type.size
     multiplied = node.type.size * facts.terms([operand.type.shape for operand in operands])
     return max([multiplied, *(operand.type.size for operand in operands if operand.op != "constant")])
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
@@ -28,6 +28,8 @@ from tpucc.plugins.guard import Guest
 from tpucc.target import Target
 from tpucc.values import dataclass
 
+Goal = Literal["latency", "stream"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
 ASKED = 3
 """The level of a pass that runs only when it is asked for: one above all of `-O`."""
 
@@ -40,8 +42,9 @@ class Context:
     standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values. `on_host` are layers, by their names
     or the numbers of their lines, that the host computes in float32 though the device could.
 
-    A pass that has several ways takes the one of fewest cycles; a context that is `sparing` asks for the one of fewest rows of the unified
-    buffer, which may depend on the sizes of the machine only, not on how fast it is.
+    A pass that has several ways takes the one that serves the `goal` best: a batch that is done soon, its host's work included, or many
+    batches in a stream, in which the host, its link and the device work side by side. A context that is `sparing` asks for the one of
+    fewest rows of the unified buffer, which may depend on the sizes of the machine only, not on how fast it is.
     """
 
     target: Target
@@ -50,6 +53,7 @@ class Context:
     format: DeviceFormat = DEFAULT_FORMAT
     on_host: tuple[str, ...] = ()
     sparing: bool = False
+    goal: Goal = "latency"
 
     def __post_init__(self) -> None:
         if self.calibration is not None:

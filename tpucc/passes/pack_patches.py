@@ -1,8 +1,9 @@
-"""The host prepares the images of the first convolutions, which it has in its hands anyway.
+"""The host prepares the images of the first convolutions, where that makes the whole faster.
 
 A pixel of few channels fills few lanes of a row, and so few rows of the matrix unit: 3 of 256 for an RGB image. The host can put the
 pixels that a kernel meets side by side into one row (a part of what is known as im2col). Then the convolution has fewer positions and each
-uses more of the unit; but every pixel goes over the link once for each window that it is in. The padding, too, the host adds for nothing.
+uses more of the unit. But the host writes every pixel once for each window that it is in, and makes integers of all of them, and the rows
+cross the link.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from tpucc.values import dataclass
 class PackPatches(Pass):
     """Rewrites conv2d of a value of the host as one of its `patches`: whole windows, lines of windows, or just padded pixels.
 
-    The cheapest by an estimate wins: cycles of the host link and of the matrix unit, which do not overlap before the first layer. Where the
-    context is sparing, the one of fewest rows does.
+    The cheapest by an estimate wins, and the image as it is among them: the time of the host, of its link and of the matrix unit. In a
+    batch alone they work one after the other, in a stream side by side. Where the context is sparing, the one of fewest rows wins.
     """
 
     name = "pack-patches"
@@ -58,8 +59,8 @@ class PackPatches(Pass):
 
 @dataclass(frozen=True, slots=True)
 class _Packing:
-    """A way to prepare the image: `size` of the patches, the kernel positions `taps` that are left, with their stride and dilation, and the
-    rows that go over the link."""
+    """A way to prepare the image: the patches' attributes and shape, and the kernel positions `taps` that are left, with their stride and
+    dilation."""
 
     attributes: PatchesAttributes
     image: tuple[int, ...]
@@ -72,13 +73,22 @@ class _Packing:
         """Rows of a column block of the image."""
         return prod(self.image[:3])
 
-    def cycles(self, outputs: TensorType, target: Target, bytes_per_value: int) -> int:
-        """Estimated cycles: the transfer of the image, then a row, at a cycle a byte of a value, for each position, column block of x and
-        column block of y."""
-        blocks = -(-self.image[3] // target.mxu)
-        tiles = prod(self.taps) * blocks * -(-outputs.columns // target.mxu)
-        transfer = target.host_cycles(self.rows * blocks * bytes_per_value)
-        return transfer + tiles * max(outputs.rows * bytes_per_value, target.tile_shift_cycles)
+    def cycles(self, image: TensorType, outputs: TensorType, border: int, context: Context) -> int:
+        """Estimated cycles.
+
+        The host writes patches, unless this is the image itself, and makes integers of them. Their rows cross the link. The matrix unit
+        takes a row, at a cycle a byte of a value, for each position, column block of x and column block of y. The image itself gets its
+        border on the device, which copies it: `border` rows. In a batch alone the shorter of link and matrix unit is hidden by half: that
+        lies between all and nothing, as bands and parts of a batch overlap them. Several cores choose as one does: they give its bits.
+        """
+        target, size = context.target, context.format.bytes_per_value
+        written = 0 if self.image == image.shape else max(prod(self.image), image.size)
+        host = target.host_step_cycles(written + prod(self.image))
+        widths = target.link_widths(self.image[3])
+        link = target.link_cycles(self.rows * sum(widths) * size)
+        tiles = prod(self.taps) * len(widths) * -(-outputs.columns // target.mxu)
+        matrix = tiles * max(outputs.rows * size, target.tile_shift_cycles) + (border * len(widths) * size if not written else 0)
+        return max(host, link, matrix) if context.goal == "stream" else host + max(link, matrix) + min(link, matrix) // 2
 
 
 def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
@@ -91,12 +101,15 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
 
+    border = image.type.shape[0] * (height.size + height.before + height.after) * (width.size + width.before + width.after)
+    border = border if any(sides(height, width)) else 0
+
     def cost(packing: _Packing) -> int:
-        return packing.rows if context.sparing else packing.cycles(node.type, context.target, context.format.bytes_per_value)
+        return packing.rows if context.sparing else packing.cycles(image.type, node.type, border, context)
 
     groups = node.attributes.groups
-    best = min(_packings(image.type.shape, height, width, groups), key=cost)
-    if not any(sides(height, width)) and cost(best) >= cost(as_it_is):
+    best = min((as_it_is, *_packings(image.type.shape, height, width, groups)), key=cost)
+    if best is as_it_is:
         return False
     prepared = f32(*best.image)
     if held is not None:

@@ -4,8 +4,7 @@ TPU v1 multiplies by tiles of weight memory only, and the host fills that memory
 attention, there are two ways. The host computes the product in float32. Or it writes the right side to weight memory as 8-bit tiles, and
 the matrix unit multiplies the left side by them. The first costs the host a time for each multiplication, the second the crossings of the
 link, and further stops of the device where the host reads such a product before the device goes on. Products that the host would compute in
-one step share these stops, so they are decided together. Only products in the middle of the device's work have the choice: what the host
-computes before the device starts, or after it has finished, takes none of the program's time.
+one step share these stops, so they are decided together.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
 from tpucc.passes.place import device_values, is_devices
-from tpucc.passes.rewriter import Rewriter, has_weights, is_product
+from tpucc.passes.rewriter import Rewriter, is_product
 from tpucc.target import Target
 from tpucc.values import dataclass
 
@@ -96,8 +95,6 @@ class _Choice:
         self.graph, self.context, self.way = graph, context, way
         relations = Relations(graph)
         self._constants = relations.constants
-        weighted = [node.name for node in relations.computed if has_weights(node, graph.operands(node), self._constants)]
-        self._middle = relations.before(weighted).keys() & relations.after(weighted).keys()
         self._possible = {node.name for node in graph if self._has_choice(node)}
         self._products = self._decided()
         self.by_device = {product.node.name for product in self._products if product.by_device}
@@ -130,7 +127,7 @@ class _Choice:
     def _has_choice(self, node: Node) -> bool:
         if node.op != "matmul" or self._constants.intersection(node.operands):
             return False
-        return (self.way == "device" or node.name in self._middle) and self._can(node, *self.graph.operands(node))
+        return self._can(node, *self.graph.operands(node))
 
     def _decided(self) -> list[_Product]:
         """All products, with estimates for what is chosen at last. Of a stage that isn't worth its stops, the matrix unit computes the
@@ -186,7 +183,8 @@ class _Choice:
         return stages(self.graph, self._alone)
 
     def _stops(self, products: Collection[str]) -> Sequence[int]:
-        """The further stops of each stage, if the matrix unit computes `products`: by how many segments what follows is later."""
+        """The further stops of each stage, if the matrix unit computes `products`: by how many segments what follows is later. Where the
+        device has nothing else to do, its results are one more."""
         graph = _written(self.graph, products)
         on_device = device_values(graph)
         before, after = self._stages, stages(graph, on_device)
@@ -194,7 +192,8 @@ class _Choice:
         later = [0] * (1 + max(before.values(), default=0))
         for name in on_device & before.keys():
             later[before[name]] = max(later[before[name]], after[name] - min(before[name], last))
-        return [now - then for then, now in pairwise([0, *accumulate(later, max)])]
+        first = int(bool(products) and not self._alone)
+        return [now - then for then, now in pairwise([0, *(first + most for most in accumulate(later, max))])]
 
     def _can(self, node: Node, a: Node, b: Node) -> bool:
         """Whether the matrix unit can: 8-bit values, sums that fit the accumulators, rows of both sides that fit the unified buffer."""

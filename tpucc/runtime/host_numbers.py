@@ -10,12 +10,18 @@ import numpy as np
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
-from tpucc.layers.partition import operators_in, working
+from tpucc.layers.partition import elements_in, operators_in, working
 from tpucc.ops.products import multiply_accumulates
 from tpucc.runtime.connections import HostParts
+from tpucc.sim.end_to_end import Edges
 
-NOTHING: Mapping[str, Any] = {"operators": [], "lines": [], "macs": 0}
+NOTHING: Mapping[str, Any] = {"operators": [], "lines": [], "macs": 0, "elements": 0}
 """What the host computes where it has no part."""
+
+
+def edges_of(host: HostParts | None) -> Edges:
+    """The measure of the host's work before the device starts and after it has finished: none for a program without such parts."""
+    return (0, 0) if host is None else (elements_in(host.prologue), elements_in(host.epilogue))
 
 
 def with_host(stats: Mapping[str, Any], program: Program, host: HostParts | None) -> dict[str, Any]:
@@ -33,11 +39,11 @@ def with_host(stats: Mapping[str, Any], program: Program, host: HostParts | None
 
 
 def _part(graph: Graph, cores: int) -> dict[str, Any]:
-    """What the host computes in a part that the program's cycles leave out."""
+    """What the host computes in a part that the program's cycles leave out, and the measure of its time."""
     found = working(graph)
     operators = [name for name in operators_in(graph) if any(node.op == name for node in found)]
     lines = sorted({node.origin.line for node in found} - {0})
-    return {"operators": operators, "lines": lines, "macs": cores * multiply_accumulates(graph)}
+    return {"operators": operators, "lines": lines, "macs": cores * multiply_accumulates(graph), "elements": cores * elements_in(graph)}
 
 
 def _steps(program: Program) -> Iterator[tuple[int, int]]:

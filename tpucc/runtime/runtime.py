@@ -31,9 +31,10 @@ from tpucc.passes.model_inputs import channels_last
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
-from tpucc.runtime.host_numbers import with_host
+from tpucc.runtime.host_numbers import edges_of, with_host
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.durations import duration
+from tpucc.sim.end_to_end import Edges
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
@@ -115,13 +116,20 @@ class Runtime:
     @cached_property
     def stats(self) -> dict[str, Any]:
         """The contents of `stats.json`."""
-        return with_host(stats(self.program, self.timeline), self.program, self.host if self.has_host_part else None)
+        host = self.host if self.has_host_part else None
+        return with_host(stats(self.program, self.timeline, self.edges), self.program, host)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The measure of the host's work before the device starts and after it has finished."""
+        return edges_of(self.host if self.has_host_part else None)
 
     @property
     def summary(self) -> str:
-        """The cycles, the time and the bottleneck in a line."""
-        found = self.stats
-        return f"{counted(found['cycles'], 'cycle')}, {duration(found['seconds'])}, {found['bottleneck']} bound"
+        """The time from end to end, the device's cycles and the bottleneck in a line."""
+        whole = self.stats["end_to_end"]
+        cycles = counted(self.stats["cycles"], "cycle")
+        return f"{duration(whole['seconds'])} end to end, {cycles} on the device, {whole['bottleneck']} bound"
 
     @cached_property
     def counts(self) -> dict[str, Any]:

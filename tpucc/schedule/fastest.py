@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from tpucc.isa.effects import effects
+from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.isa.record import UNITS
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import schedule
 from tpucc.sim.stream import Stream, stream
-from tpucc.sim.timing import durations, time_program
+from tpucc.sim.timing import Timeline, durations, time_program
+from tpucc.values import dataclass
 
 LARGEST = 100_000
 """Instructions of the largest program for which others are tried."""
@@ -22,33 +26,59 @@ WORTHWHILE = 0.03
 
 
 def fastest(
-    candidates: Iterator[TileProgram], cores: int, schedule: Callable[[TileProgram], Program] = schedule
+    candidates: Iterator[TileProgram],
+    cores: int,
+    schedule: Callable[[TileProgram], Program] = schedule,
+    goal: Literal["latency", "stream"] = "latency",
 ) -> tuple[TileProgram, Program | None]:
-    """The first tile program, or the fastest of those that gain enough, with its gain in its notes. A batch alone counts: in a stream of
-    batches the first may be as fast, or faster, so that the notes say both.
+    """The first tile program, or the fastest of those that gain enough, with its gain in its notes.
 
-    It comes with its machine program when there was a choice. Candidates are made one at a time; `cores` share the host link. A candidate
-    that no schedule can make fast enough isn't scheduled.
+    The `goal` says which time counts: a batch's alone, or that of each batch in a stream; the notes say both. It comes with its machine
+    program when there was a choice. Candidates are made one at a time; `cores` share the host link. A candidate that no schedule can make
+    fast enough isn't scheduled.
     """
     first = next(candidates)
     others = tuple(candidates) if len(first.instructions) <= LARGEST else ()
     if not others:
         return first, None
     tiles, program = first, _scheduled(first, cores, schedule)
-    plain, alone = program, time_program(program)
-    fast, whole, best = alone, alone.makespan, alone.makespan
+    plain = best = _Timed.of(program)
     for other in others:
-        most = min((1 - WORTHWHILE) * whole, best - 1)
+        most = min((1 - WORTHWHILE) * plain.cycles(goal), best.cycles(goal) - 1)
         if least_cycles(other, cores) > most:
             continue
         made = _scheduled(other, cores, schedule)
-        if (timeline := time_program(made)).makespan <= most:
-            tiles, program, fast, best = other, made, timeline, timeline.makespan
+        if (timed := _Timed.of(made)).cycles(goal) <= most:
+            tiles, program, best = other, made, timed
     if tiles is first:
         return first, program
-    gain = f"a batch alone takes {best:,} cycles instead of {whole:,}{_streamed(stream(program, fast), stream(plain, alone))}"
+    gain = f"a batch alone takes {best.alone:,} cycles instead of {plain.alone:,}{_streamed(best.stream, plain.stream)}"
     notes = tuple(f"{note}: {gain}" if note in tiles.notes else note for note in program.notes)  # scheduling's own gain nothing
     return replace(tiles, notes=notes), replace(program, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A program with its timeline."""
+
+    program: Program
+    timeline: Timeline
+
+    @staticmethod
+    def of(program: Program) -> _Timed:
+        return _Timed(program, time_program(program))
+
+    @property
+    def alone(self) -> int:
+        return self.timeline.makespan
+
+    @cached_property
+    def stream(self) -> Stream:
+        return stream(self.program, self.timeline)
+
+    def cycles(self, goal: Literal["latency", "stream"]) -> int:
+        """Those that count: of a batch alone, or of each in a stream."""
+        return self.stream.cycles if goal == "stream" else self.alone
 
 
 def _streamed(found: Stream, whole: Stream) -> str:
@@ -63,11 +93,11 @@ def least_cycles(tiles: TileProgram, cores: int) -> int:
     transfer's cycles. Scheduling may add transfers, but it removes none.
     """
     target, touched = tiles.target, effects(tiles.instructions)
-    taken = np.where(touched.rows > 0, durations(tiles.instructions, touched, target, cores), 0)
+    taken = np.where(touched.rows > 0, durations(tiles, touched, cores), 0)
     transfers = touched.host_reads | touched.host_writes
     busy = [int(taken[(touched.engine == unit) & ~transfers].sum()) for unit in UNITS]
     fetches = int(np.count_nonzero(touched.pops)) * target.tile_fetch_cycles
-    moved = int(touched.rows[transfers].sum()) * target.mxu * cores * target.clock_hz / target.host_bandwidth
+    moved = int(link_bytes(tiles, touched).sum()) * cores * target.clock_hz / target.host_bandwidth
     return max(*busy, fetches, int(moved) - int(np.count_nonzero(transfers)))
 
 

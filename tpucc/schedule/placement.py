@@ -35,7 +35,7 @@ from tpucc.values import dataclass
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     """The lives, longer by the time that transfers are estimated to take."""
     touched, code = effects(tiles.instructions), tiles.instructions
-    taken = durations(code, touched, tiles.target)
+    taken = durations(tiles, touched)
     now = _clock(touched, taken, tiles.target)
     transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
     cycles = taken[transfers].tolist()

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
 from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import effects
+from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.sim import levers
 from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
+from tpucc.sim.end_to_end import Edges
 from tpucc.sim.levers import Lever, Work
 from tpucc.sim.tilerows import tile_rows
 from tpucc.sim.timing import instruction_cycles
+from tpucc.target import Target
 from tpucc.values import dataclass
 
 BOTTLENECKS: Mapping[str, str] = MappingProxyType(
@@ -32,6 +35,16 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The possible bottlenecks, with what happens in their parts of the critical path."""
+BUSY: Mapping[Limit, str] = MappingProxyType(
+    {
+        Limit.WEIGHT_MEMORY: "weight memory",
+        Limit.MATRIX_UNIT: "the matrix unit",
+        Limit.ACTIVATION: "the activation unit",
+        Limit.HOST_WORK: "the host's work",
+        Limit.HOST_LINK: "the host link",
+    }
+)
+"""What is busy, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +59,32 @@ class Bottleneck:
     """Percent of the critical path."""
     lever: Lever | None
     """A setting with which an item of the batch takes fewer cycles; None where nothing runs on the device."""
+    advice: str = ""
+    """The lever in words, and what limits after it."""
 
 
-def bottleneck(program: Program, path: list[Part]) -> Bottleneck:
-    """Of a program whose critical path is known."""
+def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0)) -> Bottleneck:
+    """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it."""
     if not path:
         return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     found = shares(path)
     limit = max(found, key=lambda name: found[name])
     work = Work(program, effects(program.instructions), path, tile_rows(program, path))
     lever = _LEVERS[limit](work)
-    words = f"{_SENTENCES[limit](work, f'{found[limit]:.1f} % of the critical path')}; {lever.words}"
-    return Bottleneck(limit.value, words, found[limit], lever)
+    advice = f"{lever.words}{_then(work, lever, limit, edges)}"
+    words = f"{_SENTENCES[limit](work, f'{found[limit]:.1f} % of the critical path')}; {advice}"
+    return Bottleneck(limit.value, words, found[limit], lever, advice)
+
+
+def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
+    """The next bottleneck with the lever's setting: `; then the host link limits, at 11.2 TOPS`. An estimate of units that overlap in
+    full: the busiest one limits. Nothing where that is the same one, or where the batch isn't known."""
+    after, items = levers.busy_after(work, lever, edges)
+    most = max(after, key=lambda name: after[name])
+    rate = 2 * items * sum(layer.macs for layer in work.program.layers) * work.program.cores * work.program.target.clock_hz
+    if most is limit or lever.most or not rate:
+        return ""
+    return f"; then {BUSY[most]} limits, at {rate / after[most] / 1e12:,.3g} TOPS"
 
 
 def _weight_memory(work: Work, share: str) -> str:
@@ -127,29 +154,32 @@ def _host_link(work: Work, share: str) -> str:
 
 
 def _padding(work: Work) -> str:
-    """What is data in the input rows, or in the output rows if the largest port has these, if that is less than half and these rows cost
-    more than beginning the transfers."""
+    """What is data in the input rows and in the output rows, where that is less than half and rows cost more than beginning transfers."""
     program, touched = work.program, work.touched
     target = program.target
-    port = max((*program.inputs, *program.outputs), key=lambda port: sum(port.splits), default=None)
     moving = touched.host_reads | touched.host_writes
-    crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
-    if port is None or int(moving.sum()) * target.host_latency_seconds > crossing:
+    crossing = int(link_bytes(program, touched).sum()) * program.cores / target.host_bandwidth
+    if int(moving.sum()) * target.host_latency_seconds > crossing:
         return ""
-    kind, ports = ("input row", program.inputs) if port in program.inputs else ("output row", program.outputs)
-    used = [(rows, size) for port in ports for rows, size in _rows_of(port, target.mxu)]
-    if 2 * sum(rows * size for rows, size in used) > target.mxu * sum(rows for rows, _ in used):
+    return "".join(_padding_of(kind, ports, target) for kind, ports in (("input row", program.inputs), ("output row", program.outputs)))
+
+
+def _padding_of(kind: str, ports: Sequence[Port], target: Target) -> str:
+    used = [row for port in ports for row in _rows_of(port, target)]
+    if not used or 2 * sum(rows * size for rows, size, _ in used) > sum(rows * width for rows, _, width in used):
         return ""
-    least, most = min(size for _, size in used), max(size for _, size in used)
+    least, most = min(size for _, size, _ in used), max(size for _, size, _ in used)
+    width = f"{max(width for _, _, width in used):,} that cross"
     if least == most:
-        return f"; each {kind} has {counted(least, 'byte')} of data in {target.mxu:,}"
-    return f"; {kind}s have {least:,} to {counted(most, 'byte')} of data in {target.mxu:,}"
+        return f"; each {kind} has {counted(least, 'byte')} of data in {width}"
+    return f"; {kind}s have {least:,} to {counted(most, 'byte')} of data in {width}"
 
 
-def _rows_of(port: Port, mxu: int) -> Iterator[tuple[int, int]]:
-    """For each column block of a port its rows, and the bytes of data in each."""
+def _rows_of(port: Port, target: Target) -> Iterator[tuple[int, int, int]]:
+    """For each column block of a port its rows, the bytes of data in each, and the bytes that cross the link."""
     columns, rows = port.shape[-1] if port.shape else 1, sum(port.splits) * port.format.bytes_per_value
-    yield from ((rows, min(mxu, columns - start)) for start in range(0, columns, mxu))
+    for block, width in enumerate(target.link_widths(columns)):
+        yield rows, min(target.mxu, columns - block * target.mxu), width
 
 
 def _data_dependencies(work: Work, share: str) -> str:

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from tpucc.isa.effects import Effects
+from tpucc.isa.instructions import Engine
+from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.critical import Limit, Part
+from tpucc.sim.end_to_end import Edges
 from tpucc.sim.tilerows import TileRows
+from tpucc.sim.timing import instruction_cycles
 from tpucc.target import number_text
 from tpucc.values import dataclass
 
@@ -80,6 +85,32 @@ class Work:
     def seconds(self, *limits: Limit) -> float:
         """The parts of the critical path that are of these limits."""
         return sum(part.cycles for part in self.path if part.limit in limits) / self.program.target.clock_hz
+
+
+def busy_after(work: Work, lever: Lever, edges: Edges) -> tuple[Mapping[Limit, float], float]:
+    """How many cycles each unit would be busy for a batch with the lever's setting, and how many times as large that batch is.
+
+    Rows and the host's values grow with the batch, fetches and beginnings don't. Cores share the batch, and each fetches all weights.
+    """
+    program, machine, touched = work.program, work.program.target, work.touched
+    items = lever.value if lever.option == "batch" else 1.0
+    cores = lever.value / program.cores if lever.option == "cores" else 1.0
+    if lever.option == "set":
+        kind = type(getattr(machine, lever.field))
+        machine = msgspec.structs.replace(machine, **{lever.field: kind(lever.value)})
+    taken = instruction_cycles(program, touched)
+    rows = {unit: float(taken[(touched.engine == unit) & (touched.rows > 0)].sum()) for unit in (Engine.MATRIX, Engine.ACTIVATION)}
+    size, transfers = float(link_bytes(program, touched).sum()) * program.cores, int((touched.host_reads | touched.host_writes).sum())
+    values = program.cores * (sum(edges) + sum(step.elements for step in program.host_steps))
+    stops = program.cores * (len(program.host_steps) + sum(map(bool, edges)))
+    clock = machine.clock_hz
+    return {
+        Limit.WEIGHT_MEMORY: int(touched.pushes.sum()) * machine.tile_fetch_cycles,
+        Limit.MATRIX_UNIT: rows[Engine.MATRIX] * items / cores,
+        Limit.ACTIVATION: rows[Engine.ACTIVATION] * items / cores,
+        Limit.HOST_LINK: (size * items / machine.host_bandwidth + transfers * machine.host_latency_seconds) * clock,
+        Limit.HOST_WORK: (values * items / machine.host_elements_per_second + stops * machine.host_step_seconds) * clock,
+    }, items
 
 
 def weight_memory(work: Work) -> Lever:

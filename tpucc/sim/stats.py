@@ -4,11 +4,12 @@
 |---|---|
 | `model`, `target`, `tpucc` | names; tpucc's version |
 | `cores` | how many cores share the batch |
-| `cycles`, `seconds` | the program's makespan, the same on every core |
+| `end_to_end` | seconds of a batch from the model's inputs to its outputs, the host's work included: see `tpucc.sim.end_to_end` |
+| `cycles`, `seconds` | the program's makespan, the same on every core: the device and its link |
 | `macs` | multiply-accumulates of the model that the device computes, for the whole batch, no padding; rows of two bands count in both |
 | `vector_macs` | those of `macs` that the activation unit computes, lane by lane by its vector unit; `useful_macs` are the others |
 | `host_macs` | multiply-accumulates of the products that the host computes, none of which are in `macs` |
-| `untimed` | what the host computes `before` the device starts and `after` it has finished, which no cycles count: see below |
+| `untimed` | what the host computes `before` the device starts and `after` it has finished: `end_to_end` counts it, no cycles do |
 | `tops` | 2 · macs ÷ seconds ÷ 10¹² |
 | `utilization` | tops ÷ peak, 0…1 |
 | `peak_tops` | the peak of all cores: two operations a cell and cycle, half of that with 16-bit activations |
@@ -29,9 +30,9 @@
 | `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
 
-A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest, its
-`lines` of the source, and the `macs` of `host_macs` that are there. All these come from the host's graphs, by
-`tpucc.runtime.host_numbers`.
+A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest,
+its `lines` of the source, the `macs` of `host_macs` that are there, and `elements`, the measure of its time. All these come from the
+host's graphs, by `tpucc.runtime.host_numbers`.
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
 the weights.
@@ -59,20 +60,25 @@ import numpy as np
 import tpucc
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
+from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.critical import Part, critical_path, shares
+from tpucc.sim.end_to_end import Edges, end_to_end
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
 from tpucc.values import dataclass
 
 
-def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
-    """The dictionary that `stats.json` is made of: JSON values only."""
+def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[str, Any]:
+    """The dictionary that `stats.json` is made of: JSON values only.
+
+    `edges` is the measure of the host's work before and after the program; without it the host's work isn't counted, as in the TPU paper.
+    """
     target, cycles = program.target, timeline.makespan
     segments = matrix_segments(program, timeline)
     work, spent = _work(program), _spent(program, segments)
@@ -80,8 +86,8 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches = len(timeline.tiles.asked)
     path = critical_path(program, timeline)
-    limit = bottleneck(program, path)
-    return {
+    limit = bottleneck(program, path, edges)
+    found = {
         "model": program.name,
         "target": target.name,
         "tpucc": tpucc.__version__,
@@ -110,10 +116,11 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "bottleneck": limit.name,
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
-        "advice": limit.lever.words if limit.lever else "",
+        "advice": limit.advice,
         "stream": _streamed(program, timeline, work, limit.name, peak),
         "layers": [_layer(program, work, index, by_cause) for index, by_cause in enumerate(spent)],
     }
+    return {**found, "end_to_end": end_to_end(found, program, timeline, edges)}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -196,8 +203,8 @@ def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
 
 def _host_bytes(program: Program) -> dict[str, int]:
     touched = effects(program.instructions)
-    ways = {"in": touched.host_reads, "out": touched.host_writes}
-    return {way: int(touched.rows[moving].sum()) * program.target.mxu * program.cores for way, moving in ways.items()}
+    size, ways = link_bytes(program, touched), {"in": touched.host_reads, "out": touched.host_writes}
+    return {way: int(size[moving].sum()) * program.cores for way, moving in ways.items()}
 
 
 def _spent(program: Program, segments: Segments) -> Float64:

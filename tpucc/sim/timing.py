@@ -4,7 +4,7 @@ Five units work at the same time, each on its own instructions in program order;
 
 | unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
 |---|---|---|
-| host | | a transfer: `Target.host_cycles`, in and out sharing the link; a host step: `Target.host_step_cycles` |
+| host | | a transfer: `Target.link_cycles`, in and out sharing the link; a host step: `Target.host_step_cycles` |
 | weight fetch | the tile `weight_fifo_tiles` before it has left the FIFO, shifted in | a tile's bytes over the weight bandwidth |
 | weight shift | its tile has arrived, and the shadow is free: the multiply that took the tile before has started | `mxu` cycles |
 | matrix | with `switch`: its tile has been shifted in | one cycle a row, two a `wide` one |
@@ -36,10 +36,10 @@ import numpy as np
 
 from tpucc.isa.cycles import Work
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode, Records
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode
+from tpucc.isa.link import Transferring, link_bytes
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.target import Target
 from tpucc.values import dataclass
 
 
@@ -193,8 +193,7 @@ class EventLoop:
 
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
     """The duration of each instruction of a program: cycles [instructions]."""
-    elements = [step.elements for step in program.host_steps]
-    return durations(program.instructions, touched, program.target, program.cores, elements)
+    return durations(program, touched, program.cores, [step.elements for step in program.host_steps])
 
 
 def stalls_of(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
@@ -213,11 +212,12 @@ def stalls_of(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: In
     return Stalls(*columns)
 
 
-def durations(records: Records, touched: Effects, target: Target, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
+def durations(program: Transferring, touched: Effects, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
     """Cycles [instructions]. `host_steps` has the elements that each host step computes; `cores` share the host and its link."""
-    elements = np.array([*host_steps, -1], np.int64)
+    records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
-    work = Work(touched.rows, touched.bytes_per_value, touched.window, elements[step], target, cores)
+    moved = link_bytes(program, touched)
+    work = Work(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, program.target, cores)
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tpucc.diagnostics import counted, listed
+from tpucc.sim.end_to_end import PARTS
 from tpucc.target import machine_name
 from tpucc.viz.text import MOST_NAMES, first_names
 
@@ -48,16 +49,37 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class HostPart(msgspec.Struct, frozen=True):
-    """What the host computes before the device starts, or after it has finished: no cycles count it."""
+    """What the host computes before the device starts, or after it has finished: no cycles count it, `EndToEnd` does."""
 
     operators: list[str] = []
     lines: list[int] = []
     macs: int = 0
+    elements: int = 0
 
 
 class Untimed(msgspec.Struct, frozen=True):
     before: HostPart = HostPart()
     after: HostPart = HostPart()
+
+
+class EndToEnd(msgspec.Struct, frozen=True):
+    """Seconds from the model's inputs to its outputs, and their parts; `stream_seconds` of a batch among others."""
+
+    seconds: float = 0.0
+    host_before: float = 0.0
+    link_in: float = 0.0
+    device: float = 0.0
+    link_out: float = 0.0
+    host_after: float = 0.0
+    stream_seconds: float = 0.0
+    bottleneck: str = ""
+    stream_bottleneck: str = ""
+    explanation: str = ""
+
+    @property
+    def parts(self) -> list[tuple[str, float]]:
+        """The parts in their order, by their names in tables."""
+        return [(name, getattr(self, part)) for part, name in PARTS.items()]
 
 
 def _operators(part: HostPart) -> str:
@@ -94,18 +116,19 @@ class Statistics(msgspec.Struct, frozen=True):
     host_macs: int = 0
     written_tiles: int = 0
     untimed: Untimed = Untimed()
+    end_to_end: EndToEnd = EndToEnd()
 
     @property
     def machine(self) -> str:
         return machine_name(self.target, self.cores)
 
     @property
-    def untimed_words(self) -> str:
+    def host_words(self) -> str:
         """What the host computes that no cycles count, in one sentence; empty where it is nothing."""
         whens = (" before the device starts", " after the device has finished") if self.cycles else ("", "")
         parts = zip((self.untimed.before, self.untimed.after), whens, strict=True)
         found = [f"{_operators(part)}{when}" for part, when in parts if part.operators]
-        return f"Not timed: the host computes {' and '.join(found)}" if found else ""
+        return f"No cycles count what the host computes: {' and '.join(found)}" if found else ""
 
 
 def read_statistics(stats: Mapping[str, object]) -> Statistics:

@@ -36,6 +36,7 @@ BREAKDOWN = (
 """The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order. Unindented rows add up to 100 %, indented ones to the row
 above them."""
 BY_LANES = "(The {} of peak above count products of the activation unit too, the useful MACs do not.)"
+HOST_PRICE = "Assumed: what the host takes, host_step_seconds and 1 / host_elements_per_second for each value."
 OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
 """Rows that are left out where they are zero."""
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
@@ -78,21 +79,52 @@ def timeline_table(runtime: Runtime, width: int = WIDTH, *, by_line: bool = Fals
     """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, or a line of the source, of at most `width` columns."""
     stats = runtime.stats
     machine = machine_name(stats["target"], stats["cores"])
-    head = f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {duration(stats['seconds'])}, {speed(stats)}"
+    head = f"{printable(stats['model'])} on {machine}: {duration(stats['end_to_end']['seconds'])} end to end; of it "
+    head += f"{stats['cycles']:,} cycles of the device and its link, {duration(stats['seconds'])}, {speed(stats)}"
     head += f"; without {counted(stats['host_macs'], 'multiply-accumulate')} of the host" if stats["host_macs"] else ""
-    verdict = f"{stats['bottleneck']} bound: " if stats["bottleneck"] != "nothing" else ""
     lanes = "\n" + wrapped(BY_LANES.format(percent(stats["utilization"], 1))) if stats["vector_macs"] else ""
     rows = (line_table if by_line else layer_table)(stats, width)
-    texts = [wrapped(head, "  "), breakdown_table(stats) + lanes, rows + untimed(stats), wrapped(f"{verdict}{stats['explanation']}")]
+    texts = [wrapped(head, "  "), end_to_end_table(stats), breakdown_table(stats) + lanes, rows + host_note(stats)]
+    texts += explanations(stats)
     if stats["cycles"]:
         texts.append(wrapped(f"critical path, %: {path_words(stats['critical_path'])}", "  "))
         texts.append(wrapped(f"in a stream of batches: {stream_words(stats)}", "  "))
     return "\n\n".join(texts)
 
 
-def untimed(stats: Mapping[str, Any]) -> str:
+def end_to_end_table(stats: Mapping[str, Any]) -> str:
+    """The time of a batch from its inputs to its outputs, part by part, and the price of the host's parts, which is an assumption."""
+    found = read_statistics(stats).end_to_end
+    whole = found.seconds or 1.0
+    rows = [(name, duration(seconds), f"{100 * seconds / whole:.1f}") for name, seconds in found.parts]
+    rows += [("in all", duration(found.seconds), "100.0"), ("each of a stream", duration(found.stream_seconds), "")]
+    return f"{table(('end to end', 'time', '%'), rows)}\n{wrapped(f'({HOST_PRICE})')}"
+
+
+def end_to_end_words(stats: Mapping[str, Any]) -> str:
+    """`505 µs a batch: host before 22.8 µs, device and link 468 µs, host after 14 µs`."""
+    found = stats["end_to_end"]
+    parts = (("host before", found["host_before"]), ("device and link", stats["seconds"]), ("host after", found["host_after"]))
+    return f"{duration(found['seconds'])} a batch: {', '.join(f'{name} {duration(seconds)}' for name, seconds in parts if seconds)}"
+
+
+def bottleneck_words(stats: Mapping[str, Any]) -> str:
+    """The bottleneck from end to end, and of the device alone if that is another one: `host work; of the device weight memory`."""
+    whole, device = stats["end_to_end"]["bottleneck"], stats["bottleneck"]
+    return whole if device in (whole, "nothing") else f"{whole}; of the device {device}"
+
+
+def explanations(stats: Mapping[str, Any]) -> list[str]:
+    """What limits the device and what would help; before it the same from end to end, if that is something else: paragraphs."""
+    whole, device = stats["end_to_end"], stats["bottleneck"]
+    first = [f"{whole['bottleneck']} bound: {whole['explanation']}."] if whole["bottleneck"] != device and whole["explanation"] else []
+    whose = "" if device == "nothing" else f"the device is {device} bound: " if first else f"{device} bound: "
+    return [wrapped(text) for text in (*first, f"{whose}{stats['explanation']}.")]
+
+
+def host_note(stats: Mapping[str, Any]) -> str:
     """A note under a table of cycles: what the host computes before and after, which has no row there. Else nothing."""
-    words = read_statistics(stats).untimed_words
+    words = read_statistics(stats).host_words
     return f"\n{wrapped(f'({words}.)')}" if words else ""
 
 
@@ -102,11 +134,13 @@ def speed(stats: Mapping[str, Any]) -> str:
 
 
 def stream_words(stats: dict[str, Any]) -> str:
-    """The cost of a batch in a stream: `3,102 cycles each, 4.43 µs, 0.04 TOPS, host link bound`."""
-    found = stats["stream"]
+    """The cost of a batch in a stream: `20.5 µs each, host work bound; 3,102 cycles of the device, 4.43 µs, 0.04 TOPS, host link bound`."""
+    found, whole = stats["stream"], stats["end_to_end"]
+    words = f"{duration(whole['stream_seconds'])} each, {whole['stream_bottleneck']} bound; "
     if not found["fits"]:
-        return f"as one alone, as there is no room: it needs {size(found['ub_bytes'])} of unified buffer"
-    return f"{found['cycles']:,} cycles each, {duration(found['seconds'])}, {rate_text(1e12 * found['tops'])}, {found['bottleneck']} bound"
+        return f"{words}the device as one alone, as there is no room: it needs {size(found['ub_bytes'])} of unified buffer"
+    device = f", {found['bottleneck']} bound" if found["bottleneck"] != whole["stream_bottleneck"] else ""
+    return f"{words}{found['cycles']:,} cycles of the device, {duration(found['seconds'])}, {rate_text(1e12 * found['tops'])}{device}"
 
 
 def stream_table(runtime: Runtime, batches: int) -> str:
@@ -144,7 +178,7 @@ def stream_table(runtime: Runtime, batches: int) -> str:
         )
     head = f"{printable(stats['model'])} on {machine}: a stream of {counted(batches, 'batch', 'batches')}"
     times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
-    return "\n\n".join([wrapped(head, "  "), times + untimed(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
+    return "\n\n".join([wrapped(head, "  "), times + host_note(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
 
 
 def stream_cycles(stats: dict[str, Any], batches: int) -> int:
@@ -172,7 +206,7 @@ def counts_table(runtime: Runtime, width: int = WIDTH) -> str:
         "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
     )
     text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2, width=width)
-    return "\n\n".join([wrapped(head, "  "), text + untimed(runtime.stats), "\n".join(wrapped(way, "  ") for way in ways)])
+    return "\n\n".join([wrapped(head, "  "), text + host_note(runtime.stats), "\n".join(wrapped(way, "  ") for way in ways)])
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:

@@ -53,7 +53,11 @@ SPOKEN = ("parameter block", "block", "chunk", "group", "pitch", "walk")
 TERMS: Mapping[str, str] = {
     **{row.name: row.meaning for row in ROWS.values()},
     "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
-    "time": "from the first instruction's start until everything has finished, at the target's clock",
+    "end to end": (
+        "the time of a batch from the model's inputs to its outputs: the host's work before the device starts, the device with its link, "
+        "and the host's work after. What the host takes is assumed: host_step_seconds, and 1 / host_elements_per_second for each value"
+    ),
+    "device": "from the first instruction's start until everything has finished, at the target's clock",
     "speed": f"{GLOSSARY['TOPS']}. Each multiply-accumulate of the model is two, also on the activation unit; padding isn't counted",
     "TOPS": GLOSSARY["TOPS"],
     "bottleneck": f"the limit that takes most of the critical path: {GLOSSARY['critical path']}",

@@ -69,9 +69,8 @@ def _facts(given: PageInput) -> Iterator[str]:
     stats, accuracy = given.statistics, given.accuracy
     if accuracy is not None:
         yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
-    yield f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
-    if stats.cycles:
-        yield f"{printable(stats.bottleneck)} bound"
+    yield f"{duration(stats.end_to_end.seconds)} end to end, {counted(stats.cycles, 'cycle')} on the device"
+    yield f"{printable(stats.end_to_end.bottleneck)} bound"
 
 
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:

@@ -12,7 +12,7 @@ from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
-from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics, Stream
+from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
 from tpucc.viz.svg import Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
 from tpucc.viz.terms import term
 from tpucc.viz.text import first_names, layer_rate, rate_text, shown, size
@@ -48,24 +48,27 @@ def share(part: float) -> str:
 
 def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
     """The summary of the page, in a few sentences."""
-    first = f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
-    limit = f"bottleneck: {stats.bottleneck}" if stats.cycles else ""
+    whole = stats.end_to_end
+    first = f"{duration(whole.seconds)} from inputs to outputs, {counted(stats.cycles, 'cycle')} of that on the device"
+    limit = f"bottleneck: {whole.bottleneck}" + (f". {whole.explanation}" if whole.bottleneck != stats.bottleneck else "")
+    device = f"of the device: {stats.explanation}" if whole.bottleneck != stats.bottleneck and stats.cycles else stats.explanation
     right = ""
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
         right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
-    sentences = (sentence for sentence in (first, limit, stats.explanation, right) if sentence)
+    sentences = (sentence for sentence in (first, limit, device, right) if sentence)
     return printable(" ".join(f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences))
 
 
 def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     """Name, value, and a remark, of each number at the head of the page."""
-    whose = "the target's" if stats.cores == 1 else "the cores'"
-    yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
+    whose, whole = "the target's" if stats.cores == 1 else "the cores'", stats.end_to_end
+    yield "end to end", duration(whole.seconds), ", ".join(f"{name} {duration(seconds)}" for name, seconds in whole.parts if seconds)
+    yield "device", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", rate_text(1e12 * stats.tops), f"{percent(stats.utilization, 1)} of {whose} peak"
-    yield "bottleneck", stats.bottleneck, f"of the critical path, %: {path_words(stats.critical_path, 2)}"
+    yield "bottleneck", whole.bottleneck, f"of the device's critical path, %: {path_words(stats.critical_path, 2)}"
     if stats.stream.cycles:
-        yield "in a stream", f"{stats.stream.cycles:,} cycles", _streamed(stats.stream)
+        yield "in a stream", duration(whole.stream_seconds), _streamed(stats)
     yield "work", f"{stats.macs:,}", f"multiply-accumulates{f'; {stats.host_macs:,} more on the host' if stats.host_macs else ''}"
     yield "instructions", f"{stats.instructions:,}", _counted(stats.layers)
     fetched = counted(stats.tile_fetches, "fetch", "fetches")
@@ -76,9 +79,9 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     yield "host transfers", f"{way_in} in", f"{out} out"
 
 
-def _streamed(found: Stream) -> str:
-    words = f"{duration(found.seconds)} for each batch; bottleneck: {found.bottleneck}"
-    return words if found.fits else "as one alone: the unified buffer has no room for two"
+def _streamed(stats: Statistics) -> str:
+    words = f"for each batch; {stats.stream.cycles:,} cycles of the device; bottleneck: {stats.end_to_end.stream_bottleneck}"
+    return words if stats.stream.fits else f"{words}; the unified buffer has no room for two"
 
 
 def breakdown(found: Breakdown) -> Markup:
@@ -123,7 +126,7 @@ def layer_table(stats: Statistics) -> Markup:
 def left_out(stats: Statistics) -> Markup:
     """Lines about what has no row of its own: layers that share one, and the host's work at the edges; empty if there is none."""
     shared = f"{_counted(stats.layers)}; the {MOST_LAYERS} that take the most cycles have rows of their own."
-    words = [*([shared] if len(stats.layers) > MOST_LAYERS else []), *([f"{stats.untimed_words}."] if stats.untimed_words else [])]
+    words = [*([shared] if len(stats.layers) > MOST_LAYERS else []), *([f"{stats.host_words}."] if stats.host_words else [])]
     return joined(tag("p", escaped(sentence)) for sentence in words)
 
 

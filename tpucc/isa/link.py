@@ -1,0 +1,56 @@
+"""The bytes that cross the link between host and unified buffer.
+
+A row of the unified buffer has as many lanes as the matrix unit is wide, and a tensor's last column block may use few of them. How much of
+such a row crosses is an assumption about the host interface: see `Target.host_row_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tpucc.isa.effects import Effects
+from tpucc.isa.instructions import Records
+from tpucc.isa.program import HostBuffer, Port
+from tpucc.numerics import Int64
+from tpucc.target import Target
+
+
+class Transferring(Protocol):
+    """Instructions with a host memory: a machine program, or a tile program."""
+
+    @property
+    def target(self) -> Target: ...
+    @property
+    def instructions(self) -> Records: ...
+    @property
+    def host(self) -> Sequence[HostBuffer]: ...
+    @property
+    def inputs(self) -> Sequence[Port]: ...
+    @property
+    def outputs(self) -> Sequence[Port]: ...
+
+
+def link_bytes(program: Transferring, touched: Effects) -> Int64:
+    """For each instruction the bytes that it moves over the link of one core: int64 [instructions].
+
+    Rows of tensors are padded as the target says. Spilled rows and constants are whole rows: nothing says which of their lanes are in use.
+    """
+    widths = [program.target.mxu] * len(program.host)
+    for port in (*program.inputs, *program.outputs):
+        own = program.target.link_widths(port.shape[-1] if port.shape else 1)
+        for place, block in enumerate(port.blocks):
+            widths[block] = own[place % len(own)]
+    order = sorted(range(len(program.host)), key=lambda index: program.host[index].start)
+    starts = np.array([0, *(program.host[index].start for index in order)], np.int64)
+    width = np.array([program.target.mxu, *(widths[index] for index in order)], np.int64)
+    before = np.concatenate([[0], np.cumsum(np.diff(starts) * width[:-1])])
+
+    def bytes_before(rows: Int64) -> Int64:
+        buffer = np.searchsorted(starts, rows, side="right") - 1
+        return np.asarray(before[buffer] + (rows - starts[buffer]) * width[buffer], np.int64)
+
+    size = bytes_before(touched.host_end) - bytes_before(touched.host_start)
+    return np.where(touched.host_reads | touched.host_writes, size, 0)

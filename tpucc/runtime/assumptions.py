@@ -1,0 +1,61 @@
+"""What the assumptions about the host move: the time of a program from end to end, with each of them halved and doubled.
+
+The TPU paper excludes the host, so the numbers in `ASSUMED` are ours. The program stays the same and is timed again; a compiler that knew
+the other number might choose another program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.durations import duration
+from tpucc.sim.end_to_end import edge_seconds
+from tpucc.sim.timing import time_program
+from tpucc.target import ASSUMED, number_text
+from tpucc.values import dataclass
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A number of the target that is assumed, and the seconds of a batch from end to end: as it is, with half and with twice of it."""
+
+    field: str
+    value: float
+    seconds: float
+    halved: float
+    doubled: float
+
+    @property
+    def moves(self) -> float:
+        """The larger change, in seconds."""
+        return max(abs(self.halved - self.seconds), abs(self.doubled - self.seconds))
+
+
+def assumptions(runtime: Runtime) -> list[Assumption]:
+    """All of them, that one first which moves the most."""
+    found = [_varied(runtime, field) for field in ASSUMED if getattr(runtime.program.target, field)]
+    return sorted(found, key=lambda each: -each.moves)
+
+
+def assumption_words(runtime: Runtime) -> str:
+    """The one that moves the most, in a sentence; empty where none moves anything."""
+    most = next(iter(assumptions(runtime)), None)
+    if most is None or not most.moves:
+        return ""
+    times = f"{duration(most.seconds)}; half of it: {duration(most.halved)}, twice: {duration(most.doubled)}"
+    return f"the assumption that moves this most is {most.field}={number_text(most.value)}: end to end {times}, with the same program"
+
+
+def _varied(runtime: Runtime, field: str) -> Assumption:
+    value = getattr(runtime.program.target, field)
+    halved, doubled = (_seconds(runtime, field, type(value)(value * factor)) for factor in (0.5, 2))
+    return Assumption(field, value, runtime.stats["end_to_end"]["seconds"], halved, doubled)
+
+
+def _seconds(runtime: Runtime, field: str, value: float) -> float:
+    """The time from end to end on a machine with another number."""
+    program = replace(runtime.program, target=msgspec.structs.replace(runtime.program.target, **{field: value}))
+    return sum(edge_seconds(program, runtime.edges)) + time_program(program).makespan / program.target.clock_hz
