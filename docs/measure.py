@@ -13,6 +13,7 @@ from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
 from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
+from tpucc.sim.durations import duration
 from tpucc.viz.scaling import HEAD, cells, scaling
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
@@ -22,13 +23,13 @@ LARGER: tuple[tuple[str, Mapping[str, str]], ...] = (("09_cifar_resnet", {"n": "
 GALLERY: tuple[tuple[str, Mapping[str, str]], ...] = tuple((f"gallery/{path.stem}", {}) for path in sorted(PROGRAMS.glob("gallery/*.tpu")))
 """Those of the gallery."""
 COLUMNS = (
-    *("program", "layers", "weights", "MACs", "tiles", "fetches", "fill", "instructions", "host steps", "peak buffer", "cycles", "TOPS"),
-    "bottleneck",
+    *("program", "end to end", "host", "in a stream", "bottleneck", "layers", "weights", "MACs", "tiles", "fetches", "fill", "instructions"),
+    *("host steps", "peak buffer", "cycles", "TOPS", "device's bottleneck"),
 )
 SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
-    ("05_digits_cnn", {}, ("pack-patches", "fuse-activation compose-tables", "flatten-to-convolution", "fuse-bias")),
+    ("05_digits_cnn", {}, ("fuse-activation compose-tables", "flatten-to-convolution", "fuse-bias")),
     ("08_fashion_cnn", {}, ("pack-patches", "hoist-activations", "flatten-to-convolution", "fuse-bias")),
-    ("09_cifar_resnet", {}, ("pack-patches", "fuse-activation compose-tables", "fold-scales", "fuse-bias")),
+    ("09_cifar_resnet", {}, ("fuse-activation compose-tables", "fold-scales", "fuse-bias")),
     (
         "06_digits_lstm",
         {},
@@ -110,7 +111,9 @@ def row_heads() -> Iterator[str]:
 def _programs() -> Iterator[str]:
     yield "# Programs\n"
     yield (
-        "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *Fill* is the share of the matrix unit's cells that do "
+        "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *End to end* is the time of a batch from the model's inputs "
+        "to its outputs; *host* is the part of it that the host works before the device starts and after it has finished, at an assumed "
+        "price ([what is assumed](assumptions.md)). *Cycles* and *TOPS* are those of the device and its link. *Fill* is the share of the matrix unit's cells that do "
         "work of the model in the cycles in which it multiplies; *fetches* counts tiles as often as they are loaded.\n"
     )
     yield from _table(AS_THEY_STAND)
@@ -147,12 +150,19 @@ def _table(rows: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
 
 def _program_row(found: Measured) -> str:
     numbers = found.stats
+    whole = numbers["end_to_end"]
     cells = (
-        *(found.name, f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
+        *(found.name, duration(whole["seconds"]), _host_share(whole), duration(whole["stream_seconds"]), whole["bottleneck"]),
+        *(f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
         *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}", f"{numbers['host_steps']}"),
         *(f"{numbers['ub_peak_bytes'] / 2**20:.2f} MiB", f"{numbers['cycles']:,}", f"{numbers['tops']:.2f}", numbers["bottleneck"]),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _host_share(whole: Mapping[str, Any]) -> str:
+    """Of a batch from end to end the part that the host works at both ends: `12.3 %`."""
+    return f"{100 * (whole['host_before'] + whole['host_after']) / whole['seconds']:.1f} %"
 
 
 def _savings() -> Iterator[str]:
@@ -163,14 +173,14 @@ def _savings() -> Iterator[str]:
     )
     yield (
         "The columns show what is saved. `batch-products` and `push-slices` save *fetches of tiles*: weights are loaded once for the "
-        "rows of all steps. `pack-patches` saves *products*: one that uses more lanes stands for several. `fuse-bias`, "
+        "rows of all steps. `pack-patches` saves *products*, one that uses more lanes stands for several, and costs the host's time. `fuse-bias`, "
         "`fuse-activation`, `compose-tables`, `fold-scales`, `hoist-activations` and `reassociate-bias` save *passes over the rows* "
         "by the activation unit: what would be a layer of its own is done on the way from the accumulators. `flatten-to-convolution` "
         "saves a *host step*, and with it a way over the link and back. A pass can cost cycles in one program and save more in "
         "another.\n"
     )
-    yield "| program | without | cycles | more than with all | fill | tile fetches | instructions | host steps |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| program | without | end to end | more than with all | cycles | fill | tile fetches | instructions | host steps |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for name, params, passes in SAVINGS:
         yield from _saving_rows(name, params, passes)
 
@@ -184,10 +194,11 @@ def _saving_rows(name: str, params: Mapping[str, str], passes: Iterable[str]) ->
 
 
 def _saving(found: Measured, omitted: str, whole: Measured) -> str:
-    numbers, cycles = found.stats, whole.stats["cycles"]
-    more = "" if found is whole else f"{100 * (numbers['cycles'] - cycles) / cycles:+.1f} %"
+    numbers, seconds = found.stats, whole.stats["end_to_end"]["seconds"]
+    own = numbers["end_to_end"]["seconds"]
+    more = "" if found is whole else f"{100 * (own - seconds) / seconds:+.1f} %"
     cells = (
-        *(found.name, omitted, f"{numbers['cycles']:,}", more, f"{found.fill:.2f} %"),
+        *(found.name, omitted, duration(own), more, f"{numbers['cycles']:,}", f"{found.fill:.2f} %"),
         *(f"{numbers['tile_fetches']:,}", f"{numbers['instructions']:,}", f"{numbers['host_steps']}"),
     )
     return f"| {' | '.join(cells)} |"
