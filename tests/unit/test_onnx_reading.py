@@ -508,15 +508,16 @@ def test_fixed_places_that_are_set(places: AnyArray, axis: int) -> None:
 
 @each(
     [
-        ({"reduction": "add"}, [[0], [1]], "the reduction add"),
-        ({}, [[0]], r"places \[1, 1\] of \[2, 4\]"),
-        ({}, [[4], [0]], "the index 4 of"),
+        ({"reduction": "add"}, [[0], [1]], 4, "the reduction add"),
+        ({}, [[0]], 4, r"places \[1, 1\] of \[2, 4\]"),
+        ({}, [[4], [0]], 4, "the index 4 of"),
+        ({}, [[0], [0]], 2**24, "a constant of 33,554,432 values is computed"),
     ]
 )
-def test_places_that_are_set_otherwise_are_refused(more: dict[str, str], places: list[list[int]], says: str) -> None:
+def test_places_that_are_set_otherwise_are_refused(more: dict[str, str], places: list[list[int]], size: int, says: str) -> None:
     constants = [array(np.array(places), "i"), drawn("new", len(places), 1)]
     with pytest.raises(tpucc.Error, match=says):
-        built(model_of([node("ScatterElements", ["x", "i", "new"], ["y"], axis=1, **more)], constants))
+        built(model_of([node("ScatterElements", ["x", "i", "new"], ["y"], axis=1, **more)], constants, {"x": (2, size)}))
 
 
 WRAPPED = [("Less", ["i", "zero"], ["l"]), ("Add", ["i", "n"], ["a"]), ("Where", ["l", "a", "i"], ["w"])]

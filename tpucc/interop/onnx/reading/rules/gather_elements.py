@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -39,9 +40,11 @@ def _scatter_elements(c: Call) -> Result:
         raise Unsupported(f"the reduction {named(reduction)}", "without one it is read")
     if new.shape != places.shape or (*places.shape[:axis], size, *places.shape[axis + 1 :]) != x.shape:
         raise Unsupported(f"places {list(places.shape)} of {list(x.shape)}", f"places for all of each axis but axis {axis} are read")
-    taken_from = np.indices(x.shape)[axis]
-    np.put_along_axis(taken_from, places, size + np.indices(places.shape)[axis], axis)
-    return _gathered(c.network, joined(c.network, [c.tensor(0), new], axis), taken_from, axis)
+    c.network.require_room(math.prod(x.shape))
+    behind = [1] * (len(x.shape) - axis - 1)
+    sources = np.broadcast_to(np.arange(size).reshape(-1, *behind), x.shape).copy()
+    np.put_along_axis(sources, places, np.arange(size, size + places.shape[axis]).reshape(-1, *behind), axis)
+    return _gathered(c.network, joined(c.network, [c.tensor(0), new], axis), sources, axis)
 
 
 def _gathered(net: Network, x: Tensor, places: AnyArray, axis: int) -> Tensor:
