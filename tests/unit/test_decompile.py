@@ -489,6 +489,26 @@ def test_numbers_that_differ_between_calls_are_parameters() -> None:
     assert "    factors = [0.1, 1.1, 2.1, 3.1, 4.1]\n" in source  # float32, with the digits that they have
 
 
+def test_windows_may_be_pairs_and_numbers() -> None:
+    """As in the embedding of openWakeWord."""
+    text = """
+def layer(x, filters, key):
+    weight w: f32[1, 1, x.shape[-1], filters] = "{key}.w"
+    return relu(conv2d(x, w))
+def block(x, size, filters, key):
+    h = max_pool(x, size=size)
+    for i in range(4):
+        h = layer(h, filters, "{key}{i}")
+    return h
+
+model m(x: f32[2, 32, 32, 1]) -> f32[2, 8, 4, 9]:
+    h = block(x, (1, 2), 4, "a")
+    h = block(h, 2, 6, "b")
+    return block(h, 2, 9, "c")
+"""
+    assert "size=(1, 2))" in require_source(graph_of(text))
+
+
 def test_filters_are_no_height() -> None:
     """Though they are as many in both calls."""
     steps = [

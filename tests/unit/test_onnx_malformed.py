@@ -351,17 +351,23 @@ def test_all_unsupported_operators_are_named_at_once(tmp_path: Path) -> None:
     assert "the exponent 9 (1 node: power)" in text
 
 
-def test_loops_and_computed_branches_are_refused(tmp_path: Path) -> None:
-    value = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 4])
+def test_computed_branches_of_other_shapes_and_conditions_of_several_values_are_refused(tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
     branch = helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "b", [], [value])
+    other = helper.make_graph([helper.make_node("Flatten", ["x"], ["z"], axis=0)], "b", [], [value])
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
         helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
-        helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),
+        helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=other),
     ]
     codes, text, _ = refused(model_of(nodes).SerializeToString(), tmp_path)
     assert codes == ["E1007"]
-    assert "condition is computed" in text
+    assert "results of other shapes" in text
+    codes, text, _ = refused(
+        model_of([helper.make_node("Cast", ["x"], ["c"], to=TensorProto.BOOL), nodes[-1]]).SerializeToString(), tmp_path
+    )
+    assert codes == ["E1007"]
+    assert "its condition isn't one value" in text
 
 
 def test_packed_numbers() -> None:

@@ -160,7 +160,7 @@ def test_a_comparison_that_is_read_as_rows_of_one_1_is_named_as_in_the_file(tmp_
 
 @each(["bool", "comparison", "float"])
 def test_rows_by_numbers_that_are_computed_are_refused_in_words_of_onnx(of: str, tmp_path: Path) -> None:
-    before = {"bool": ["Cast", "Cast"], "comparison": ["Greater", "Cast"], "float": ["Cast"]}[of]
+    before = {"bool": ["Cast", "Cast"], "comparison": ["Greater", "Cast"], "float": ["Abs", "Cast"]}[of]
     nodes, name = [], "x"
     for place, op in enumerate(before):
         to = TensorProto.INT64 if place == len(before) - 1 else TensorProto.BOOL

@@ -110,8 +110,6 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], dict[str, Any]]] = {
         {"cosines": np.cos(np.arange(8).reshape(2, 4)), "sines": np.sin(np.arange(8).reshape(2, 4))},
         {},
     ),
-    "set": ("Scatter", [node("Where", ["m", "v", "x"], ["y"])], {"m": np.eye(2, 4) > 0, "v": 0.5}, {}),
-    "set elements": ("ScatterElements", [node("Where", ["m", "v", "x"], ["y"])], {"m": np.eye(2, 4) > 0}, {"x": (2, 4), "v": (2, 4)}),
     "set places": ("ScatterND", [node("Where", ["m", "v", "x"], ["y"])], {"m": np.eye(2, 4) > 0, "v": np.ones((2, 4))}, {}),
     "shrink": (
         "Shrink",

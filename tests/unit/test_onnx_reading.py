@@ -486,6 +486,57 @@ def test_fixed_places_that_are_others_in_each_row(places: AnyArray, axis: int, m
         compared(model_of(nodes, [array(np.ascontiguousarray(places), "i")], {"x": (2, 3, 4, 5)}), "nchw")
 
 
+@each(
+    {
+        "same rows": (np.broadcast_to([2, 0, -1], (2, 3, 4, 3)), 3),
+        "others in each row": (np.broadcast_to((np.arange(4)[:, None] - np.arange(3)) % 5, (2, 3, 4, 3)), 3),
+        "along the first": (np.arange(60).reshape(1, 3, 4, 5) % 2, 0),
+        "one place twice": (np.broadcast_to([[[2]], [[2]], [[0]]], (2, 3, 4, 5)), 1),
+    }
+)
+def test_fixed_places_that_are_set(places: AnyArray, axis: int) -> None:
+    shape, constants = (2, 3, 4, 5), [array(np.ascontiguousarray(places), "i")]
+    for op, opset in (("ScatterElements", 21), ("Scatter", 10)):
+        nodes = [node(op, ["x", "i", "new"], ["y"], axis=axis)]
+        compared(model_of(nodes, constants, {"x": shape, "new": places.shape}, opset=opset), "nchw")
+        compared(model_of(nodes, [*constants, drawn("new", *places.shape)], {"x": shape}, opset=opset), "nchw")
+    known = [*constants, drawn("old", *shape), drawn("new", *places.shape)]
+    compared(
+        model_of([node("ScatterElements", ["old", "i", "new"], ["z"], axis=axis), node("Add", ["x", "z"], ["y"])], known, {"x": shape})
+    )
+
+
+@each(
+    [
+        ({"reduction": "add"}, [[0], [1]], 4, "the reduction add"),
+        ({}, [[0]], 4, r"places \[1, 1\] of \[2, 4\]"),
+        ({}, [[4], [0]], 4, "the index 4 of"),
+        ({}, [[0], [0]], 2**24, "a constant of 33,554,432 values is computed"),
+    ]
+)
+def test_places_that_are_set_otherwise_are_refused(more: dict[str, str], places: list[list[int]], size: int, says: str) -> None:
+    constants = [array(np.array(places), "i"), drawn("new", len(places), 1)]
+    with pytest.raises(tpucc.Error, match=says):
+        built(model_of([node("ScatterElements", ["x", "i", "new"], ["y"], axis=1, **more)], constants, {"x": (2, size)}))
+
+
+WRAPPED = [("Less", ["i", "zero"], ["l"]), ("Add", ["i", "n"], ["a"]), ("Where", ["l", "a", "i"], ["w"])]
+
+
+@each({"cast": ([], "i"), "reshaped": ([("Flatten", ["i"], ["f"])], "f"), "negative ones wrapped": (WRAPPED, "w")})
+def test_floats_that_become_numbers_of_rows_are_integers(steps: list[tuple[str, list[str], list[str]]], rows: str) -> None:
+    """As tf2onnx writes a Keras Embedding behind an Input without a type."""
+    nodes = [node("Cast", ["x"], ["i"], to=6), *(node(*step) for step in steps), node("Gather", ["table", rows], ["y"])]
+    numbers = [array(np.array(number, np.int32), name) for name, number in (("zero", 0), ("n", 5))] if rows == "w" else []
+    model = model_of(nodes, [drawn("table", 5, 3), *numbers])
+    made, x = built(model), DRAW.integers(0, 5, (2, 4)).astype(np.int32)
+    assert str(made.graph.inputs[0].type).startswith("i32[2, 4] in [0")
+    assert "x takes numbers of rows as i32 here, and float32 in the file" in made.notes
+    given = {"x": x.astype(np.float32)}
+    (wanted,) = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, given)
+    assert np.array_equal(evaluate(bind_arrays(made.graph, made.weights), {"x": x})[made.graph.outputs[0].node], wanted)
+
+
 def test_fixed_places_of_integers_of_a_quantised_file() -> None:
     steps = [
         ("QuantizeLinear", ["x", "s", "z"], ["q"]),
@@ -1109,7 +1160,7 @@ def test_sizes_from_python_are_whole_numbers(params: Any, says: str, tmp_path: P
 
 def test_sizes_of_the_command_line_are_whole_numbers() -> None:
     assert open_sizes({"s": "0" * 50 + "3"}) == {"s": 3}
-    for text, says in (("3.0", "no size"), ("0", "no size"), ("9" * 5000, "too large")):
+    for text, says in (("3.0", "no size"), ("-1", "no size"), ("9" * 5000, "too large")):
         with pytest.raises(tpucc.UsageError, match=f"E1008: s: .* is {says}"):
             open_sizes({"s": text})
 
@@ -1394,6 +1445,78 @@ def test_open_sizes_other_than_the_batch_are_asked_for(tmp_path: Path) -> None:
     made = tpucc.import_onnx(path, params={"length": 5})
     assert "param length = 5" in made.source
     assert "f32[batch, length, 3]" in made.source
+
+
+def test_a_negative_size_and_one_called_by_a_question_mark_are_open(tmp_path: Path) -> None:
+    """As versions of Paddle2ONNX write them."""
+    inputs = {"x": ("p2o.DynamicDimension.0", 3, "?", "?"), "z": (-1, 2)}
+    onnx.save(model_of([node("Relu", ["x"], ["y"])], (), inputs), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx", params={"x_size2": 5, "x_size3": 6}, layout="nchw").source
+    assert "x: f32[batch, 3, x_size2, x_size3], z: f32[batch, 2]" in source
+
+
+def test_a_batch_that_nobody_gave_is_1_where_the_network_takes_no_other(tmp_path: Path) -> None:
+    onnx.save(model_of([node("Squeeze", ["x", "first"], ["y"])], [whole("first", 0)], {"x": ("n", 3)}), tmp_path / "m.onnx")
+    source = tpucc.import_onnx(tmp_path / "m.onnx").source
+    assert "m(x: f32[1, 3])" in source
+    assert "leaves n open; this is the model for n = 1" in source
+    with pytest.raises(tpucc.Error, match=r"E1007: .* with n = 8"):
+        tpucc.import_onnx(tmp_path / "m.onnx", params={"n": 8})
+
+
+def test_a_size_that_the_network_takes_only_with_that_of_the_batch_is_not_asked_for(tmp_path: Path) -> None:
+    """As that of a state [layers, batch, units]."""
+    onnx.save(model_of([node("Add", ["x", "s"], ["y"])], (), {"x": ("n", 8), "s": (2, "m", 8)}), tmp_path / "m.onnx")
+    assert "x: f32[n, 8], s: f32[2, n, 8]" in tpucc.import_onnx(tmp_path / "m.onnx").source
+    onnx.save(model_of([node("MatMul", ["x", "w"], ["y"])], [drawn("w", 8, 4)], {"x": ("n", "s")}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.Error, match="leaves the size s open"):  # which is 8, as the batch is, only by chance
+        tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+def with_branches(condition: list[Any], **given: int) -> Any:
+    """y = x · 2 or -x, by a condition; `given` has inputs of one integer or boolean, by ONNX's types."""
+    value = onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, [2, 4])
+    then, other = node("Mul", ["x", "two"], ["z"]), node("Neg", ["x"], ["z"])
+    branches = {name: onnx.helper.make_graph([step], name, [], [value]) for name, step in (("then_branch", then), ("else_branch", other))}
+    model = model_of([*condition, node("If", ["c"], ["y"], **branches)], [array(np.float32(2), "two"), array(np.array(16000), "rate")])
+    model.graph.input.extend(onnx.helper.make_tensor_value_info(name, type_, []) for name, type_ in given.items())
+    return model
+
+
+@each(
+    [
+        ([node("Equal", ["sr", "rate"], ["c"])], {"sr": onnx.TensorProto.INT64}, {"sr": 16000}, {"sr": 8000}),
+        ([], {"c": onnx.TensorProto.BOOL}, {"c": 1}, {"c": 0}),
+    ]
+)
+def test_a_value_of_an_input_of_one_integer_decides_a_branch(
+    steps: list[Any], types: dict[str, int], then: dict[str, int], other: dict[str, int], tmp_path: Path
+) -> None:
+    onnx.save(with_branches(steps, **types), tmp_path / "m.onnx")
+    (name,) = types
+    for given, wanted in ((then, "y = x * 2.0"), (other, "y = -x")):
+        source = tpucc.import_onnx(tmp_path / "m.onnx", params=given).source
+        assert wanted in source
+        assert "m(x: f32[2, 4])" in source
+        assert f"# {name} is {given[name]} here, and an input in the file." in source
+    with pytest.raises(tpucc.Error, match=rf"If: its condition is computed (.|\n)*-D {name}=… gives this input a value"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+def test_every_command_takes_a_value_of_an_input_of_one_integer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(with_branches([node("Equal", ["sr", "rate"], ["c"])], sr=onnx.TensorProto.INT64), tmp_path / "m.onnx")
+    assert run("run", tmp_path / "m.onnx", "-D", "sr=16000", "--check") == 0
+    assert "check: equal" in capsys.readouterr().out
+
+
+def test_of_a_computed_condition_both_branches_are_computed_and_one_is_chosen() -> None:
+    steps = [node("ReduceMax", ["x"], ["m"], keepdims=1), node("Greater", ["m", "two"], ["c"])]
+    model = with_branches(steps)
+    for number in (1.0, 3.0):
+        x = np.full((2, 4), number, np.float32)
+        made = built(model)
+        (wanted,) = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        assert np.array_equal(evaluate(bind_arrays(made.graph, made.weights), {"x": x})[made.graph.outputs[0].node], wanted)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])

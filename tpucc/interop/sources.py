@@ -123,7 +123,7 @@ def whole_sizes(params: Mapping[str, object]) -> dict[str, int]:
 
 def _size(name: str, value: int | None, text: str) -> int:
     shown, wanted = printable(text[:LONGEST]), printable(name)
-    if value is None or value < 1:
+    if value is None or value < 0:
         raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is no size: sizes are whole numbers from 1 on"))
     if value > LARGEST:
         raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is too large: sizes are at most {LARGEST:,}"))

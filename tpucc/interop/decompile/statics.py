@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 from tpucc.interop.decompile.literals import listed, literal
 from tpucc.interop.decompile.program import Unwritable
@@ -72,7 +72,7 @@ class Scope:
         for parameter in self.parameters:
             if parameter.values == values and parameter.word == word:
                 return parameter.name
-        if all(type(value) is int for value in values) and word in FOLLOWING and (found := next(self._derived(values, word), None)):
+        if are_numbers(values) and word in FOLLOWING and (found := next(self._derived(values, word), None)):
             return found
         return self.parameter(values, word)
 
@@ -88,7 +88,7 @@ class Scope:
     def _derived(self, values: tuple[int, ...], word: str) -> Iterator[str]:
         """Expressions of known sizes, the simplest first. Filters are as many as channels, but not as an image is high."""
         sizes = [(text, others) for text, others in self.sizes if word != "filters" or text.endswith(LAST)]
-        own = [(each.name, each.values) for each in self.parameters if each.word in SIZES]
+        own = [(each.name, each.values) for each in self.parameters if each.word in SIZES and are_numbers(each.values)]
         known = [*self.params.items(), *own, *sizes]
         for text, others in known:
             if others == values:
@@ -129,6 +129,11 @@ def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iter
     parts = {divmod(y, x) for x, y in zip(values, others, strict=True)}
     if len(parts) == 1 and (found := parts.pop())[1] == 0:
         yield f"{text} // {found[0]}"
+
+
+def are_numbers(values: Vector) -> TypeGuard[tuple[int, ...]]:
+    """Whether a static value is an integer in all environments: the size of a window may be a pair, as `(1, 2)`."""
+    return all(type(value) is int for value in values)
 
 
 def constant(values: Sequence[object]) -> bool:

@@ -11,7 +11,9 @@ from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice
+import numpy as np
+
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
 from tpucc.files import read_file
 from tpucc.interop.foreign import MODELS, Foreign, foreign, is_text
 from tpucc.interop.onnx import PRODUCER
@@ -19,8 +21,10 @@ from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.interop.onnx.reading.files.model import OnnxModel
 from tpucc.interop.onnx.reading.files.problems import in_file, malformed, named
+from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
 from tpucc.ir.graph import Graph
+from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
 
 BATCH = 8
@@ -37,7 +41,8 @@ class Imported:
     """A model of a file. `name` is that of the file, as an identifier.
 
     `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch. `ties` are other open
-    sizes, each with the one that it follows from, and by how much it is larger.
+    sizes, each with the one that it follows from, and by how much it is larger. `batch` is the value that a batch has to begin with, and
+    `numbers` are the values that were given for inputs of one integer.
     """
 
     name: str
@@ -45,6 +50,8 @@ class Imported:
     model: OnnxModel
     layout: Layout
     ties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    batch: int = BATCH
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def batches(self) -> frozenset[str]:
@@ -56,7 +63,7 @@ class Imported:
         found: dict[str, int | None] = {}
         for (_, axis), own in self.names.sizes.items():
             name, _ = self.ties.get(own, (own, 0))
-            found[name] = found.get(name) or (BATCH if axis == 0 else None)
+            found[name] = found.get(name) or (self.batch if axis == 0 else None)
         return found
 
     def tied(self, ties: Mapping[str, tuple[str, int]]) -> Imported:
@@ -66,6 +73,17 @@ class Imported:
             last, further = ties.get(other, (other, 0))
             before[name] = last, more + further
         return replace(self, ties=before | dict(ties))
+
+    def with_numbers(self, given: Mapping[str, int]) -> tuple[Imported, dict[str, int]]:
+        """The model in which each input of one integer is a constant if it is given a value, and the other values: those of sizes."""
+        graph, sizes, known = self.model.graph, dict(given), dict[str, AnyArray]()
+        for value in graph.inputs:
+            for name in {value.name, self.names.inputs[value.name]} - self.names.called.keys() if value.is_number else ():
+                if name in sizes:
+                    known[value.name] = np.full([1] * len(value.shape or ()), sizes.pop(name), TYPES[value.type])
+        inputs = tuple(value for value in graph.inputs if value.name not in known)
+        model = replace(self.model, graph=replace(graph, inputs=inputs, constants={**graph.constants, **known}))
+        return replace(self, model=model, numbers={name: given[name] for name in given if name not in sizes}), sizes
 
     @cached_property
     def names(self) -> names.Names:
@@ -81,6 +99,8 @@ class Imported:
             raise self._refused(f"leaves no size open that is named {named(unknown[0])}", did_you_mean(unknown[0], called) or known)
         values: dict[str, int] = {}
         for name, value in given.items():
+            if value < 1:
+                raise UsageError(Diagnostic("E1008", f"{printable(name)}: {value} is no size: sizes are whole numbers from 1 on"))
             if (first := values.setdefault(called[name], value)) != value:
                 raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it", "")
         tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}

@@ -63,7 +63,7 @@ def rows(graph: OnnxGraph, name: str) -> Range | None:
     for node in graph.nodes:
         if node.op in SAME_ROWS:
             tables.update((made, tables[given]) for given, made in zip(node.inputs, node.outputs, strict=False) if given in tables)
-        if (node.op == "Cast" or node.op in VIEWS) and not aliases.isdisjoint(node.inputs[:1]):
+        if (node.op in VIEWS or (node.op == "Cast" and node.attributes.get("to") != BOOL)) and not aliases.isdisjoint(node.inputs[:1]):
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
             sizes += tables[node.inputs[0]][:1]
@@ -102,6 +102,8 @@ EXACT = VIEWS | {
     "ReduceSum",
     "ReduceSumSquare",
     "Relu",
+    "Scatter",
+    "ScatterElements",
     "Sign",
     "Split",
     "Sub",

@@ -28,7 +28,6 @@ NEAREST: Mapping[str, str] = {
         "export the model for inference: model.eval()",
     ),
     **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), "export the model without its loss"),
-    **dict.fromkeys(("Scatter", "ScatterElements"), "Where with a constant mask sets fixed places"),
     "ScatterND": (
         "Where with a constant mask sets fixed places. PyTorch's older exporter writes it for x[…] = …, as of a causal mask: export with "
         "dynamo=True, or without the mask that is set there, and write such steps of a recurrence as torch.stack"
@@ -70,7 +69,7 @@ _NAMES = """
     GlobalLpPool GridSample HammingWindow HannWindow ImageDecoder LinearAttention LpPool MaxRoiPool MaxUnpool
     MelWeightMatrix Multinomial NegativeLogLikelihoodLoss NonMaxSuppression Optional OptionalGetElement
     OptionalHasElement RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch
-    RoiAlign RotaryEmbedding STFT Scan Scatter ScatterElements SequenceErase SequenceMap Shrink Sinh
+    RoiAlign RotaryEmbedding STFT Scan SequenceErase SequenceMap Shrink Sinh
     SoftmaxCrossEntropyLoss SplitToSequence StringConcat StringNormalizer StringSplit SwiGLU Tan TensorScatter
     TfIdfVectorizer TopK Unique
 """

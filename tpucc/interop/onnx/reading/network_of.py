@@ -165,15 +165,17 @@ class _Builder:
             except Unsupported as error:
                 who = next(node.title for node in self.graph.nodes if scale in node.inputs)
                 raise refused("E1007", f"{who}: {error.message}, of the integers of the input {name}", error.help) from None
-        elif kind in ("bool", "whole"):
-            values = "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
-            self.network.notes[f"{name} takes {values} as f32 here, and {type_name(value.type)} in the file"] = None
+        elif kind in ("bool", "whole") or (kind == "int" and value.type in FLOATS):
+            values = "numbers of rows" if kind == "int" else "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
+            self.network.notes[f"{name} takes {values} as {dtype} here, and {type_name(value.type)} in the file"] = None
         return Tensor(node, axes_of(order), kind)
 
     def _kind(self, value: OnnxValue) -> Kind:
         """What the elements of an input are."""
-        if value.type in FLOATS or value.type == BOOL:
-            return "bool" if value.type == BOOL else "float"
+        if value.type in FLOATS:  # the rules refuse what else is computed of numbers of rows
+            return "int" if rows(self.graph, value.name) else "float"
+        if value.type == BOOL:
+            return "bool"
         return self._grid(value) or ("int" if is_index(self.graph, value.name) else "whole")
 
     def _range(self, value: OnnxValue, kind: Kind) -> Range | None:
@@ -264,10 +266,30 @@ class _Builder:
         return [*found, last]
 
     def _branch(self, node: OnnxNode, condition: Read) -> Iterable[Read]:
-        """The branch that a known condition takes, as if it stood in the place of the node."""
-        if not isinstance(condition, Static) or condition.array.size != 1:
-            raise Unsupported("its condition is computed by the network", NEAREST["If"])
-        branch = node.attributes.get("then_branch" if condition.array.reshape(()) else "else_branch")
+        """The results of the branch that a condition takes, as if it stood in the place of the node; of one that the network computes, each
+        is chosen from those of both branches."""
+        then, other = node.attributes.get("then_branch"), node.attributes.get("else_branch")
+        if isinstance(condition, Static) and condition.array.size == 1:
+            return self._of_branch(then if condition.array.reshape(()) else other)
+        if numbers := [self.names.inputs[value.name] for value in self.graph.inputs if value.is_number]:
+            help = f"-D {numbers[0]}=… gives this input a value, and may decide the condition"
+            raise Unsupported("its condition is computed by the network", help)
+        if not isinstance(condition, Tensor) or condition.size != 1:
+            raise Unsupported("its condition isn't one value", CHECKER)
+        where, one = node.read_as("Where", node.inputs, {}), Tensor(condition.node, (), condition.kind)
+        name, path = self.network.name, self.network.path
+        found = list(zip(self._of_branch(then), self._of_branch(other), strict=True))
+        self.network.name, self.network.path, self.network.origin = name, path, Origin(made_by=node.title)
+        if any(None in pair for pair in found):  # what is wrong is noted already
+            return [None] * len(found)
+        known = (Static, Tensor)
+        pairs = [(a, b) for a, b in found if isinstance(a, known) and isinstance(b, known) and a.shape == b.shape]
+        if len(pairs) < len(found):
+            raise Unsupported("its branches have results of other shapes, and the network computes which is taken", NEAREST["If"])
+        return [result for pair in pairs for result in self._by_rule(where, (one, *pair), self.model.opset)]
+
+    def _of_branch(self, branch: object) -> list[Read]:
+        """The results of one branch."""
         if not isinstance(branch, OnnxGraph):
             raise Unsupported("the branch is missing")
         self.network.allow(branch.constants.values())

@@ -92,7 +92,8 @@ def imported_model(
     what is done from now on. Raises as `read` and `Imported.built` do.
     """
     begin("read the network")
-    found, made = built_with_ties(read(path, layout, title), given)
+    found, given = read(path, layout, title).with_numbers(given)
+    found, made = built_with_ties(found, given)
     begin("write it as a source")
     found, free = with_ties(found, found.sizes(given))
     sizes = found.sizes(given)
@@ -101,7 +102,7 @@ def imported_model(
         said = "\n".join((*_comments(found, made, sizes, fixed), *notes))
         said = said.replace(" in the file", " in the module") if title else said
         comments = [line for text in said.split("\n") for line in wrap(text, COLUMNS)]
-        called = {name: _param(found, own, fixed) for name, own in found.names.called.items()}
+        called = {name: _param(found, own, fixed) for name, own in found.names.called.items()} | dict.fromkeys(found.numbers)
         try:
             return Text(_source(found, made, sizes, params, comments, name), made.weights, called)
         except (Unwritable, _Differs) as error:
@@ -249,6 +250,8 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     by = f", which {named(found.model.producer)} wrote" if found.model.producer else ""
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
     theirs = {ours: named(theirs) for theirs, ours in found.names.sizes_by_name.items()}
+    for name, number in found.numbers.items():
+        yield printable(f"{named(name)} is {number} here, and an input in the file.")
     for one in dict.fromkeys(other for other, more in found.ties.values() if not more):
         same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, (name, 0)) == (one, 0)]
         yield printable(f"{listed(same)} are one size here, {one}: the network takes them only where they are equal.")

@@ -43,17 +43,24 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
             help = f"{values}, and the network can be read where they are equal: {equal}"
             problem = error.diagnostics[0]
             raise type(error)([replace(problem, help=(*problem.help, help)), *error.diagnostics[1:]], error.source) from None
-        raise
+        if is_other or found.batch == 1 or found.batches <= said:
+            raise
+        try:  # a network may take one item only
+            return built_with_ties(replace(found, batch=1), given)
+        except Error:
+            raise error from None
 
 
 def _with_missing_tied(found: Imported, given: Mapping[str, int]) -> Imported:
-    """The file with a tie for each size that isn't given, and that the network takes only with the value of one that is."""
+    """The file with a tie for each size that isn't given, and that the network takes only with the value of one that is, or of the batch,
+    whatever that is."""
     sizes = found.known_sizes(given)
     missing = [name for name, size in sizes.items() if size is None]
-    own = [found.names.called[name] for name in given] if missing else []
-    for first in dict.fromkeys(found.ties.get(name, (name, 0))[0] for name in own):
-        equal = {name: sizes[first] if size is None else size for name, size in sizes.items()}
-        if ties := {name: (first, 0) for name in missing if _follows(found, equal, name)}:
+    own = [found.ties.get(name, (name, 0))[0] for name in (found.names.called[name] for name in given)]
+    for first in dict.fromkeys([*own, *found.batches]) if missing else ():
+        equal = {name: size or sizes[first] or 0 for name, size in sizes.items()}
+        is_open = first in own or _works(found, {**equal, **{name: equal[name] + STEP for name in (first, *missing)}})
+        if ties := {name: (first, 0) for name in missing if is_open and _follows(found, equal, name)}:
             return found.tied(ties)
     return found
 

@@ -351,7 +351,7 @@ def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple
         if number == 1:
             kind = signed(value)
         elif number == 2:
-            shape = tuple(_dimension(view(part), reader, who) for number, _, part in reader.fields(view(value)) if number == 1)
+            shape = tuple(_dimension(view(part), reader) for number, _, part in reader.fields(view(value)) if number == 1)
             if len(shape) > MAX_RANK:
                 raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
     _require_type(kind, who)
@@ -364,15 +364,13 @@ def _require_type(kind: int, who: str) -> None:
         raise malformed(f"{who} has elements of {type_name(kind)}", CHECKER)
 
 
-def _dimension(data: memoryview, reader: Reader, who: str) -> Dimension:
+def _dimension(data: memoryview, reader: Reader) -> Dimension:
+    """A size; nothing for an open one without a name. Paddle's exporters write one as -1, or call all of them `?`."""
     for number, _, value in reader.fields(data):
         if number == 1:
-            size = signed(value)
-            if size < 0:
-                raise malformed(f"{who} has a negative size, {size}")
-            return size
+            return size if (size := signed(value)) >= 0 else None
         if number == 2:
-            return text(value) or None
+            return name if re.search(r"\w", name := text(value)) else None
     return None
 
 

@@ -56,6 +56,7 @@ _TABLE = """
     Al>A* | Split
     AlA>A | ScatterND
     AlAx>A | Pad
+    AxA>A | Scatter ScatterElements
     Ax>A | Gather GatherElements
     B>B | Not
     BB>b | And Or Xor

@@ -9,7 +9,7 @@ from typing import Any
 
 from tpucc.interop.onnx.functions import Function
 from tpucc.interop.onnx.reading.files.problems import CHECKER, named
-from tpucc.interop.onnx.reading.files.tensors import NAMES, TYPES
+from tpucc.interop.onnx.reading.files.tensors import BOOL, INT32, INT64, NAMES, TYPES
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -119,6 +119,11 @@ class OnnxValue:
     shape: tuple[Dimension, ...] | None
     range: Range | None = None
     note: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one integer or boolean, as a rate of samples or a flag: it is a constant if a value is given for it."""
+        return self.type in (INT32, INT64, BOOL) and self.shape is not None and {1}.issuperset(self.shape)
 
 
 @dataclass(frozen=True, slots=True)

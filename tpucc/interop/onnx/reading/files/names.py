@@ -110,7 +110,7 @@ def names_of(graph: OnnxGraph) -> Names:
 
 
 def _batches(graph: OnnxGraph) -> frozenset[str]:
-    """The sizes that are those of batches, wherever they stand: first ones whose names TensorFlow has made up."""
+    """The sizes that are those of batches, wherever they stand: first ones whose names an exporter has made up."""
     first = (size for value in graph.inputs for size in (value.shape or ())[:1])
     return frozenset(size for size in first if isinstance(size, str) and UNKNOWN_SIZE.fullmatch(size))
 

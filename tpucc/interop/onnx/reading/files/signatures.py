@@ -79,6 +79,8 @@ _TABLE = """
     Resize | 1-4 | antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f
         keep_aspect_ratio_policy:s mode:s nearest_mode:s
     ReverseSequence | 2 | batch_axis:i time_axis:i
+    Scatter | 3 | axis:i
+    ScatterElements | 3 | axis:i reduction:s
     ScatterND | 3 | reduction:s
     Selu | 1 | alpha:f gamma:f
     SequenceEmpty | 0 | dtype:i

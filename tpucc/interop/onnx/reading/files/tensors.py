@@ -23,7 +23,7 @@ MAX_RANK = 32
 MAX_SIZE = 2**31 - 1
 MAX_BYTES = 4 * 2**30
 """The largest tensor, and the sum of all."""
-FLOAT, INT64, STRING, BOOL, BFLOAT16 = 1, 7, 8, 9, 16
+FLOAT, INT32, INT64, STRING, BOOL, BFLOAT16 = 1, 6, 7, 8, 9, 16
 FLOATS = (FLOAT, 10, 11, BFLOAT16)
 TYPES: Mapping[int, np.dtype[Any]] = {
     code: np.dtype(name)
@@ -33,7 +33,7 @@ TYPES: Mapping[int, np.dtype[Any]] = {
         3: "i1",
         4: "<u2",
         5: "<i2",
-        6: "<i4",
+        INT32: "<i4",
         INT64: "<i8",
         BOOL: "?",
         10: "<f2",

@@ -1,7 +1,8 @@
-"""GatherElements: fixed places of one axis, which may be others in each row of other axes, as of relative positions."""
+"""GatherElements and ScatterElements: fixed places of one axis, which may be others in each row of other axes, as of relative positions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,21 +10,46 @@ import numpy as np
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Tensor
-from tpucc.interop.onnx.reading.files.problems import Damaged
+from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported, named
 from tpucc.interop.onnx.reading.rules.places import MOST_PICKS, part, taken
 from tpucc.interop.onnx.reading.rules.shapes import joined
 from tpucc.numerics import AnyArray
 
 
+def _places(c: Call, axis: int) -> AnyArray:
+    """The places, counted from 0."""
+    size, indices = c.value(0).shape[axis], c.array(1, "the places").astype(np.int64)
+    c.network.require_room(indices.size)
+    if (beyond := (indices < -size) | (indices >= size)).any():
+        raise Damaged(f"the index {indices[beyond][0]:,} of an axis of {size:,}")
+    return indices % size
+
+
 def _gather_elements(c: Call) -> Result:
-    """Axes along which the places are the same stay. The others are rows, which are joined to one axis, [rows, places before]."""
-    net, x, indices = c.network, c.tensor(0), c.array(1, "the places").astype(np.int64)
+    x = c.tensor(0)
     axis = c.axis(0, x.rank)
-    net.require_room(indices.size)
-    if (beyond := (indices < -x.shape[axis]) | (indices >= x.shape[axis])).any():
-        raise Damaged(f"the index {indices[beyond][0]:,} of an axis of {x.shape[axis]:,}")
-    x = part(net, x, {other: range(size) for other, size in enumerate(indices.shape) if other != axis})
-    places = indices % x.shape[axis]
+    return _gathered(c.network, x, _places(c, axis), axis)
+
+
+def _scatter_elements(c: Call) -> Result:
+    """GatherElements of the values with the new ones behind them. Of several for a place the last one is there."""
+    x, new = c.value(0), c.value(2)
+    axis = c.axis(0, len(x.shape))
+    places, size = _places(c, axis), x.shape[axis]
+    if (reduction := c.attribute("reduction", "none")) != "none":
+        raise Unsupported(f"the reduction {named(reduction)}", "without one it is read")
+    if new.shape != places.shape or (*places.shape[:axis], size, *places.shape[axis + 1 :]) != x.shape:
+        raise Unsupported(f"places {list(places.shape)} of {list(x.shape)}", f"places for all of each axis but axis {axis} are read")
+    c.network.require_room(math.prod(x.shape))
+    behind = [1] * (len(x.shape) - axis - 1)
+    sources = np.broadcast_to(np.arange(size).reshape(-1, *behind), x.shape).copy()
+    np.put_along_axis(sources, places, np.arange(size, size + places.shape[axis]).reshape(-1, *behind), axis)
+    return _gathered(c.network, joined(c.network, [c.tensor(0), new], axis), sources, axis)
+
+
+def _gathered(net: Network, x: Tensor, places: AnyArray, axis: int) -> Tensor:
+    """Axes along which the places are the same stay. The others are rows, which are joined to one axis, [rows, places before]."""
+    x = part(net, x, {other: range(size) for other, size in enumerate(places.shape) if other != axis})
     others = [other for other in range(x.rank) if other != axis]
     rows = [other for other in others if not (places == places.take([0], other)).all()]
     same = [other for other in others if other not in rows]
@@ -46,4 +72,4 @@ def _of_rows(net: Network, x: Tensor, places: AnyArray) -> Tensor:
     return joined(net, pieces, x.rank - 2)
 
 
-RULES: Mapping[str, Rule] = {"GatherElements": _gather_elements}
+RULES: Mapping[str, Rule] = {"GatherElements": _gather_elements, "Scatter": _scatter_elements, "ScatterElements": _scatter_elements}
