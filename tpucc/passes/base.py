@@ -38,7 +38,8 @@ class Context:
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
     standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values. `on_host` are layers, by their names
-    or the numbers of their lines, that the host computes in float32 though the device could.
+    or the numbers of their lines, that the host computes in float32 though the device could. With `random_weights`, which the source asks
+    for, the outputs mean nothing, nor does their accuracy.
 
     A pass that has several ways takes the one of fewest cycles; a context that is `sparing` asks for the one of fewest rows of the unified
     buffer, which may depend on the sizes of the machine only, not on how fast it is.
@@ -50,6 +51,7 @@ class Context:
     format: DeviceFormat = DEFAULT_FORMAT
     on_host: tuple[str, ...] = ()
     sparing: bool = False
+    random_weights: bool = False
 
     def __post_init__(self) -> None:
         if self.calibration is not None:

@@ -46,14 +46,18 @@ def fastest(
             tiles, program, fast, best = other, made, timeline, timeline.makespan
     if tiles is first:
         return first, program
-    gain = f"a batch alone takes {best:,} cycles instead of {whole:,}{_streamed(stream(program, fast), stream(plain, alone))}"
+    gain = f"latency {best:,} cycles (was {whole:,}){_streamed(stream(program, fast), stream(plain, alone))}"
     notes = tuple(f"{note}: {gain}" if note in tiles.notes else note for note in program.notes)  # scheduling's own gain nothing
     return replace(tiles, notes=notes), replace(program, notes=notes)
 
 
 def _streamed(found: Stream, whole: Stream) -> str:
-    """What a batch of a stream takes; nothing where it takes as long as one alone, as the unified buffer has no room for two."""
-    return f", one of a stream {found.cycles:,} instead of {whole.cycles:,}" if found.fits and whole.fits else ""
+    """The throughput of a stream; nothing where it is one batch a latency, as the unified buffer has no room for two batches."""
+    if not (found.fits and whole.fits):
+        return ""
+    change = 100 * (whole.cycles / found.cycles - 1)
+    size = f"{abs(change):.1f} %"
+    return "; throughput is " + ("the same" if size == "0.0 %" else f"{size} {'better' if change > 0 else 'worse'}")
 
 
 def least_cycles(tiles: TileProgram, cores: int) -> int:
