@@ -7,6 +7,7 @@ DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 SITE := $(VENV)/.site
 COLLECTED := $(VENV)/.collected
+PLAYGROUND := build/playground/.ready
 # Modules are compiled when they are first imported: to compile all that is installed takes ten seconds.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Long tests wait for processes and pages; without them a fourth worker costs more than it gives on two processors.
@@ -101,6 +102,13 @@ site: $(SITE) ## the book and the playground as a site in build/site, and a craw
 	$(BIN)/python docs/playground/build_playground.py -o build/site/playground $(if $(PYODIDE),--pyodide $(PYODIDE))
 	$(BIN)/python docs/site/crawl.py
 
+$(PLAYGROUND): | $(READY)
+	$(BIN)/python docs/playground/build_playground.py -o $(@D)
+	@touch $@
+
+play: $(READY) $(PLAYGROUND) ## the playground in your browser, with this computer's Python; builds it the first time, from the npm registry
+	$(BIN)/python -m tpucc.playground $(dir $(PLAYGROUND))
+
 editor: $(READY) ## CodeMirror, from the npm registry, for the page of tpucc watch, which else has a plain text area
 	$(BIN)/python docs/playground/build_playground.py --editor
 
@@ -114,4 +122,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site editor train data clean
+.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site play editor train data clean

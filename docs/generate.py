@@ -216,6 +216,10 @@ def draw() -> None:
 
 def chapter_pictures() -> Iterator[tuple[str, str]]:
     """Pictures of what the reader types in a chapter, by name."""
+    with as_typed(text_of("first-model.md")):
+        first = tpucc.compile("first.tpu")
+        yield "first-timeline", first.timeline._repr_svg_()
+        yield "first-tiles", first.tiles._repr_svg_()
     with as_typed(text_of("quantisation.md")):
         yield "sensor-layers", tpucc.compile("sensor.tpu").layers._repr_svg_()
     with as_typed(text_of("scheduling.md")):

@@ -219,7 +219,8 @@ def context_of(state: State, *, sparing: bool = False) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
-    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing, options.goal)
+    is_random = state.model is not None and state.model.random_seed is not None and options.weights is None
+    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing, options.goal, is_random)
 
 
 def pass_places(options: Options) -> list[str]:

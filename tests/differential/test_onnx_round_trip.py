@@ -865,7 +865,7 @@ model m(x: f32[2, 4, 4, 3]) -> f32[2, 2, 2, 8]:
 def test_products_of_computed_values_have_the_same_integers(way: str, tmp_path: Path) -> None:
     settings: dict[str, dict[str, object]] = {"write-weights": {"computed_products": way}}
     exe = tpucc.compile_source(COMPUTED, settings=settings)
-    assert any("to weight memory" in note for note in exe.notes) == (way == "device")
+    assert any("on the matrix unit in 8 bits" in note for note in exe.notes) == (way == "device")
     assert same_integers(tmp_path / "model.onnx", exe, **settings)
 
 

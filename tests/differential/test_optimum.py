@@ -1,4 +1,4 @@
-"""How far the compiler's blocking is from the best of all cuts and orders, on small cases: `docs/timing.md` has the table.
+"""How far the compiler's blocking is from the best of all cuts and orders, on small cases: `docs/optimum.md` has the table.
 
 Every variant goes through the real scheduler and is timed. The search shares nothing with the compiler's own: it takes the instructions
 of a lowered program apart and puts them together again (`tests/support/loop_orders.py`). `python -m tests.differential.test_optimum`

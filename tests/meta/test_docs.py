@@ -91,18 +91,58 @@ def test_what_is_quoted_stands_there() -> None:
 
 
 CONTENTS = (ROOT / "docs/README.md").read_text("utf-8").partition("\n## Teach with it\n")[0]
-CHAPTERS = sorted({ROOT / "docs" / name for name in re.findall(r"\]\((\w[\w-]*\.md)\)", CONTENTS)} - {ROOT / "docs/setup.md"})
-"""The pages of the book that come before those for teaching."""
 
 
-@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_a_chapter_has_ten_questions_and_three_exercises_with_solutions(page: Path) -> None:
-    _, _, exercises = page.read_text("utf-8").partition("\n## Exercises\n")
-    exercises, _, questions = exercises.partition("\n## Questions\n")
-    assert len(re.findall(r"^<details><summary>.+</summary>", questions, re.MULTILINE)) == questions.count("</details>") == 10
-    solutions = (ROOT / "docs/instructors/solutions" / page.name).read_text("utf-8")
-    assert len(re.findall(r"^## ", solutions, re.MULTILINE)) == 3
-    assert len(re.findall(r"^\d\. \*\*", exercises, re.MULTILINE)) == 3
+def chapters() -> list[list[str]]:
+    """The pages of each numbered item of the contents before those for teaching, with the pages of the items below it."""
+    found: list[list[str]] = []
+    for mark, item in re.findall(r"^(\d+\.| +-) (.*(?:\n(?! *[-\d#]).+)*)", CONTENTS, re.MULTILINE):
+        names = re.findall(r"\]\((\w[\w-]*\.md)\)", item)
+        if mark.endswith("."):
+            found += [[name] for name in names]
+        else:
+            found[-1] += names
+    return found
+
+
+CHAPTERS = chapters()
+
+
+@pytest.mark.parametrize("pages", CHAPTERS, ids=lambda pages: pages[0])
+def test_a_chapter_has_ten_questions_and_three_exercises_with_solutions(pages: list[str]) -> None:
+    """On its pages together; the solutions of a page have its name."""
+    asked = solved = 0
+    for page in pages:
+        text, _, questions = (ROOT / "docs" / page).read_text("utf-8").partition("\n## Questions\n")
+        asked += len(re.findall(r"^<details><summary>.+</summary>", questions, re.MULTILINE))
+        assert questions.count("</details>") == len(re.findall(r"^<details>", questions, re.MULTILINE))
+        exercises = len(re.findall(r"^\d\. \*\*", text.partition("\n## Exercises\n")[2], re.MULTILINE))
+        solutions = (ROOT / "docs/instructors/solutions" / page).read_text("utf-8") if exercises else ""
+        assert len(re.findall(r"^## ", solutions, re.MULTILINE)) == exercises
+        solved += exercises
+    assert (asked, solved) == (10, 3)
+
+
+def test_anchors_that_links_name_are_there() -> None:
+    """A heading of the page, or an `id` in it, as GitHub makes them."""
+    links = [(page, *found) for page in PAGES for found in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", page.read_text("utf-8"))]
+    wrong = [
+        f"{page.relative_to(ROOT)}: {to}#{part}" for page, to, part in links if part not in anchors((page.parent / to) if to else page)
+    ]
+    assert len(links) > 50
+    assert wrong == []
+
+
+def anchors(page: Path) -> set[str]:
+    text = page.read_text("utf-8")
+    heads = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", head) for head in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads} | set(re.findall(r'id="([^"]+)"', text))
+
+
+def test_the_book_says_what_a_tpu_is_before_how_it_is_built() -> None:
+    order = [pages[0] for pages in CHAPTERS]
+    assert order[:2] == ["first-model.md", "tpu.md"]
+    assert {"systolic.md", "machine.md", "architecture.md"} <= set(order[2:])
 
 
 def test_commands_of_instructors_pages_can_be_typed() -> None:

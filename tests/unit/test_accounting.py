@@ -60,7 +60,7 @@ def table_rows(text: str) -> dict[str, float]:
 
 
 def test_the_rows_mean_what_the_documentation_says() -> None:
-    text = (ROOT / "docs" / "timing.md").read_text("utf-8")
+    text = (ROOT / "docs" / "accounting.md").read_text("utf-8")
     found = re.findall(r"^\| (.+?) \| `(\w+)` \| (\w?) ?\| (.+?)(?: \((?:Table 3, )?row \d\))? \|$", text, re.MULTILINE)
     assert [(row.name, row.key, row.meaning.removeprefix("the matrix unit ")) for row in ROWS.values()] == [
         (name, key, meaning.replace("`", "")) for name, key, _, meaning in found if key != "non_matrix"

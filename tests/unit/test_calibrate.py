@@ -279,11 +279,13 @@ HELD = "dequantize(quantize({}, 0.01, zero_point=3))"
 def test_a_note_of_made_up_inputs_stands_where_they_matter(returned: str, said: bool, options: dict[str, Any], tmp_path: Path) -> None:
     """Where the source quantises all that layers hold, calibration with any inputs gives the same integers."""
     text = (
-        "weights random(seed=1)\nmodel m(x: f32[4, 6, 6, 2] in [-1.0, 1.0]):\n    weight w: f32[1, 1, 2, 5]\n"
+        "model m(x: f32[4, 6, 6, 2] in [-1.0, 1.0]):\n    weight w: f32[1, 1, 2, 5]\n"
         f"    h = conv2d({HELD.format('x')}, w)\n    return {returned}\n"
     )
     np.savez(tmp_path / "x.npz", x=np.full((4, 6, 6, 2), 0.125, np.float32))
-    drawn_ones, given = (tpucc.compile_source(text, calibration=file, **options).compilation for file in (None, tmp_path / "x.npz"))
+    np.savez(weights := tmp_path / "w.npz", w=np.linspace(-1, 1, 10, dtype=np.float32).reshape(1, 1, 2, 5))
+    files = (None, tmp_path / "x.npz")
+    drawn_ones, given = (tpucc.compile_source(text, weights=weights, calibration=file, **options).compilation for file in files)
     assert drawn_ones is not None
     assert given is not None
     assert any(warning.startswith(NO_CALIBRATION) for warning in drawn_ones.warnings) == said

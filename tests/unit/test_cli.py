@@ -172,6 +172,11 @@ def test_a_value_that_differs_is_told_at_the_line_that_computes_it(small: Path, 
 
 
 def test_accuracy_is_spoken_of_where_values_are_shown(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where weights are random there is none to speak of."""
+    assert run("run", small) == 0
+    assert "no calibration inputs" not in capsys.readouterr().err
+    Path("small.npz").write_bytes(npz_bytes({"w": np.ones((6, 8), np.float32), "v": np.ones((8, 3), np.float32)}))
+    small.write_text(SMALL.replace("weights random(seed=1)", 'weights "small.npz"'))
     for command, said in ((("run", "--quiet"), False), (("run",), True), (("profile",), False), (("judge",), False)):
         assert run(command[0], small, *command[1:]) == 0
         assert ("no calibration inputs" in capsys.readouterr().err) == said, command
@@ -502,7 +507,7 @@ def test_viz_draws_errors_where_there_are_examples(small: Path, kind: str, capsy
     Path("x.npz").write_bytes(npz_bytes({"x": np.linspace(-1, 1, 30, dtype=np.float32).reshape(5, 6)}))
     assert run("viz", small, "--kind", kind, "-o", "p.svg", "--calibrate", "x.npz") == 0
     assert f"{kind} of small" in capsys.readouterr().out
-    assert "nothing saturates" in Path("p.svg").read_text()
+    assert "Nothing saturates" in Path("p.svg").read_text()
     assert run("compile", small, "--emit", "tpub", "--quiet") == 0
     assert run("viz", "build/small/small.tpub", "--kind", kind) == 2
     assert "error E0533: small.tpub is a program" in capsys.readouterr().err

@@ -73,3 +73,15 @@ def test_the_noise_of_a_quotient_is_that_of_the_layer_that_it_is_computed_from(t
     assert exe.compilation is not None
     assert exe.compilation.layers is not None
     assert [node.op for node in exe.compilation.layers if is_layer(node)] == ["fc"]
+
+
+def test_each_reason_is_one_note_that_ends_with_names(tmp_path: Path) -> None:
+    """The divisor and the numerator have one note, and what is a function of the quotient another."""
+    exe, _, _ = run(QUOTIENTS["clamped before a layer"][0], tmp_path)
+    assert exe.notes == (
+        "divisors, numerators, and arguments of sqrt and log stay in float32 on the host, back to the last layer with weights: "
+        "mul (line 13) and add (line 13)",
+        "functions of quotients stay in float32 on the host, as the range of the quotients can be far wider: clip (line 13)",
+    )
+    exe, _, _ = run(QUOTIENTS["a product with a reciprocal"][0], tmp_path)
+    assert [note.partition(":")[2] for note in exe.notes if "numerators" in note] == [" relu (line 13), mul (line 13) and mul.1 (line 13)"]

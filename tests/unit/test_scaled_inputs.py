@@ -50,8 +50,8 @@ def test_the_former_way_can_be_asked_for() -> None:
 
 def test_the_note_names_the_last_step_of_a_line() -> None:
     (note,) = applied(built(f"{HEAD}return ((x - b) * c + b) @ w"), Place()).notes
-    assert note.startswith("columns of an input have factors of their own, ")
-    assert note.endswith(": add (line 7) is computed on the host")
+    assert note.startswith("input columns differ in size; ")
+    assert note.endswith(" so the host scales them in float32: add (line 7)")
 
 
 def test_small_columns_keep_their_accuracy(tmp_path: Path) -> None:

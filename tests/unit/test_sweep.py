@@ -536,8 +536,12 @@ def test_the_progress_is_away_before_the_summary(small: Path, monkeypatch: pytes
 def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, *AXES, "-o", "a.csv", "--jobs", "1") == 0
     told = " ".join(capsys.readouterr().out.split())
-    costs = ("width of the matrix unit", "weight bandwidth")
-    assert [told.count(f"the most TOPS for the {cost}, ") for cost in (*costs, "unified buffer in use")] == [1, 1, 0]
+    costs = (
+        "narrower or equally wide unit",
+        "slower or equally fast weight memory",
+        "program that uses as much of the unified buffer or less",
+    )
+    assert [told.count(f"Pareto front: no {cost} does more TOPS. ") for cost in costs] == [1, 1, 0]
     assert "the page has the same for unified buffer in use" in told
 
 
@@ -546,7 +550,7 @@ def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.Captu
     sets = [word for axis in axes for word in ("--set", axis)]
     assert run("sweep", small, *sets, "-D", "batch=4,8", "-o", "a.csv", "--jobs", "1") == 0
     told = capsys.readouterr().out
-    front = told.partition("of equal ones, the first:")[2].partition("for the")[0]
+    front = told.partition("unit does more TOPS.")[2].partition("Pareto")[0]
     assert max(map(len, front.splitlines())) <= 80
     assert re.search(r"\nbest: [\d.]+ [GM]OPS, ", told), told
     words = " ".join(front.split())

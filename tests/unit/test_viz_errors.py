@@ -68,12 +68,10 @@ def test_no_text_is_small_or_cut_or_lies_on_another(draw: Callable[[str, Sequenc
 
 def test_headlines_say_what_is_left_and_what_saturates() -> None:
     quiet = network()[:3]
-    assert (
-        histograms.histograms_headline("net", quiet) == f"net: h is the least exact as it runs, {quiet[2].sqnr:.1f} dB; nothing saturates"
-    )
+    assert histograms.histograms_headline("net", quiet) == f"net: h is the noisiest layer ({quiet[2].sqnr:.1f} dB). Nothing saturates."
     assert error_picture.headline("net", quiet) == (
-        f"net: {quiet[2].sqnr:.1f} dB are left at h; least exact alone and as it runs: h, {quiet[2].own_sqnr:.1f} dB alone; "
-        "nothing saturates"
+        f"net: the output keeps {quiet[2].sqnr:.1f} dB. h is the noisiest layer ({quiet[2].own_sqnr:.1f} dB even with exact inputs). "
+        "Nothing saturates."
     )
     [rows] = {error.rows for error in quiet}
     assert error_picture.reading(quiet).endswith(
@@ -82,12 +80,12 @@ def test_headlines_say_what_is_left_and_what_saturates() -> None:
     loud = network()
     share = loud[3].saturated
     assert share > 0.1
-    assert histograms.histograms_headline("net", loud).endswith(f"; {share:.0%} of fc2 saturates".replace("%", " %"))
+    assert histograms.histograms_headline("net", loud).endswith(f"). {share:.0%} of fc2 saturates.".replace("%", " %"))
     twice = [*loud, replace(loud[3], name="fc3", below=0.5, above=0.25)]
-    assert histograms.histograms_headline("net", twice).endswith("; 2 layers saturate, most of all 75 % of fc3")
+    assert histograms.histograms_headline("net", twice).endswith("). 2 layers saturate, most of all 75 % of fc3.")
     exact = [replace(error, sqnr=math.inf, own_sqnr=math.inf) for error in quiet]
-    assert error_picture.headline("net", exact) == "net: nothing is lost at h; nothing saturates"
-    assert histograms.histograms_headline("net", exact) == "net: every layer is exact; nothing saturates"
+    assert error_picture.headline("net", exact) == "net: the output loses nothing. Nothing saturates."
+    assert histograms.histograms_headline("net", exact) == "net: every layer is exact. Nothing saturates."
 
 
 def test_bars_of_the_ratios_are_in_proportion() -> None:
@@ -237,10 +235,10 @@ def test_headlines_name_the_lowest_ratio_of_own_values_and_what_is_left() -> Non
     first, last = by_hand(name="first", sqnr=40.0, own_sqnr=10.0, below=0.5, above=0.0), by_hand(name="last", below=0.0)
     saturates = "2 layers saturate, most of all 50 % of first"
     assert error_picture.headline("net", [first, last]) == (
-        f"net: 30.0 dB are left at last; least exact alone: first, 10.0 dB; as it runs: last, 30.0 dB; {saturates}"
+        f"net: the output keeps 30.0 dB. first is the noisiest layer with exact inputs (10.0 dB), last as it runs (30.0 dB). {saturates}."
     )
     silent = replace(last, sqnr=-math.inf)
-    assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; least exact alone: first")
+    assert error_picture.headline("net", [first, silent]).startswith("net: the output keeps only noise. first is the noisiest layer ")
 
 
 def test_pictures_of_many_layers_are_as_high_as_a_diagram_at_most() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -271,6 +272,44 @@ def test_colours_are_for_terminals_only(
     out = capsys.readouterr().out
     assert ("\x1b[" in out) == coloured
     assert "13 of 16 elements multiply" in out
+
+
+class Keyboard(io.StringIO):
+    """What somebody types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@each(
+    [
+        ("\n\nq\n", (), ["0", "1", "2"], 3),
+        ("\n", (), ["0", "1"], 2),
+        ("\na\n", (), [*map(str, range(18))], 2),
+        ("", ("--no-pause",), [*map(str, range(18))], 0),
+        ("", ("--cycles", "9"), ["9"], 0),
+        ("\n", ("--cycles", "9:10"), ["9", "10"], 1),
+    ]
+)
+def test_a_terminal_shows_one_cycle_for_each_enter(
+    typed: str, options: tuple[str, ...], cycles: list[str], asked: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends at `q`, at the end of the input, and after the last cycle; `a` and `--no-pause` don't wait."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdin", Keyboard(typed))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert systolic(*options) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^.*\bcycle (\d+) of", out, re.MULTILINE) == cycles
+    assert out.count("Enter: next cycle") == asked
+
+
+def test_a_pipe_is_not_waited_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Keyboard())
+    assert systolic() == 0
+    out = capsys.readouterr().out
+    assert "Enter" not in out
+    assert "equal: 24 of 24 sums" in out
 
 
 @each(

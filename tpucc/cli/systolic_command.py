@@ -13,6 +13,8 @@ from tpucc.files import write_file
 from tpucc.viz.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
 from tpucc.viz.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
 
+PROMPT = "Enter: next cycle, a: all others, q: quit "
+
 
 class Cycles(click.ParamType[tuple[int | None, int | None]]):
     """One cycle, or from one to another: `7`, `4:9`, `12:`."""
@@ -39,6 +41,7 @@ class Cycles(click.ParamType[tuple[int | None, int | None]]):
 @click.option("--values", type=click.Choice(list(VALUES)), default="small", show_default=True, help="How large the numbers are.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other numbers.")
 @click.option("--cycles", type=Cycles(), metavar="N|A:B", help="Only these cycles; an .svg of one cycle stands still.")
+@click.option("--no-pause", is_flag=True, help="On a terminal, don't wait for Enter between cycles.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg|FILE.html", help="Write a moving picture, or a page to step through.")
 def command(
     rows: int,
@@ -48,15 +51,18 @@ def command(
     values: str,
     seed: int,
     cycles: tuple[int | None, int | None] | None,
+    no_pause: bool,
     output: Path | None,
 ) -> None:
     """Show data flowing in waves through an array of processing elements, cycle by cycle.
 
     A tile of random weights stays in the array, the rows of a random input flow through it. Every number is one that a register holds.
+
+    On a terminal, Enter shows the next cycle.
     """
     work = random_work(rows, columns, count, tiles, seed, values)
     if output is None:
-        _print(work, _chosen(work, cycles))
+        _print(work, _chosen(work, cycles), pauses=not no_pause and _is_at_terminal())
         return
     write_file(output, _drawn(work, output, cycles).encode())
     click.echo(f"{output}: {introduction(work)}")
@@ -87,7 +93,7 @@ def _chosen(work: Demo, cycles: tuple[int | None, int | None] | None) -> range:
     return range(first, end + 1)
 
 
-def _print(work: Demo, cycles: range) -> None:
+def _print(work: Demo, cycles: range, *, pauses: bool) -> None:
     width = terminal_width(work)
     if width > WIDTH:
         raise click.UsageError(
@@ -98,8 +104,27 @@ def _print(work: Demo, cycles: range) -> None:
     for number in cycles:
         click.echo()
         _echo(work, number)
+        if pauses and number != cycles[-1]:
+            answer = _answer()
+            if answer == "q":
+                return
+            pauses = answer != "a"
     if cycles[-1] == len(work.frames) - 1:
         click.echo(f"\n{conclusion(work)}")
+
+
+def _is_at_terminal() -> bool:
+    """Whether somebody reads what is printed, and can type."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _answer() -> str:
+    """What is typed before Enter; `q` for the end of the input."""
+    click.echo(PROMPT, nl=False)
+    line = sys.stdin.readline()
+    if not line:
+        click.echo()
+    return line.strip().lower() if line else "q"
 
 
 def _echo(work: Demo, number: int) -> None:

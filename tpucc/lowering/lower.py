@@ -216,9 +216,9 @@ def _fits(plan: Plan, parts: int, parted: int) -> bool:
 
 
 def _sample(plan: Plan, parts: int, parted: int) -> Draft:
-    """Three parts of the largest size of that many, which tell what all do: a first one, a middle one and a last one.
+    """A draft of first, middle and last part, enough to measure the peak of a batch in `parts` parts.
 
-    It is made by the built-in lowering, even if that is replaced: the number of parts doesn't depend on a layer's instructions.
+    The built-in lowering makes it, even if a stage replaces that: the number of parts doesn't depend on a layer's instructions.
     """
     largest = -(-plan.sharding.batch // parts)
     return _draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
@@ -229,14 +229,11 @@ def _note(plan: Plan, rows: int, split: Split) -> str:
     why = f"in one piece it needs {rows:,} rows of a unified buffer of {room:,}"
     joined = len(plan.steps) - (split.parted or 0)
     until = f" until {plan.steps[-joined].name}, which is done for all" if joined else ""
-    return f"the batch is split into {parts:,} parts of at most {size:,}{until}: {why}"
+    return f"split the batch into {parts:,} parts of at most {size:,}{until}: {why}"
 
 
 def _overlap_note(split: Split) -> str:
-    parts, size = len(split.sizes), max(split.sizes)
-    if split.lead is not None:
-        return f"the batch is computed in two halves of at most {size:,} that take turns, to hide activations and transfers"
-    return f"the batch is computed in {parts:,} parts of at most {size:,} one after the other, to hide transfers"
+    return "split the batch in two" if split.lead is not None else f"split the batch into {len(split.sizes):,} parts"
 
 
 def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:

@@ -1,4 +1,4 @@
-"""The published figures, from `published.toml` beside this file, which has the source of each."""
+"""Every figure that we print from the ISCA paper, and the published peaks of later chips: `published.toml` has each with its source."""
 
 from __future__ import annotations
 

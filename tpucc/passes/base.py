@@ -40,7 +40,8 @@ class Context:
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
     standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values. `on_host` are layers, by their names
-    or the numbers of their lines, that the host computes in float32 though the device could.
+    or the numbers of their lines, that the host computes in float32 though the device could. With `random_weights`, which the source asks
+    for, the outputs mean nothing, nor does their accuracy.
 
     A pass that has several ways takes the one that serves the `goal` best: a batch that is done soon, its host's work included, or many
     batches in a stream, in which the host, its link and the device work side by side. A context that is `sparing` asks for the one of
@@ -54,6 +55,7 @@ class Context:
     on_host: tuple[str, ...] = ()
     sparing: bool = False
     goal: Goal = "latency"
+    random_weights: bool = False
 
     def __post_init__(self) -> None:
         if self.calibration is not None:

@@ -122,8 +122,8 @@ def made_up_note(graph: Graph, what: str) -> str:
     given = (node.type.with_range(None) if node.type.range and node.type.range.made_up else node.type for node in graph.inputs)
     drawn = " or ".join(dict.fromkeys(map(distribution, given)))
     return (
-        f"{NO_CALIBRATION}: {what} on random inputs ({drawn}, seed 0), and the accuracy means little; "
-        'name examples in the source (calibration "FILE.npz") or with --calibrate'
+        f"{NO_CALIBRATION}: {what} on random inputs ({drawn}, seed 0), so the accuracy means little. "
+        'Name examples in the source (calibration "FILE.npz") or with --calibrate.'
     )
 
 

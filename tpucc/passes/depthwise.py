@@ -97,4 +97,4 @@ def _note(gains: list[tuple[str, int, int]], unit: str) -> str:
     """One sentence, with the estimates of the layer that gains most."""
     name, matrix, vector = max(gains, key=lambda each: each[1] - each[2])
     what = f"the activation unit computes {counted(len(gains), 'depthwise convolution')}{', as asked' if unit == 'vector' else ''}"
-    return f"{what}: by an estimate of the layer alone, {name} takes {vector:,} cycles there, and {matrix:,} on the matrix unit"
+    return f"{what}: {name} takes about {vector:,} cycles there. The matrix unit would take {matrix:,}."

@@ -125,7 +125,7 @@ def _is_own(graph: Graph, constant: Node) -> bool:
 
 
 def _bias(graph: Graph, total: Node, value: Node) -> str | None:
-    """The constant that `total` adds to `value`, or subtracts from it, or it from; None where it does nothing of it."""
+    """The name of the bias constant if `total` is value ± constant, else None. The bias has one value a column, and no other reader."""
     if not facts_of(total.op).signs or total.type.shape != value.type.shape:
         return None
     others = [graph[name] for name in total.operands if name != value.name]

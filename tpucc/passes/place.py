@@ -28,7 +28,7 @@ from tpucc.passes.kept_layers import MOVING, SHOWN, Layers, computes, kept_layer
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 from tpucc.passes.scaled_inputs import scaled_inputs
-from tpucc.passes.singular import SINGULAR, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
+from tpucc.passes.singular import STAYS, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
 from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
@@ -127,7 +127,7 @@ def _decided(graph: Graph, kept: Collection[str], float_divisors: bool = True, f
         elif shared:
             graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Place.name)
             copies |= made
-            exact |= dict.fromkeys(made, SINGULAR)
+            exact |= dict.fromkeys(made, STAYS)
         else:
             return _Decision(graph, places, exact, copies)
 
@@ -304,6 +304,7 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Ma
     functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
     idle = {layer for layer in layers if all(before[name] == "host" for name in layer)}
     whole = {name: layer for layer in layers for name in layer}
+    exact = {*decided.exact.values()}
     for node in relations.computed:
         why = decided.exact.get(node.name, "") if computes(node) else ""
         why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
@@ -318,7 +319,8 @@ def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Ma
             named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, node.origin.after(written))
     for why, nodes in named.items():
         shown = some([*nodes.values()], SHOWN if why in (KEPT, IDLE) else NAMED)
-        yield f"{why}: {shown} {'is' if len(nodes) == 1 else 'are'} computed on the host"
+        where = "" if why in exact else f" {'is' if len(nodes) == 1 else 'are'} computed on the host"
+        yield f"{why}: {shown}{where}"
     if untimed := [*_untimed(decided, relations, asked)]:
         yield f"not timed: {'; '.join(untimed)}"
     alone = [layers[layer] for layer in layers if layer[-1] in functions and layer not in idle and _is_between_integers(decided, layer)]

@@ -69,7 +69,7 @@ class Quantise(Pass):
             "ranges are measured": layers.reads_made_up,
             "biases are corrected": self.bias_correction and context.calibration is None,
         }
-        if any(measured.values()):
+        if any(measured.values()) and not context.random_weights:
             made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
         return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
 

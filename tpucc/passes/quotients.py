@@ -10,8 +10,8 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import UNCHANGED, selects
 from tpucc.ops.opdef import Arithmetic, Boundary
 
-QUOTIENT = "a product with a reciprocal is a quotient"
-FUNCTION = "a quotient can have a far wider range than a function of it"
+QUOTIENT = "products with reciprocals are quotients, and stay in float32 on the host"
+FUNCTION = "functions of quotients stay in float32 on the host, as the range of the quotients can be far wider"
 
 
 def reciprocals(relations: Relations, stage: Mapping[str, int]) -> dict[str, int]:

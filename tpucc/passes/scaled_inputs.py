@@ -1,8 +1,8 @@
-"""Inputs whose columns have factors of their own, as scalers of data give them.
+"""Keeps scalers of input columns in float32: each column has a factor of its own.
 
-Data have columns of any unit: 13 of wine are from 0.1 to 1,680. As integers of 8 bits they have one step for all, of which the smaller
-columns are a part. A scaler, `(x - mean) * factor`, makes all equally large, but only if it gets the numbers themselves. So the host
-computes it, which has the inputs in float32: integers are what comes out of it. A division by such a column is the host's in any case.
+The columns of data differ in size: the 13 of wine are from 0.1 to 1,680. One 8-bit scale for all would make the small columns 0. A scaler,
+`(x - mean) * factor`, makes all columns equally large, but only if it reads the numbers themselves. So the host computes the scaler in
+float32, and quantises its result. A division by such a column is the host's in any case.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tpucc.ops.opdef import Rearrangement, View
 from tpucc.passes.quotients import multiplies
 from tpucc.passes.rewriter import constant_of
 
-SCALED = "columns of an input have factors of their own, and as integers they would have one step for all"
+SCALED = "input columns differ in size; one 8-bit scale would destroy the small ones, so the host scales them in float32"
 
 
 def scaled_inputs(relations: Relations, products: Collection[str]) -> dict[str, str]:

@@ -1,9 +1,8 @@
-"""Which values stay in float32, because the host divides by what is made of them, takes its root or its logarithm, or divides them.
+"""Keeps divisors, numerators and arguments of log and sqrt in float32, back to the last layer with weights.
 
-Integers have equal steps. A divisor of less than half a step would be 0, and the quotient infinite; the square of a number, or its
-exponential, is soon so small although the number isn't. Such a value mustn't become integers on the way from the last layer with weights.
-Nor need what is divided: where the divisor is small, so is the numerator, and a step of its range is many times as much of the quotient.
-Nor what is a function of the quotient, whose range says nothing of the function's (`quotients.py`).
+Integers have equal steps. A divisor of less than half a step would become 0, and the quotient infinite. Squares and exponentials become
+that small although their arguments don't. A numerator is small where its divisor is small, and there half a step of the numerator's range
+is a large part of the quotient. A function of a quotient stays in float32 too: the range of the quotient is far wider (`quotients.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tpucc.ops.opdef import Boundary, Clamp
 from tpucc.passes.quotients import FUNCTION, QUOTIENT, functions, multiplies, products, reciprocals
 from tpucc.passes.rewriter import as_columns, constant_of, is_product
 
-SINGULAR = "a divisor, or what a root or a logarithm is taken of, could become 0 in integers"
-NUMERATOR = "a quotient would have the rounding of its numerator"
+SINGULAR, NUMERATOR = "singular", "numerator"
+STAYS = "divisors, numerators, and arguments of sqrt and log stay in float32 on the host, back to the last layer with weights"
 
 
 def kept_in_float32(relations: Relations, places: Mapping[str, Side]) -> dict[str, str]:
@@ -30,7 +29,7 @@ def kept_in_float32(relations: Relations, places: Mapping[str, Side]) -> dict[st
     stage = _stages(relations, places)
     inverse = reciprocals(relations, stage)
     return (
-        _of_quotients(relations, places, inverse)
+        dict.fromkeys(_of_quotients(relations, places, inverse), STAYS)
         or dict.fromkeys(products(relations, places, stage, inverse), QUOTIENT)
         or dict.fromkeys(functions(relations, places, inverse), FUNCTION)
     )

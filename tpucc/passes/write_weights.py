@@ -114,15 +114,13 @@ class _Choice:
             shown = _shown([product.node for product in found])
             host = sum(product.host for product in found)
             device = sum(product.device for product in found) + self._stopping(stops if by_device else further)
+            run = "runs" if len(found) == 1 else "run"
             if by_device:
-                sides = "side" if len(found) == 1 else "sides"
-                what, costs = f"the host writes the right {sides} of {shown} to weight memory", (device, host, "on the host")
-            else:
-                what, costs = f"the host computes {shown}", (host, device, "by way of weight memory")
-            total = "" if len(found) == 1 else " in all"
-            is_dearer = self.way == "cheaper" and not by_device and host > device
-            why = "; in 8 bits that is taken where it is half or less, as the host computes in float32" * is_dearer
-            yield f"{what}{asked}: about {costs[0]:,} cycles{total}, and {costs[1]:,} {costs[2]}{why}"
+                yield f"{shown} {run} on the matrix unit in 8 bits{asked} (about {device:,} cycles). The host would take {host:,}."
+                continue
+            is_dearer = self.way == "cheaper" and host > device
+            why = "; we trade precision for speed only when it at least halves the time" * is_dearer
+            yield f"{shown} {run} on the host in float32{asked} (about {host:,} cycles). The matrix unit would take {device:,}{why}."
 
     def _has_choice(self, node: Node) -> bool:
         if node.op != "matmul" or self._constants.intersection(node.operands):

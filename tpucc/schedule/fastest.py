@@ -52,7 +52,7 @@ def fastest(
             tiles, program, best = other, made, timed
     if tiles is first:
         return first, program
-    gain = f"a batch alone takes {best.alone:,} cycles instead of {plain.alone:,}{_streamed(best.stream, plain.stream)}"
+    gain = f"latency {best.alone:,} cycles (was {plain.alone:,}){_streamed(best.stream, plain.stream)}"
     notes = tuple(f"{note}: {gain}" if note in tiles.notes else note for note in program.notes)  # scheduling's own gain nothing
     return replace(tiles, notes=notes), replace(program, notes=notes)
 
@@ -82,8 +82,14 @@ class _Timed:
 
 
 def _streamed(found: Stream, whole: Stream) -> str:
-    """What a batch of a stream takes; nothing where it takes as long as one alone, as the unified buffer has no room for two."""
-    return f", one of a stream {found.cycles:,} instead of {whole.cycles:,}" if found.fits and whole.fits else ""
+    """The throughput of a stream; nothing where it is one batch a latency, as the unified buffer has no room for two batches."""
+    if not (found.fits and whole.fits):
+        return ""
+    change = 100 * (whole.cycles / found.cycles - 1)
+    size = f"{abs(change):.1f} %"
+    if size == "0.0 %":
+        return "; throughput is the same"
+    return f"; throughput is {size} better" if change > 0 else f"; throughput is {size} worse (--for stream chooses by that)"
 
 
 def least_cycles(tiles: TileProgram, cores: int) -> int:

@@ -7,7 +7,7 @@ in, so many to fill and drain. Here the three come out of registers that hold nu
     for cycle in simulate([Multiply(x, tile=Tile(w))], rows=4, columns=4):
         print(cycle.number, cycle.sums)
 
-`docs/timing.md` says how its cycles map to those of a `Target`.
+`docs/array.md` says how its cycles map to those of a `Target`.
 """
 
 from tpucc.systolic.array import simulate

@@ -79,7 +79,7 @@ def heading(
 
 
 def titled(text: str) -> str:
-    """A title, of which each word is a name that is `shown`: no word of a sentence is as long as a name may be."""
+    """A title with its names shortened. Every word is treated as a name: a word of a sentence is shorter than the limit."""
     return shown(" ".join(map(shown, whole(text).split())), MOST_WORDS)
 
 

@@ -27,7 +27,7 @@ SHOWN = 2
 def losses_table(name: str, found: Losses, inputs: str, integers: str, width: int = WIDTH) -> str:
     """What each layer costs; past `MOST_ROWS` the cheapest are counted. `inputs` says what was measured on."""
     rows = counted(found.rows, "row") if found.rows == found.given else f"{found.rows:,} of {found.given:,} rows"
-    head = f"{printable(name)}: {decibels(found.output_sqnr)} of signal to noise at the outputs, on {rows} of {inputs}"
+    head = f"{printable(name)}: the outputs keep {decibels(found.output_sqnr)}, on {rows} of {inputs}"
     head += ", evenly spread" if found.rows < found.given else ""
     if found.accuracy is not None and found.float_accuracy is not None:
         head += f"; accuracy {found.float_accuracy:.2%} in float32, {found.accuracy:.2%} in {integers}"

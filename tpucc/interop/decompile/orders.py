@@ -79,7 +79,7 @@ def _uses_twice(graph: Graph) -> bool:
 
 
 def _started(graph: Graph) -> Iterator[Node]:
-    """The inputs, then first states and parts of inputs, then the others in their order."""
+    """The inputs, then initial states and parts of inputs, then the others in their order."""
     first = _first(graph)
     yield from graph.inputs
     yield from (node for node in graph if node.name in first and not node.is_input)
@@ -97,7 +97,7 @@ def _first(graph: Graph) -> set[str]:
 
 
 def is_state(node: Node) -> bool:
-    """Whether a node is a value that nothing is needed for, as the first state of a recurrence; no weight, and no number."""
+    """Whether a node is an initial state: no operands, no input, no weight, no number."""
     return not node.operands and not node.is_input and not isinstance(node.attributes, WeightAttributes) and not is_number(node)
 
 

@@ -143,7 +143,7 @@ def constant(values: Sequence[object]) -> bool:
 
 
 def fresh(wanted: str, is_taken: Callable[[str], bool]) -> str:
-    """`wanted`, or with the first number from 2 up that makes it free."""
+    """The first unused name: `w`, `w2`, `w3`, …"""
     number, name = 1, wanted
     while is_taken(name):
         number += 1

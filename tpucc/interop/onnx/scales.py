@@ -104,8 +104,10 @@ def bias_integers(bias: Float32, x: float, scales: Float32) -> Float64:
 
 
 def common_bias(uses: Sequence[tuple[AnyArray, float]], scales: Float32) -> Float32:
-    """Float32 [N] in the middle of the values that become all of these integers [N], each in units of a scale of its own times those of
-    the weights' columns [N]. Where no value does, it is just some number: `bias_integers` tells.
+    """The midpoint of the biases that quantise to all the given integers: float32 [N].
+
+    Each use has integers [N] and the scale of its x; the unit of a bias is this scale times the `scales` [N] of the weights' columns.
+    If no bias quantises to all of them, the result is some number: check it with `bias_integers`.
     """
     units = [x * scales.astype(np.float64) for _, x in uses]
     low = np.max([(integers - 0.5) * unit for (integers, _), unit in zip(uses, units, strict=True)], axis=0)

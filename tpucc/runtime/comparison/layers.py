@@ -48,7 +48,7 @@ class LayerDifference:
 
     @property
     def name(self) -> str:
-        """That of b, with a's where it is another: `lstm.8 (A: lstm.4)`; with the layers that are parts of it: `fc (A: fc, relu)`."""
+        """b's name; a's in brackets if different: `lstm.8 (A: lstm.4)`. One layer that is several on a side: `fc (A: fc, relu)`."""
         a, b = self.names
         if not any(self.parts):
             return f"{b} (A: {a})" if a and b and a != b else b or a
@@ -70,7 +70,7 @@ class LayerDifference:
 
     @property
     def line(self) -> str:
-        """That of both, or of the side that has one; where they differ, `A 12 / B 14`."""
+        """The line in the source, of both sides or of the only one; `A 12 / B 14` if different."""
         a, b = self.lines
         return f"A {a} / B {b}" if a and b and a != b else str(b or a or "")
 

@@ -43,23 +43,23 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def headline(name: str, errors: Sequence[LayerError]) -> str:
-    """The error of the outputs, and the layers whose own values have the lowest ratios: alone, and as it runs."""
+    """What the output keeps, and the noisiest layers: with exact inputs, and as it runs."""
     end = errors[-1]
-    left = f"{name}: {decibels(end.sqnr)} are left at {brief(end, errors)}"
+    kept = f"the output keeps {decibels(end.sqnr)}"
     if math.isinf(end.sqnr):
-        left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {brief(end, errors)}"
-    return f"{left}{_least_exact(errors)}; {saturation(errors)}"
+        kept = "the output loses nothing" if end.sqnr > 0 else "the output keeps only noise"
+    return f"{name}: {kept}. {_noisiest(errors)}{saturation(errors)}."
 
 
-def _least_exact(errors: Sequence[LayerError]) -> str:
+def _noisiest(errors: Sequence[LayerError]) -> str:
     """The layers with the lowest ratios by both measures, which may be one; nothing where all are exact alone."""
     alone, running = min(errors, key=lambda error: error.own_sqnr), min(errors, key=lambda error: error.sqnr)
     if alone.own_sqnr == math.inf:
         return ""
     name, ratio = brief(alone, errors), decibels(alone.own_sqnr)
     if alone is running:
-        return f"; least exact alone and as it runs: {name}, {ratio} alone"
-    return f"; least exact alone: {name}, {ratio}; as it runs: {brief(running, errors)}, {decibels(running.sqnr)}"
+        return f"{name} is the noisiest layer ({ratio} even with exact inputs). "
+    return f"{name} is the noisiest layer with exact inputs ({ratio}), {brief(running, errors)} as it runs ({decibels(running.sqnr)}). "
 
 
 def brief(error: LayerError, errors: Sequence[LayerError]) -> str:
@@ -78,10 +78,10 @@ def measured_on(errors: Sequence[LayerError]) -> str:
 
 
 def saturation(errors: Sequence[LayerError]) -> str:
-    """In words, how many layers have values beyond their integers."""
+    """A sentence without its full stop: how many layers have values beyond their integers."""
     beyond = [error for error in errors if error.saturated]
     if not beyond:
-        return "nothing saturates"
+        return "Nothing saturates"
     most = max(beyond, key=lambda error: error.saturated)
     where = f"{percent(most.saturated, 1)} of {brief(most, errors)}"
     return f"{where} saturates" if len(beyond) == 1 else f"{len(beyond):,} layers saturate, most of all {where}"

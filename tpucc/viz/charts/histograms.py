@@ -54,8 +54,8 @@ def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
     """The layer with the lowest ratio, and whether anything saturates."""
     lowest = min(errors, key=lambda error: error.sqnr)
     if lowest.sqnr == math.inf:
-        return f"{name}: every layer is exact; {saturation(errors)}"
-    return f"{name}: {brief(lowest, errors)} is the least exact as it runs, {decibels(lowest.sqnr)}; {saturation(errors)}"
+        return f"{name}: every layer is exact. {saturation(errors)}."
+    return f"{name}: {brief(lowest, errors)} is the noisiest layer ({decibels(lowest.sqnr)}). {saturation(errors)}."
 
 
 def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:

@@ -190,7 +190,7 @@ def _places(program: Program, touched: Effects) -> list[int]:
 def _error(error: LayerError) -> str:
     """The error of quantising in the layer, in a sentence."""
     beyond = f"; {percent(error.saturated, 1)} of its values saturate" if error.saturated else ""
-    return f"Its scale is {number(error.scale)}. {decibels(error.sqnr)} of signal to noise, {decibels(error.own_sqnr)} alone{beyond}."
+    return f"Its scale is {number(error.scale)}. It keeps {decibels(error.sqnr)}, {decibels(error.own_sqnr)} with exact inputs{beyond}."
 
 
 def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:

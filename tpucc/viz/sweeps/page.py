@@ -40,8 +40,8 @@ DIGITS = 6
 """Of fractions in the page; the table's file has all. Whole numbers, and larger ones, have all of their whole part."""
 
 FRONT = (
-    "Each chart has all points. Its line joins the points that no other one beats with as much of the cost or less (a Pareto front); of "
-    "equal ones the first is on it. Both scales are logarithmic."
+    "Each chart has all points. Its line is the Pareto front: no point that costs as much or less is better. Of equal points it has the "
+    "first. Both scales are logarithmic."
 )
 EACH = " Each model has a line of its own, with its name."
 MAPS = "A cell has the best of all points with its two values. The stronger its colour, the better; the scale is below, and logarithmic."

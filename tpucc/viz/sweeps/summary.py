@@ -14,7 +14,17 @@ from tpucc.viz.text import rate_text
 
 SHOWN = 12
 """Points of a cost's fronts that the summary has, of all models; at least three of each."""
-BEST = {"cycles": "fewest cycles", "seconds": "least time", "tops": "most TOPS"}
+BETTER = {"cycles": "is faster", "seconds": "is faster", "tops": "does more TOPS"}
+NO_CHEAPER = {
+    "ub_peak_bytes": "no program that uses as much of the unified buffer or less",
+    "weight_bandwidth": "no slower or equally fast weight memory",
+    "host_bandwidth": "no slower or equally fast host link",
+    "mxu": "no narrower or equally wide unit",
+    "clock_hz": "no slower or equally fast clock",
+    "accumulator_rows": "no smaller or equally large accumulators",
+    "unified_buffer_rows": "no smaller or equally large unified buffer",
+}
+"""By cost, everything that a point of the front has to beat."""
 FRONTS = 3
 """Fronts that the summary has."""
 
@@ -28,7 +38,7 @@ def summary(found: Points) -> str:
         parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}{as_good(figures, best)}: {row['explanation']}", "  "))
         parts.append(row["command"])
     shown = (figures.swept or figures.costs[:1])[:FRONTS]
-    parts += [_front(found, figures, cost, again=number > 0) for number, cost in enumerate(shown)]
+    parts += [_front(found, figures, cost) for cost in shown]
     if more := [COSTS[cost] for cost in figures.costs if cost not in shown]:
         parts.append(wrapped(f"the page has the same for {listed(more)}", "  "))
     return "\n\n".join(parts)
@@ -82,11 +92,10 @@ def named(found: Points, point: int) -> str:
     return name if names.count(name) == 1 else found.plan.model(point)
 
 
-def _front(found: Points, figures: Figures, cost: str, again: bool) -> str:
+def _front(found: Points, figures: Figures, cost: str) -> str:
     fronts = figures.fronts(cost)
     most = max(SHOWN // len(fronts), 3)
-    which = "likewise" if again else "without points that one with less or as much of it beats (a Pareto front); of equal ones, the first"
-    head = wrapped(f"the {BEST[figures.measure]} for the {COSTS[cost]}, {which}:")
+    head = wrapped(f"Pareto front: {NO_CHEAPER[cost]} {BETTER[figures.measure]}.")
     apart = len(found.plan.models) > 1
     tables = [(f"{named(found, front[0])}:\n" if apart else "") + _table(found, figures, cost, front, most) for front in fronts]
     return "\n\n".join([head, *tables])

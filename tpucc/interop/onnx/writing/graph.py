@@ -160,7 +160,7 @@ class _Writer:
         return self._keys.get(name) or (f"{name}.values" if name in self._all_keys else name)
 
     def fresh(self, wanted: str) -> str:
-        """`wanted`, or that and a number where it is taken."""
+        """The first unused name: `w`, `w.1`, …"""
         name, number = wanted, 0
         while name in self._taken:
             number += 1

@@ -36,7 +36,7 @@ def numbered_anew(graph: Graph, weights: Mapping[str, AnyArray], numbered: Mappi
 
 
 class Numbers:
-    """Tells weights of one key apart by numbers behind it. `weights` has the arrays of those that there are, and grows."""
+    """Numbers behind the keys of weights that want the same key. `weights` are the arrays so far, by key, and grows."""
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         self._weights = weights
@@ -44,7 +44,7 @@ class Numbers:
         """By key and first number: the keys of the contents that have been seen, and the next number."""
 
     def key(self, wanted: str, number: int, values: AnyArray) -> str:
-        """The key with the first number from `number` up, 0 being none, that a weight of these values has, or no weight."""
+        """The first unused key: `w`, `w.1`, …, or from `w.number` on; a key in use if its weight has these values."""
         contents, following = self._seen.get((wanted, number), ({}, number))
         while (key := f"{wanted}.{following}" if following else wanted) in self._weights:
             contents.setdefault(_content(self._weights[key]), key)

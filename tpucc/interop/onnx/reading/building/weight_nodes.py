@@ -29,7 +29,7 @@ class WeightNodes:
         self._contents: dict[Hashable, Node] = {}
 
     def key(self, wanted: str, number: int, values: AnyArray) -> str:
-        """The key for these values: the wanted one, with a number from `number` up where other values have it."""
+        """The first unused key: `w`, `w.1`, …, or from `w.number` on; a key in use if its weight has these values."""
         return self._numbers.key(wanted, number, values)
 
     def of(self, key: str) -> Node | None:

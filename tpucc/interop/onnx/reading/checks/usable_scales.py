@@ -1,5 +1,4 @@
-"""Scales that a file says of integers and no values here have, and what to do about each. ONNX takes any number for a scale, so that such a
-file isn't damaged."""
+"""Rejects scales that tpucc can't represent. ONNX allows any number as a scale, so the file is valid."""
 
 from __future__ import annotations
 
