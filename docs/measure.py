@@ -23,8 +23,8 @@ LARGER: tuple[tuple[str, Mapping[str, str]], ...] = (("09_cifar_resnet", {"n": "
 GALLERY: tuple[tuple[str, Mapping[str, str]], ...] = tuple((f"gallery/{path.stem}", {}) for path in sorted(PROGRAMS.glob("gallery/*.tpu")))
 """Those of the gallery."""
 COLUMNS = (
-    *("program", "end to end", "host", "in a stream", "bottleneck", "layers", "weights", "MACs", "tiles", "fetches", "fill", "instructions"),
-    *("host steps", "peak buffer", "cycles", "TOPS", "device's bottleneck"),
+    *("program", "end to end", "host", "in a stream", "bottleneck", "layers", "weights", "MACs", "tiles", "fetches", "fill"),
+    *("instructions", "host steps", "peak buffer", "cycles", "TOPS", "device's bottleneck"),
 )
 SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("05_digits_cnn", {}, ("fuse-activation compose-tables", "flatten-to-convolution", "fuse-bias")),
@@ -111,10 +111,11 @@ def row_heads() -> Iterator[str]:
 def _programs() -> Iterator[str]:
     yield "# Programs\n"
     yield (
-        "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *End to end* is the time of a batch from the model's inputs "
-        "to its outputs; *host* is the part of it that the host works before the device starts and after it has finished, at an assumed "
-        "price ([what is assumed](assumptions.md)). *Cycles* and *TOPS* are those of the device and its link. *Fill* is the share of the matrix unit's cells that do "
-        "work of the model in the cycles in which it multiplies; *fetches* counts tiles as often as they are loaded.\n"
+        "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *End to end* is the time of a batch from the model's "
+        "inputs to its outputs; *host* is the part of it that the host works before the device starts and after it has finished, at an "
+        "assumed price ([what is assumed](assumptions.md)). *Cycles* and *TOPS* are those of the device and its link. *Fill* is the share "
+        "of the matrix unit's cells that do work of the model in the cycles in which it multiplies; *fetches* counts tiles as often as "
+        "they are loaded.\n"
     )
     yield from _table(AS_THEY_STAND)
 
@@ -173,7 +174,8 @@ def _savings() -> Iterator[str]:
     )
     yield (
         "The columns show what is saved. `batch-products` and `push-slices` save *fetches of tiles*: weights are loaded once for the "
-        "rows of all steps. `pack-patches` saves *products*, one that uses more lanes stands for several, and costs the host's time. `fuse-bias`, "
+        "rows of all steps. `pack-patches` saves *products*, one that uses more lanes stands for several, and costs the host's time. "
+        "`fuse-bias`, "
         "`fuse-activation`, `compose-tables`, `fold-scales`, `hoist-activations` and `reassociate-bias` save *passes over the rows* "
         "by the activation unit: what would be a layer of its own is done on the way from the accumulators. `flatten-to-convolution` "
         "saves a *host step*, and with it a way over the link and back. A pass can cost cycles in one program and save more in "

@@ -63,7 +63,7 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     leads to none of them."""
     steps = page.evaluate("history.length")
     summary, report = page.locator("#summary"), page.frame_locator("#report")
-    assert summary.inner_text() == "2,967 cycles, 4.24 µs, weight memory bound (made when this page was built)"
+    assert summary.inner_text() == "28.3 µs end to end, 2,967 cycles on the device, host work bound (made when this page was built)"
     report.get_by_role("heading", name="hello on tpu_v1").wait_for()
     write(page, "source", example("hello").source.read_text("utf-8").replace("x @ w", "x @ v"))
     page.locator("#source .cm-lintRange-error").get_by_text("v", exact=True).wait_for()
@@ -73,7 +73,7 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     message.get_by_role("button").click()
     page.keyboard.press("Delete")
     page.keyboard.insert_text("w")
-    summary.get_by_text(re.compile("^2,967 cycles, 4.24 µs, weight memory bound$")).wait_for()
+    summary.get_by_text(re.compile("^28.3 µs end to end, 2,967 cycles on the device, host work bound$")).wait_for()
     page.locator("#target").select_option("tpu_edge")
     report.get_by_role("heading", name="hello on tpu_edge").wait_for()
     chosen(page, "target", "tpu_v1")

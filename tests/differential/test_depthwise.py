@@ -128,11 +128,11 @@ def test_both_units_give_the_same_integers_at_length(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("images", "latency", "unit"), [(4, 1e-6, "vector"), (40, 1e-8, "vector"), (40, 1e-5, "matrix")], ids=["tiles", "drain", "link"]
+    ("images", "latency", "unit"), [(4, 1e-6, "vector"), (40, 1e-8, "vector"), (40, 2e-5, "matrix")], ids=["tiles", "drain", "link"]
 )
 def test_the_cheaper_unit_is_the_faster_one(images: int, latency: float, unit: str) -> None:
     """A tile of TPU v1 takes 1,349 cycles to fetch, which is longer than its use where there are few images of 49 pixels. Of many, the
-    last sums leave the matrix unit in 2,472 cycles. With a latency of 7,000 cycles the rows of weights take longer than that to cross."""
+    last sums leave the matrix unit in 2,472 cycles. With a latency of 14,000 cycles the rows of weights take longer than that to cross."""
     source, numbers = BLOCK.replace("f32[4,", f"f32[{images},"), {"host_bandwidth": 1e12, "host_latency_seconds": latency}
     chosen = compiled(source, overrides=numbers)
     cycles = {way: compiled(source, way, overrides=numbers).stats["cycles"] for way in ("vector", "matrix")}
@@ -164,7 +164,7 @@ def test_the_note_says_whether_the_unit_was_asked_for_and_that_it_estimates() ->
 def test_products_of_the_vector_unit_are_the_models_but_not_the_arrays() -> None:
     stats, other = compiled(BLOCK, "vector").stats, compiled(BLOCK, "matrix").stats
     assert stats["macs"] == other["macs"] == 4 * 49 * 9 * 96
-    assert stats["layers"][0]["macs"] == stats["macs"]
+    assert [layer["macs"] for layer in stats["layers"] if layer["macs"]] == [stats["macs"]]
     assert (stats["tiles"], stats["weight_bytes"]) == (0, 0)
     assert stats["breakdown"]["useful_macs"] == stats["breakdown"]["array_active"] == 0
     assert other["breakdown"]["useful_macs"] > 0

@@ -254,6 +254,8 @@ def test_a_layer_comes_back_with_the_same_integers(text: str, bits: int, level: 
     assert same_integers(tmp_path / "model.onnx", exe)
 
 
+FAST_HOST = {"host_elements_per_second": 1e15, "host_bandwidth": 1e15}
+"""It packs and pads whatever saves the device some time."""
 PACKED = {
     "windows in steps": "conv2d(image, k, stride=2, padding=1)",
     "windows with gaps": "conv2d(image, k, padding=(0, 2, 1, 0), dilation=(2, 1))",
@@ -270,7 +272,7 @@ def test_a_convolution_of_patches_is_written_as_one_of_the_image(text: str, bits
         "weights random(seed=1)\nmodel m(image: f32[2, 9, 8, 3] in [-1.0, 2.0], wide: f32[2, 9, 8, 8]):\n    weight k: f32[3, 3, 3, 8]\n"
         "    weight l: f32[3, 3, 3, 8]\n    weight d: f32[3, 3, 1, 8]\n    weight o: f32[1, 1, 3, 8]\n"
     )
-    exe = tpucc.compile_source(f"{head}    return {text}\n", activation_bits=bits)
+    exe = tpucc.compile_source(f"{head}    return {text}\n", activation_bits=bits, overrides=FAST_HOST)
     assert exe.compilation is not None
     assert any(node.op == "patches" for node in exe.compilation.layers or ())
     model, data = exported(exe.compilation, quantised=True)
@@ -319,7 +321,7 @@ def test_zero_points_of_sixteen_bits(zero: int, text: str, channels: int, tmp_pa
 def test_other_convolutions_of_patches_are_written_as_they_are() -> None:
     """As a pass of a user's may make them."""
     text = "weights random(seed=1)\nmodel m(x: f32[2, 9, 8, 3] in [-1.0, 2.0]):\n    weight k: f32[3, 3, 3, 8]\n    return conv2d(x, k)\n"
-    made = tpucc.compile_source(text).compilation
+    made = tpucc.compile_source(text, overrides=FAST_HOST).compilation
     assert made is not None
     assert made.layers is not None
     (conv,) = (node for node in made.layers if isinstance(node.attributes, Conv))

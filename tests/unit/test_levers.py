@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -90,6 +91,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
 }  # fmt: skip
 
 
+def advice(stats: Mapping[str, Any]) -> str:
+    """The lever alone, without what limits after it."""
+    return str(stats["advice"]).split("; then ")[0]
+
+
 @cache
 def compiled(name: str) -> tuple[Executable, Bottleneck]:
     source, target, params, numbers, _, _ = CASES[name]
@@ -132,7 +138,7 @@ def test_the_lever_makes_an_item_cheaper(name: str) -> None:
 def test_a_larger_batch_does_what_it_is_said_to_do(stem: str, larger: int) -> None:
     """A larger one may be computed in parts, each with transfers of its own: there are more transfers, and fewer for each item."""
     before = tpucc.compile(PROGRAMS / f"{stem}.tpu")
-    assert before.stats["advice"] == f"a batch {larger} times as large {HIDDEN}"
+    assert advice(before.stats) == f"a batch {larger} times as large {HIDDEN}"
     after = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"batch": larger * items(before)})
     assert after.stats["critical_path"]["weight_memory"] < before.stats["critical_path"]["weight_memory"]
     assert transfers(after) / items(after) < transfers(before) / items(before)
@@ -171,7 +177,7 @@ def test_cores_are_told_what_each_has_of_the_batch(batch: int, cores: int, room:
     source, target, params, numbers, limit, _ = CASES[name]
     stats = made(source, target, {**params, "batch": batch}, {**numbers, "unified_buffer_rows": room}, cores).stats
     assert stats["bottleneck"] == limit
-    assert stats["advice"] == f"--cores {2 * cores} {words}"
+    assert advice(stats) == f"--cores {2 * cores} {words}"
 
 
 @pytest.mark.parametrize(("name", "other"), [("latency", "host_bandwidth"), ("link", "batch")])
@@ -192,7 +198,7 @@ def test_a_batch_that_cores_cannot_divide_is_told_to_grow_for_them() -> None:
     params = {**params, "batch": params["batch"] + 1 - params["batch"] % 2}
     exe = made(source, target, params, numbers)
     assert exe.stats["bottleneck"] == limit
-    assert exe.stats["advice"] == "a batch 2 times as large could be shared by --cores 2, if no item needs another"
+    assert advice(exe.stats) == "a batch 2 times as large could be shared by --cores 2, if no item needs another"
     after = made(source, target, {**params, "batch": 2 * params["batch"]}, numbers, cores=2)
     assert after.stats["cycles"] / items(after) < 0.97 * exe.stats["cycles"] / items(exe)
 
@@ -201,7 +207,7 @@ def test_the_advice_is_about_the_bottleneck() -> None:
     """A larger batch would fetch weights less often; but rows take most of the critical path to cross."""
     stats = tpucc.compile(PROGRAMS / "06_digits_lstm.tpu").stats
     assert stats["critical_path"]["host_link"] > stats["critical_path"]["weight_memory"] > 20
-    assert stats["advice"] == "--set host_bandwidth=21.5e9 would move the rows in half the time"
+    assert advice(stats) == "--set host_bandwidth=21.5e9 would move the rows in half the time"
 
 
 @pytest.mark.parametrize(
@@ -233,18 +239,18 @@ def test_what_fits_is_an_estimate(stem: str) -> None:
     exe = tpucc.compile(PROGRAMS / f"{stem}.tpu", params={"time": 50} if stem == "10_imdb_lstm" else {})
     lever = weight_memory(work_of(exe.runtime.program, items(exe)))
     assert lever.most
-    assert lever.words == exe.stats["advice"] == f"a batch up to about {lever.value:,.0f} {MORE}"
+    assert lever.words == advice(exe.stats) == f"a batch up to about {lever.value:,.0f} {MORE}"
 
 
 def test_every_kind_has_a_case() -> None:
     assert {case[4] for case in CASES.values()} == set(BOTTLENECKS) - {"nothing"}
 
 
-def test_the_advice_ends_the_explanation() -> None:
+def test_the_advice_ends_the_explanation_and_names_the_next_bottleneck() -> None:
     stats = compiled("weights")[0].stats
-    assert stats["advice"] == f"a batch 6.8 times as large {HIDDEN}"
+    assert advice(stats) == f"a batch 6.8 times as large {HIDDEN}"
     assert stats["explanation"].endswith(f"; {stats['advice']}")
-    assert compiled("link")[0].stats["advice"] == "--set host_bandwidth=21.5e9 would move the rows in half the time"
+    assert advice(compiled("link")[0].stats) == "--set host_bandwidth=21.5e9 would move the rows in half the time"
     assert tpucc.compile_source("model m(x: f32[8, 8]):\n    return softmax(x)\n").stats["advice"] == ""
 
 
@@ -274,9 +280,7 @@ def test_a_batch_grows_no_further_than_the_accumulators() -> None:
 
 def test_a_param_is_named_where_the_source_has_it() -> None:
     source = "weights random(seed=0)\nmodel m(x: f32[8, 256]):\n    weight w: f32[256, 256]\n    return x @ w\n"
-    fixed, open_ = (
-        tpucc.compile_source(text).stats["advice"] for text in (source, "param batch = 8\n" + source.replace("[8, ", "[batch, "))
-    )
+    fixed, open_ = (advice(tpucc.compile_source(text).stats) for text in (source, "param batch = 8\n" + source.replace("[8, ", "[batch, ")))
     assert open_ == f"{fixed} {MEASURED}"
 
 

@@ -38,8 +38,8 @@ def cells(text: str) -> list[list[str]]:
 def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> None:
     stats = small.stats
     found = cells(small._repr_html_())
-    assert next(row for row in found if row[0] == "bottleneck")[1] == stats["bottleneck"]
-    assert next(row for row in found if row[0] == "time")[1] == f"{stats['cycles']:,} cycles"
+    assert next(row for row in found if row[0] == "bottleneck")[1] == stats["end_to_end"]["bottleneck"]
+    assert next(row for row in found if row[0] == "device")[1] == f"{stats['cycles']:,} cycles"
     layers = found[found.index(next(row for row in found if row[0] == "layer")) + 1 :]
     wanted = [(f"{x['name']} ({x['kind']})", str(x["line"]), f"{x['cycles']:,}") for x in stats["layers"]]
     assert [(row[0], row[1], row[3]) for row in layers[:-1]] == wanted

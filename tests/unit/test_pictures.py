@@ -46,8 +46,9 @@ def test_a_layer_that_uses_an_earlier_one_s_tile_has_no_point() -> None:
 
 
 def test_a_layer_in_two_halves_fetches_its_tiles_twice() -> None:
-    """By hand, of the digits CNN: two fetches of each of 1, 9, 4 and 1 tiles. The layers' bytes are those of the model."""
-    runtime = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu").runtime
+    """By hand, of the digits CNN with a host that packs pixels: two fetches of each of 1, 9, 4 and 1 tiles. The layers' bytes are those of
+    the model."""
+    runtime = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu", overrides={"host_elements_per_second": 1e15}).runtime
     model, *layers = works_of(runtime)
     assert [layer.weight_bytes // 65536 for layer in layers] == [2, 0, 18, 0, 8, 2]
     assert [round(layer.intensity, 1) for layer in layers if layer.drawable] == [14.1, 12.5, 3.1, 1.0]

@@ -26,6 +26,8 @@ from tpucc.viz.rect import Point
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
+FAST_HOST = {"host_elements_per_second": 1e15}
+"""It packs the pixels of images, so that no layer of the device does."""
 SHOWN = {"05_digits_cnn", "06_digits_lstm", "bert_tiny", "shufflenet", "unet"}
 """Programs of every kind of diagram: chains, loops, calls, blocks that branch or join far behind. The others are in `make soak`."""
 ALL = [
@@ -133,7 +135,7 @@ def test_the_steps_of_a_loop_follow_each_other_in_the_frame() -> None:
 
 def test_the_frames_of_a_graph_are_layers_of_the_program() -> None:
     """A pooling, a layer of its own, is in no frame."""
-    exe = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
+    exe = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu", overrides=FAST_HOST)
     assert exe.compilation is not None
     found = draw_diagrams(("graph",), exe.compilation.graph, None, exe.runtime)["graph"].diagram
     framed = [cluster.label.split(" · ")[0] for cluster in found.clusters]

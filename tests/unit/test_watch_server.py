@@ -364,7 +364,7 @@ def test_the_command_serves_until_it_is_interrupted(
     out, err = capsys.readouterr()
     assert opened[0] in out
     assert "small: " in out
-    assert " cycles, " in out
+    assert " cycles on the device, " in out
     assert re.search(r"^ +[\d,]+ cycles instead of [\d,]+ \(\+", out, re.MULTILINE)
     assert out.endswith("stopped\n")
     note, told = err.split("\n", 1)

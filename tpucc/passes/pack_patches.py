@@ -105,7 +105,9 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     border = border if any(sides(height, width)) else 0
 
     def cost(packing: _Packing) -> int:
-        return packing.rows if context.sparing else packing.cycles(image.type, node.type, border, context)
+        if context.sparing:
+            return packing.rows + (border if packing is as_it_is else 0)
+        return packing.cycles(image.type, node.type, border, context)
 
     groups = node.attributes.groups
     best = min((as_it_is, *_packings(image.type.shape, height, width, groups)), key=cost)

@@ -13,7 +13,7 @@ from tpucc.files import write_file
 from tpucc.interop.reads import require_kept
 from tpucc.runtime.runtime import Runtime
 from tpucc.values import dataclass
-from tpucc.viz.page.summary import facts, layer_table, left_out
+from tpucc.viz.page.summary import facts, layer_table, lead, left_out
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.svg import Markup, escaped, row, table, tag
 from tpucc.viz.text import size
@@ -51,8 +51,7 @@ class Page:
 def summary_html(runtime: Runtime) -> str:
     """The model's numbers, and a table of its layers: their size, their cycles, and where those go."""
     stats = read_statistics(runtime.stats)
-    verdict = f"{stats.bottleneck} bound. " if stats.bottleneck != "nothing" else ""
-    head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {verdict}{stats.explanation}"))
+    head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {lead(stats)}"))
     numbers = table((), (row(map(_text, fact)) for fact in facts(stats)))
     return tag("div", head, numbers, layer_table(stats), left_out(stats))
 

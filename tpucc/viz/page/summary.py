@@ -28,7 +28,7 @@ HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "array active", "w
 def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], renderer: str) -> Markup:
     """The tab as HTML."""
     parts = [
-        tag("p", prose(_lead(stats, accuracy)), class_="lead"),
+        tag("p", prose(lead(stats, accuracy)), class_="lead"),
         tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
         tag("h2", escaped("Where the matrix unit's cycles go")),
         breakdown(stats.breakdown),
@@ -46,7 +46,7 @@ def share(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
-def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
+def lead(stats: Statistics, accuracy: Accuracy | None = None) -> str:
     """The summary of the page, in a few sentences."""
     whole = stats.end_to_end
     first = f"{duration(whole.seconds)} from inputs to outputs, {counted(stats.cycles, 'cycle')} of that on the device"
