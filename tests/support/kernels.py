@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from numpy._core._multiarray_umath import __cpu_features__
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 _KERNELS = [
     *[("Prescott", 2), ("Haswell", 1)],
@@ -25,11 +25,8 @@ KERNELS = pytest.mark.parametrize(
 """OpenBLAS's kernel and the threads: the first in every run, the others in `make soak`."""
 _NEEDS = {"Haswell": "AVX2", "Sandybridge": "AVX", "SkylakeX": "AVX512_SKX"}
 """What a processor must have, by NumPy's names: else it stops at an illegal instruction."""
-_NEWER = {
-    "Haswell": "AVX512F AVX512_SKX AVX512_ICL X86_V4",
-    "Prescott": "AVX2 FMA3 AVX512F AVX512_SKX AVX512_ICL X86_V3 X86_V4",
-}
-"""What NumPy is told not to use beside a kernel, by the names of all its versions."""
+_NEWER = {"Haswell": [name for name in __cpu_dispatch__ if name.startswith(("AVX512", "X86_V4"))], "Prescott": __cpu_dispatch__}
+"""What NumPy is told not to use beside a kernel: of the instructions that it may choose."""
 _PRINTED = "import runpy, sys; sys.path.insert(0, sys.argv[1]); print(runpy.run_path(sys.argv[2])[sys.argv[3]]())"
 
 
@@ -39,7 +36,7 @@ def environment(kernel: str, threads: int, features: Mapping[str, bool] = __cpu_
     `features` are what the processor has.
     """
     chosen = os.environ | {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)}
-    chosen["NPY_DISABLE_CPU_FEATURES"] = _NEWER.get(kernel, "")
+    chosen["NPY_DISABLE_CPU_FEATURES"] = " ".join(_NEWER.get(kernel, ()))
     if kernel in _NEEDS and not features.get(_NEEDS[kernel]):
         del chosen["OPENBLAS_CORETYPE"]
     return chosen
