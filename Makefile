@@ -58,9 +58,16 @@ quick: $(DEV) ## half a minute, for the loop while editing: most of what all tes
 test: $(COLLECTED) ## four minutes: the tests, but for those that take long and that no known fault needs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long'
 
-check: $(DEV) ## what CI runs: format, lint, types, import contract, and all tests, in seven minutes
+check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, and those of floats as if on other processors, in eight minutes
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
+	@$(MAKE) --no-print-directory processors
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+processors: $(COLLECTED) ## the tests of floats and of ONNX Runtime, as if on other processors; ALL=1: on all of them, which takes long
+	$(BIN)/python tests/processors.py $(if $(ALL),--all)
+
+versions: $(DEV) ## the tests of numpy, onnx and onnxruntime with their lowest and newest versions
+	$(BIN)/python tests/versions.py
 
 format: $(DEV) ## check the format (mend: make fix)
 	$(BIN)/ruff format --check .
@@ -122,4 +129,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site play editor train data clean
+.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults soak pages docs site play editor train data clean

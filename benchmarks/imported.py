@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 import tpucc
 from tpucc.interop.onnx.reading import read
+from tpucc.onnxruntime import session
 from tpucc.runtime.check import compare_with_reference, error_statistics, float_reference, random_inputs
 from tpucc.sim.stats import stats
 
@@ -135,19 +136,13 @@ def difference(path: Path, layouts: Mapping[str, tuple[int, ...]], inputs: Array
 
     `layouts` has the order that the axes of a value in the file have in the model.
     """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    judge = session(path, 1, optimised=False)
     given: Arrays = {
         port.name: (np.transpose(value, np.argsort(layouts[name])) if name in layouts else value).astype(DTYPES[port.type])
-        for port, (name, value) in zip(session.get_inputs(), inputs.items(), strict=True)
+        for port, (name, value) in zip(judge.get_inputs(), inputs.items(), strict=True)
     }
     worst = 0.0
-    for (name, value), wanted in zip(outputs.items(), session.run(None, given), strict=True):
+    for (name, value), wanted in zip(outputs.items(), judge.run(None, given), strict=True):
         expected = np.transpose(wanted, layouts[name]) if name in layouts else wanted
         worst = max(worst, float(np.abs(value - expected).max()) / max(float(np.abs(expected).max()), 1e-6))
     return worst

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tpucc
+from tpucc.onnxruntime import session
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "calibration.md"
@@ -102,7 +103,6 @@ def ours(net: Network, **options: Any) -> tuple[Array, Array]:
 
 def onnx_runtime(name: str, net: Network, method: str) -> tuple[Array, Array]:
     """Of the network as PyTorch exports it."""
-    import onnxruntime
     import torch
     from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -125,7 +125,7 @@ def onnx_runtime(name: str, net: Network, method: str) -> tuple[Array, Array]:
             weight_type=QuantType.QInt8,
             calibrate_method=CalibrationMethod[method],
         )
-        exact, found = (_in_rounds(onnxruntime.InferenceSession(path), net.images) for path in (paths[0], paths[2]))
+        exact, found = (_in_rounds(session(Path(path), 0, optimised=False), net.images) for path in (paths[0], paths[2]))
     return exact, found
 
 

@@ -12,10 +12,10 @@ import pytest
 
 import tpucc
 from tests.support.cases import LONG, each, one_of
+from tests.support.onnxruntime import session as session_of
 from tpucc.numerics import AnyArray
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
 reading = pytest.importorskip("tpucc.interop.onnx.reading")
 
 HEAD = "weights random(seed=1)\nmodel m(x: f32[{shape}] in [-2.0, 2.0]):\n"
@@ -80,11 +80,7 @@ def damages(model: Any) -> Iterator[tuple[str, Any]]:
 
 def results_of(model: Any, x: AnyArray) -> list[AnyArray]:
     """Those of ONNX Runtime, without its optimizer."""
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return [np.asarray(found) for found in session.run(None, {"x": x})]
+    return [np.asarray(found) for found in session_of(model, optimised=False).run(None, {"x": x})]
 
 
 def network(path: Path) -> object:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from tests.support.cases import LONG, one_of
 from tests.support.networks import network
 from tests.support.onnx_layers import drawn
+from tests.support.onnxruntime import session as session_of
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
@@ -67,9 +67,7 @@ def assert_network(seed: int) -> None:
 
 def assert_integers(seed: int, made: Compilation, inputs: Mapping[str, AnyArray]) -> None:
     assert made.layers is not None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    onnxruntime.InferenceSession(exported(made, quantised=True)[1], options).run(None, dict(inputs))
+    session_of(exported(made, quantised=True)[1]).run(None, dict(inputs))
     device = partition(made.layers).device
     entering, leaving = [node.name for node in device.inputs], [output.node for output in device.outputs]
     if not leaving:

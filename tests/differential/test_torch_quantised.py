@@ -11,9 +11,9 @@ import pytest
 
 import tpucc
 from tests.support.cases import each
+from tests.support.onnxruntime import session as session_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; it comes with the extra: pip install -e '.[dev,torch]'")
-runtime = pytest.importorskip("onnxruntime")
 nn = torch.nn
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -109,7 +109,7 @@ def test_a_quantised_network_has_the_integers_of_onnx_runtime(make: Callable[[],
         torch.onnx.export(
             made, (x[:2],), str(path), dynamo=False, opset_version=17, input_names=["x"], output_names=["y"], dynamic_axes=axes
         )
-        wanted = runtime.InferenceSession(path).run(None, {"x": x.numpy()})[0]
+        wanted = session_of(path).run(None, {"x": x.numpy()})[0]
         found = tpucc.import_onnx(path, layout="nchw").compile(params={"batch": 64}).run(x.numpy())["y"]
         step = np.diff(np.unique(wanted)).min()
         apart = np.abs(np.rint((found - wanted) / step))

@@ -24,19 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SHAPES = [(1, 1, 1), (2, 3, 5), (7, 255, 9), (8, 256, 256), (3, 257, 5), (33, 700, 513), (200, 64, 31)]
 
 
-def test_a_processor_with_vnni_is_taken() -> None:
-    """The tests below are skipped where products aren't exact; this one sees to it that they aren't skipped for a fault of the probe."""
-    flags = Path("/proc/cpuinfo")
-    if not flags.is_file() or not re.search(r"\bavx(512)?_vnni\b", flags.read_text()):
-        pytest.skip("no processor that is known to have exact 8-bit products")
-    assert backends._is_exact()
-
-
-@pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small products go to ONNX Runtime too. Skips where its products aren't exact."""
-    if not backends._is_exact():
-        pytest.skip("ONNX Runtime's 8-bit products are not exact on this machine")
+@pytest.fixture(params=[np.int8, np.uint8])
+def always(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products go to ONNX Runtime too, which gets the weights as the parameter says, or unsigned where signed ones saturate."""
+    kind = request.param if backends._is_exact(request.param) else np.uint8
+    monkeypatch.setattr(backends, "exact_kind", lambda: kind)
     monkeypatch.setattr(backends, "SMALLEST", 0)
 
 
@@ -80,17 +72,27 @@ def test_a_column_that_int32_cannot_hold_stays_with_numpy() -> None:
     assert backends.integers("onnxruntime", weights, np.ones(70_000, bool)) is None
 
 
-def test_a_processor_that_saturates_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def saturating(weights: Any) -> Any:
-        return lambda x: np.minimum(x.astype(np.int64) @ weights, 2**15)
+def saturating(*kinds: type) -> Any:
+    """Products whose sums stop at 16 bits if the weights are of one of these kinds."""
 
-    monkeypatch.setattr(backends, "_prepared", saturating)
-    backends._is_exact.cache_clear()
+    def prepared(weights: Any, kind: type) -> Any:
+        return lambda x: np.minimum(x.astype(np.int64) @ weights, 2**15 if kind in kinds else 2**31)
+
+    return prepared
+
+
+@each([((), np.int8), ((np.int8,), np.uint8), ((np.int8, np.uint8), None)])
+def test_the_first_exact_way_is_taken(wrong: tuple[type, ...], expected: type | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "_prepared", saturating(*wrong))
+    assert backends.exact_kind.__wrapped__() is expected
+
+
+def test_a_processor_without_exact_products_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "exact_kind", lambda: None)
     with pytest.raises(UsageError) as caught:
         backends.require("onnxruntime")
-    backends._is_exact.cache_clear()
     assert [d.code for d in caught.value.diagnostics] == ["E0541"]
-    assert "saturates" in str(caught.value)
+    assert "not exact on this machine" in str(caught.value)
 
 
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,9 +111,14 @@ def test_an_unknown_backend_is_refused() -> None:
 
 @pytest.mark.long
 def test_the_command_line() -> None:
-    if not backends._is_exact():
-        pytest.skip("ONNX Runtime's 8-bit products are not exact on this machine")
     command = [sys.executable, "-m", "tpucc", "run", "programs/04_digits_mlp.tpu", "--check"]
     found = [subprocess.run([*command, "--backend", name], cwd=ROOT, capture_output=True, text=True) for name in backends.BACKENDS]
     assert found[0].returncode == found[1].returncode == 0, found[1].stderr
     assert found[0].stdout == found[1].stdout
+
+
+def test_all_sessions_are_made_by_one_function() -> None:
+    """Whose integers are exact on every processor, for tests by way of `tests.support.onnxruntime`."""
+    makes = re.compile(r"\bInferenceSession\((?!FILE)")
+    files = [path for folder in ("tpucc", "tests", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+    assert [path.relative_to(ROOT).as_posix() for path in files if makes.search(path.read_text("utf-8"))] == ["tpucc/onnxruntime.py"]

@@ -47,13 +47,14 @@ def test_words_count_from_the_start() -> None:
 
 @each(QUANTISED)
 def test_what_tensorflow_lite_has_quantised_has_the_integers_of_onnx_runtime(path: Path) -> None:
-    runtime = pytest.importorskip("onnxruntime")
+    from tests.support.onnxruntime import session as session_of
+
     model = tpucc.import_onnx(path)
     with np.load(path.with_stem(path.stem.removesuffix("_int8")).with_suffix(".npz")) as known:
         x, y = known["x"], known["y"]
     exe = model.compile(params={"batch": len(x)})
     (found,) = exe.run(x).values()
-    session = runtime.InferenceSession(path)
+    session = session_of(path)
     (expected,) = session.run(None, {session.get_inputs()[0].name: x})
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(found, y, atol=0.02)

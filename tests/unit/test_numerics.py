@@ -222,7 +222,8 @@ def qlinear_matmul(
     a: np.ndarray, a_scale: np.float32, a_zero: int, b: np.ndarray, b_scale: np.ndarray, y_scale: np.float32, y_zero: int
 ) -> np.ndarray:
     onnx = pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
+    from tests.support.onnxruntime import session as session_of
+
     helper, kinds, arrays = onnx.helper, onnx.TensorProto, onnx.numpy_helper
     constants = {
         "a_scale": np.array(a_scale, np.float32),
@@ -241,8 +242,7 @@ def qlinear_matmul(
         [arrays.from_array(value, name) for name, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    result: np.ndarray = session.run(None, {"a": a})[0]
+    result: np.ndarray = session_of(model).run(None, {"a": a})[0]
     return result
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import tpucc
 from tests.support.onnx_files import model_of, quantised_network
+from tests.support.onnxruntime import session as session_of
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
 
 
@@ -46,7 +46,7 @@ def test_a_cast_to_the_type_that_a_value_has_changes_nothing(cast: str, kind: An
     onnx.save(with_casts(plain, cast), path)
     assert tpucc.import_onnx(path).source == source
     images = np.random.default_rng(1).normal(size=(6, 8, 8, 3)).astype(np.float32)
-    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    session = session_of(path)
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     assert len(np.unique(wanted)) > 5
     np.testing.assert_array_equal(tpucc.compile(path).run(images)["y"], wanted)

@@ -12,11 +12,11 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
+from tests.support.onnxruntime import session as session_of
 from tpucc.interop.onnx import reading
 from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
 
 DRAW = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def checked(nodes: Sequence[Any], folder: Path) -> tuple[str, Mapping[str, Any]]
     found = reading.read(folder / "m.onnx").built({"batch": 3})
     x = DRAW.normal(size=(3, 8)).astype(np.float32)
     values = evaluate(found.graph, {"x": x}, {"weight": lambda node, _: found.weights[node.attributes.key]})
-    session = runtime.InferenceSession(folder / "m.onnx", providers=["CPUExecutionProvider"])
+    session = session_of(folder / "m.onnx")
     for output, wanted in zip(found.graph.outputs, session.run(None, {"x": x}), strict=True):
         result = values[output.node]
         np.testing.assert_allclose(np.moveaxis(result, -1, 1) if result.ndim == wanted.ndim == 4 else result, wanted, rtol=1e-4, atol=1e-4)

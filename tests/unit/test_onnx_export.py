@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
+from tests.support.onnxruntime import session as session_of
 from tpucc.compilation import Compilation
 from tpucc.driver import compile_source
 from tpucc.interop.onnx.writing import file, layers
@@ -123,10 +123,7 @@ def test_programs_in_integers(path: Path, bits: int) -> None:
     results = [node.name for node in compiled.layers if is_layer(node)]
     made = {node.name: node.output[0] for node in shown.graph.node if node.name in results}
     shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made.values() if name not in model.outputs)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(shown.SerializeToString(), options)
+    session = session_of(shown, optimised=False)
     values = session.run([*made.values()], inputs) if made else []
     expected = evaluate(compiled.layers, inputs, LAYER_REFERENCES, keep=[*results, *compiled.layers.output_nodes])
     unequal = []
@@ -135,8 +132,7 @@ def test_programs_in_integers(path: Path, bits: int) -> None:
         assert (turned.shape, turned.dtype) == (expected[name].shape, expected[name].dtype)
         unequal += [name] if not np.array_equal(turned, expected[name]) else []
     assert path.stem in FLOAT_STEPS or not unequal
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    optimized = onnxruntime.InferenceSession(data, options).run(None, inputs)
+    optimized = session_of(data).run(None, inputs)
     for output, value in zip(compiled.layers.outputs, optimized, strict=True):
         wanted = expected[output.node]
         assert np.abs(value - wanted).max() <= (0.05 if path.stem in FLOAT_STEPS else CLOSE) * np.abs(wanted).max()
@@ -323,7 +319,7 @@ model m(x: f32[2, 16] in [-1.0, 1.0]):
 """
     data = made(text, quantised=True, activation_bits=bits).SerializeToString()
     x = np.random.default_rng(0).uniform(-1, 1, (2, 16)).astype(np.float32)
-    (found,) = onnxruntime.InferenceSession(data).run(None, {"x": x})
+    (found,) = session_of(data).run(None, {"x": x})
     np.testing.assert_allclose(found, tpucc.compile_source(text, activation_bits=bits).run(x)["out"], rtol=CLOSE)
 
 
@@ -341,9 +337,7 @@ def test_onnxruntime_optimizes_what_is_done_with_dequantised_values(text: str, t
     path = tmp_path / "model.onnx"
     path.write_bytes(made("\n".join(lines), quantised=False).SerializeToString())
     given = np.random.default_rng(0).uniform(-2, 2, (2, 3, 4)).astype(np.float32)
-    plain = onnxruntime.SessionOptions()
-    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    found, wanted = (onnxruntime.InferenceSession(path, options).run(None, {"given": given})[0] for options in (None, plain))
+    found, wanted = (session_of(path, optimised=optimised).run(None, {"given": given})[0] for optimised in (True, False))
     np.testing.assert_allclose(found, wanted, rtol=CLOSE)
     assert "dequantize(quantize(given, 0.02, zero_point=3))" in tpucc.import_onnx(path).source
 
@@ -360,7 +354,7 @@ model m(x: f32[1, 4, 4, 2] in [-1.0, 1.0]):
     model = made(text, quantised=True)
     assert kinds(model)["DequantizeLinear"] == 2
     assert len({node.name for node in model.graph.node}) == len(model.graph.node)
-    onnxruntime.InferenceSession(model.SerializeToString())
+    session_of(model)
 
 
 COMPUTED = """

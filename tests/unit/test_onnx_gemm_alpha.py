@@ -10,9 +10,9 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
+from tests.support.onnxruntime import session as session_of
 
 onnx = pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
 node = onnx.helper.make_node
 UNITS = {"x": 2.0**-6, "w": 2.0**-7, "b": 2.0**-13, "y": 0.02}
 """The scales of the values; the bias is in units of the product."""
@@ -40,8 +40,6 @@ def test_alpha_is_in_the_scale_of_the_weight(alpha: float, beta: float, tmp_path
     x = random.uniform(-2, 2, (64, 8)).astype(np.float32)
     np.savez(tmp_path / "x.npz", x=x)
     program = tpucc.import_onnx(tmp_path / "net.onnx").compile(calibration=tmp_path / "x.npz")
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    (wanted,) = onnxruntime.InferenceSession(tmp_path / "net.onnx", options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (wanted,) = session_of(tmp_path / "net.onnx", optimised=False).run(None, {"x": x})
     (found,) = program.run({"x": x}).values()
     np.testing.assert_array_equal(found, wanted)

@@ -11,10 +11,10 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
+from tests.support.onnxruntime import session as session_of
 from tpucc.interop.onnx.reading.nearest import NEAREST
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
 node, TensorProto = onnx.helper.make_node, onnx.TensorProto
 
 IMAGE = {"x": (1, 3, 4, 4)}
@@ -166,6 +166,6 @@ def test_what_is_suggested_compiles_and_computes_the_same(
     found = tpucc.import_onnx(tmp_path / "m.onnx", layout="nchw")
     np.savez(tmp_path / "x.npz", **given)
     (values,) = found.compile(calibration=tmp_path / "x.npz").run(**given).values()
-    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(model)
     (wanted,) = session.run(None, given)
     np.testing.assert_allclose(values, wanted, atol=0.04 * max(1.0, float(np.abs(wanted).max())), err_msg=op)

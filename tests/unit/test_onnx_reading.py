@@ -18,6 +18,7 @@ import pytest
 import tpucc
 from tests.support.command_line import run
 from tests.support.onnx_files import model_of, quantised_network
+from tests.support.onnxruntime import session as session_of
 from tpucc.cli.main import main
 from tpucc.interop.onnx.reading import Imported, sequences
 from tpucc.interop.onnx.reading.files.decoding import decoded
@@ -36,7 +37,6 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.lrn import LrnAttributes
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
 DRAW = np.random.default_rng(0)
 START = DRAW.bit_generator.state
@@ -64,7 +64,7 @@ def built(model: Any, layout: Any = "nhwc", **sizes: int) -> Built:
 def compared(model: Any, layout: Any = "nhwc", **sizes: int) -> Graph:
     """The graph of a model, whose values on random inputs are those of ONNX Runtime."""
     made = built(model, layout, **sizes)
-    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(model)
     given: dict[str, AnyArray] = {}
     ours: dict[str, AnyArray] = {}
     for wanted, value in zip(session.get_inputs(), made.graph.inputs, strict=True):
@@ -352,7 +352,7 @@ def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
     model.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.DataType.Value(type_)
     made = built(model)
     given = {"x": DRAW.normal(size=(3, 4)).astype(np.float32), "m": DRAW.integers(0, 2, (3, 4)).astype(dtype)}
-    (wanted,) = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, given)
+    (wanted,) = session_of(model).run(None, given)
     inputs = {value.name: value.type for value in made.graph.inputs}
     found = evaluate(bind_arrays(made.graph, made.weights), given | {"m": given["m"].astype(inputs["m"].numpy)})
     np.testing.assert_allclose(found[made.graph.outputs[0].node], wanted, rtol=1e-6)
@@ -852,7 +852,7 @@ def test_every_command_takes_the_file_itself(tmp_path: Path, capsys: pytest.Capt
     assert "image: f32[3, 8, 8, 3]" in capsys.readouterr().out.replace("\n  ", " ")
     exe = tpucc.compile(path, params={"batch": 2}, level=1)
     images = DRAW.normal(scale=0.5, size=(2, 8, 8, 3)).astype(np.float32)  # inside the ranges that calibration draws
-    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    session = session_of(path)
     (wanted,) = session.run(None, {"image": images.transpose(0, 3, 1, 2)})
     assert np.abs(exe.run(images)["logits"] - wanted).max() < 0.05 * np.abs(wanted).max()
     assert exe.compilation is not None
@@ -1525,7 +1525,7 @@ def test_quantised_files_have_the_integers_of_onnx_runtime(axes: tuple[int, ...]
     onnx.save(quantised_network(kind, axes), tmp_path / "q.onnx")
     exe = tpucc.compile(tmp_path / "q.onnx")
     images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
-    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    session = session_of(tmp_path / "q.onnx")
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     assert np.abs(wanted).max() > 1
     np.testing.assert_array_equal(exe.run(images)["y"], wanted)
@@ -1583,7 +1583,7 @@ def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> Non
     ]
     onnx.save(model_of(nodes, constants, {"x": (6, 3, 8, 8)}), tmp_path / "q.onnx")
     images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
-    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    session = session_of(tmp_path / "q.onnx")
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
 
@@ -1700,7 +1700,7 @@ def test_what_lies_on_a_grid_is_not_rounded_again(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "q.onnx")
     assert ops(built(model).graph).count("quantize") == len(["x", "w", "c", "fc", "fc", "y", "k1", "e1"])  # a weight once for each reader
     images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
-    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    session = session_of(tmp_path / "q.onnx")
     wanted = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     wanted[2] = wanted[2].transpose(0, 2, 3, 1)
     for result, expected in zip(tpucc.compile(tmp_path / "q.onnx").run(images).values(), wanted, strict=True):
@@ -1754,7 +1754,7 @@ def test_a_rounding_of_what_was_rounded_changes_nothing(bits: int) -> None:
 def same_integers(model: Any, folder: Path, ids: AnyArray | None = None) -> None:
     """The results of a quantised model are those of ONNX Runtime, bit for bit. Its inputs are `x`, or the numbers of rows `ids`."""
     onnx.save(model, folder / "q.onnx")
-    session = runtime.InferenceSession(folder / "q.onnx", providers=["CPUExecutionProvider"])
+    session = session_of(folder / "q.onnx")
     exe = tpucc.compile(folder / "q.onnx")
     shape = session.get_inputs()[0].shape
     given = DRAW.normal(0, 1.5, shape).astype(np.float32) if ids is None else ids
@@ -1991,7 +1991,7 @@ def test_a_constant_of_16_bits_is_computed_in_float32(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     x = DRAW.normal(0, 1, (2, 3)).astype(np.float32)
     found = tpucc.import_onnx(path).compile().run(x=x)["y"]
-    (wanted,) = runtime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (wanted,) = session_of(path).run(None, {"x": x})
     assert np.abs(found - wanted).max() <= 0.0004 * 1.01
 
 

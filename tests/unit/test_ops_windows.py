@@ -324,7 +324,7 @@ def in_passes_alone(terms: Sequence[float]) -> float:
 def computed(name: str, attributes: Any, *operands: Array) -> Array:
     floats = OPS[name].floats
     assert isinstance(floats, Defined)
-    machine: Any = SimpleNamespace(product=in_passes)
+    machine: Any = SimpleNamespace(product=in_passes, products=lambda a, b: np.stack([*map(in_passes, a, b)]))
     return floats.function(attributes, operands, machine)
 
 
@@ -505,7 +505,7 @@ def test_absurd_padding_of_a_convolution_takes_no_memory(padding: Any) -> None:
     assert found.shape == OPS["conv2d"].infer(attributes, [f32(1, 2, 2, 1), f32(1, 1, 1, 1)]).shape
     assert found[0, 1, 1, 0] == image(1, 2, 2, 1)[0, 0, 0, 0] != 0
     assert np.count_nonzero(found) == 1
-    machine: Any = SimpleNamespace(product=np.matmul)
+    machine: Any = SimpleNamespace(product=np.matmul, products=np.matmul)
     assert isinstance(OPS["conv2d"].floats, Defined)
     assert np.array_equal(OPS["conv2d"].floats.function(attributes, [image(1, 2, 2, 1), kernel], machine), found)
     back = OPS["conv2d_input_gradient"].reference(Conv2dGradientAttributes((1, 2, 2, 1), 65_535, padding), [found, kernel])

@@ -125,14 +125,15 @@ NAMES = ["setosa", "versicolor", "virginica"]
     }
 )
 def test_operators_have_the_values_of_onnx_runtime(op: str, x: AnyArray, attributes: Mapping[str, Any], tmp_path: Path) -> None:
-    runtime = pytest.importorskip("onnxruntime")
+    from tests.support.onnxruntime import session as session_of
+
     constants = {name: value for name, value in attributes.items() if name == "places"}
     others = {name: value for name, value in attributes.items() if name != "places"}
     names = others.get("classlabels_strings") or others.get("classlabels_ints")
     outputs = {"label": 8 if "classlabels_strings" in others else 7, "y": 1} if names else {"y": 1}
     made = model([node(op, ["x", *constants], [*outputs], **others)], x, outputs, constants)
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(made)
     *labels, wanted = session.run(None, {"x": x})
     *numbers, found = values(tmp_path / "m.onnx", {"x": x.astype(np.float32)}).values()
     assert found.shape == wanted.shape

@@ -67,10 +67,12 @@ def test_committed_weights_are_those_of_the_program(name: str) -> None:
 
 
 def digest_of_a_training() -> str:
-    """Of the states after four steps of the network with batch norm, the recurrent one and the convolutional one with dropout and Adam."""
+    """Of states and histories after four steps: with batch norm, recurrent, and convolutional with dropout and Adam."""
     found = hashlib.sha256()
     for name, cores in (("05_digits_cnn", 1), ("06_digits_lstm", 4), ("14_digits_resnet", 2)):
-        found.update(trained(name, params={"batch": 16}, steps=4, cores=cores, target="tpu_v2").state.to_bytes())
+        made = trained(name, params={"batch": 16}, steps=4, cores=cores, target="tpu_v2")
+        found.update(made.state.to_bytes())
+        found.update(repr(made.history).encode())
     return found.hexdigest()
 
 

@@ -1,7 +1,8 @@
 """Arithmetics: the operations on float32 arrays whose bits depend on the machine that computes them.
 
 + - × ÷, square roots and comparisons are IEEE float32 in all of them, so NumPy's own do. The others are methods here: products, sums and
-functions without a closed form. `NUMPY` is the host; `Machine(128)` is a TPU v2 core, bit for bit the same on every processor.
+functions without a closed form. `NUMPY` is the host as it trains. `PORTABLE` is the host as it compiles and runs, and `Machine(128)` is a
+TPU v2 core: both are bit for bit the same on every processor.
 """
 
 from __future__ import annotations
@@ -51,6 +52,11 @@ class Arithmetic(ABC):
     @abstractmethod
     def product(self, a: Operand, b: Operand) -> Float32:
         """a [M, K] times b [K, N]; float32 [M, N]. Raises ValueError if the inner dimensions differ."""
+
+    def products(self, a: Float32, b: Float32) -> Float32:
+        """Each matrix of a [B, M, K] times its one of b [B, K, N]; float32 [B, M, N]."""
+        found = [self.product(left, right) for left, right in zip(a, b, strict=True)]
+        return np.stack(found) if found else np.zeros((0, a.shape[1], b.shape[2]), np.float32)
 
     @abstractmethod
     def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
@@ -115,15 +121,58 @@ class Numpy(Arithmetic):
 
 
 @dataclass(frozen=True)
-class Machine(Arithmetic):
-    """A machine with a matrix unit for bfloat16 of `rows` rows, and a float32 vector unit. Same bits on every processor.
+class Portable(Arithmetic):
+    """float32 with the same bits on every processor.
 
-    - A product rounds its operands to bfloat16, as `round_to_bfloat16` does. Its depth is cut into passes of `rows`. A pass is the exact
-      sum of its products, rounded once to float32; passes are added in float32, the first first (`tpucc.floating.exact`).
+    - An element of a product is the exact sum of its products, rounded once to float32 (`tpucc.floating.exact`).
     - A sum is a halving tree (`tree_sum`).
     - Functions are polynomials, wrong by at most 2 ulp, sigmoid by at most 3 (`tpucc.floating.functions`).
 
     NaN is always `NAN`, the quiet one without a payload. No product and no sum is -0.
+    """
+
+    name = "portable"
+
+    def operand(self, x: Float32) -> Operand:
+        return x
+
+    def remembering(self) -> Arithmetic:
+        return self
+
+    def product(self, a: Operand, b: Operand) -> Float32:
+        assert not isinstance(a, Rounded), "an operand of another arithmetic"
+        assert not isinstance(b, Rounded), "an operand of another arithmetic"
+        return exact.float32_product(a, b)
+
+    def products(self, a: Float32, b: Float32) -> Float32:
+        return exact.float32_product(a, b)
+
+    def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
+        return tree_sum(x, axis)
+
+    def exp(self, x: Float32) -> Float32:
+        return functions.exp(x)
+
+    def log(self, x: Float32) -> Float32:
+        return functions.log(x)
+
+    def tanh(self, x: Float32) -> Float32:
+        return functions.tanh(x)
+
+    def erf(self, x: Float32) -> Float32:
+        return functions.erf(x)
+
+    def sigmoid(self, x: Float32) -> Float32:
+        return functions.sigmoid(x)
+
+
+@dataclass(frozen=True)
+class Machine(Portable):
+    """A machine with a matrix unit for bfloat16 of `rows` rows, and a float32 vector unit. Same bits on every processor.
+
+    A product rounds its operands to bfloat16, as `round_to_bfloat16` does. Its depth is cut into passes of `rows`. A pass is the exact
+    sum of its products, rounded once to float32; passes are added in float32, the first first (`tpucc.floating.exact`). Sums and functions
+    are as in `Portable`.
     """
 
     rows: int
@@ -145,23 +194,8 @@ class Machine(Arithmetic):
         right = b if isinstance(b, Rounded) else self.operand(b)
         return exact.product(left, right, self.rows)
 
-    def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
-        return tree_sum(x, axis)
-
-    def exp(self, x: Float32) -> Float32:
-        return functions.exp(x)
-
-    def log(self, x: Float32) -> Float32:
-        return functions.log(x)
-
-    def tanh(self, x: Float32) -> Float32:
-        return functions.tanh(x)
-
-    def erf(self, x: Float32) -> Float32:
-        return functions.erf(x)
-
-    def sigmoid(self, x: Float32) -> Float32:
-        return functions.sigmoid(x)
+    def products(self, a: Float32, b: Float32) -> Float32:
+        return Arithmetic.products(self, a, b)
 
 
 Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -220,4 +254,6 @@ class _RememberingMachine(_Remembering, Machine):
 
 
 NUMPY: Arithmetic = Numpy()
-"""The host's arithmetic."""
+"""The host's arithmetic where it trains: as fast as its library."""
+PORTABLE: Arithmetic = Portable()
+"""The host's arithmetic where it compiles and runs."""

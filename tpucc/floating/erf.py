@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from tpucc.floating.double import exp
 from tpucc.numerics import AnyArray
 
 NEAR = 2.5
@@ -37,7 +38,7 @@ def _series(x: AnyArray) -> AnyArray:
     total = np.ones_like(x)
     for n in range(TERMS, 0, -1):
         total = 1.0 + total * square / (2 * n + 1)
-    return np.asarray((2.0 / math.sqrt(math.pi)) * np.exp(-x * x) * x * total)
+    return np.asarray((2.0 / math.sqrt(math.pi)) * exp(-x * x).astype(x.dtype) * x * total)
 
 
 def _complement(x: AnyArray) -> AnyArray:
@@ -45,4 +46,4 @@ def _complement(x: AnyArray) -> AnyArray:
     fraction = x
     for level in range(LEVELS, 0, -1):
         fraction = x + 0.5 * level / fraction
-    return np.asarray(np.exp(-x * x) / (math.sqrt(math.pi) * fraction))
+    return np.asarray(exp(-x * x).astype(x.dtype) / (math.sqrt(math.pi) * fraction))

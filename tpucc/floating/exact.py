@@ -52,6 +52,8 @@ AT_ONCE = 4
 """Sums of which step 3 would take longer than step 4."""
 TOGETHER = 2**19
 """Products of open sums that are gathered at a time."""
+PART, LEAST_ROWS = 2**15, 64
+"""Elements of a part of an operand or of a product of float32 numbers, and the rows that it has at least: it stays in a cache."""
 SMALL = 512
 """Sums that take no longer than the calls themselves."""
 NOWHERE = np.empty(0, np.intp), np.empty(0, np.intp)
@@ -263,6 +265,76 @@ def _places(wide: Booleans) -> tuple[Places, Places]:
 def _differ(sums: Float64, bound: Float64) -> Booleans:
     different: Booleans = (sums - bound).astype(np.float32) != (sums + bound).astype(np.float32)
     return different
+
+
+def float32_product(a: Float32, b: Float32) -> Float32:
+    """Float32 operands, which aren't rounded: a [..., M, K] times b [..., K, N], each sum exact and rounded once; float32 [..., M, N].
+
+    A product of two float32 numbers is exact in float64, so steps 2, 3 and 4 hold for them too. Infinities and NaN are as IEEE 754 has
+    them, NaN always `NAN`. Raises ValueError if the sizes don't fit.
+    """
+    right = b.astype(np.float64)
+    reach = np.sqrt(np.einsum("...kn,...kn->...n", right, right))[..., np.newaxis, :] * (right.shape[-2] * 2.0**-52)
+    rows = max(LEAST_ROWS, PART // max(1, *b.shape))
+    if a.ndim > 2 or b.ndim > 2 or len(a) <= rows:
+        once, different = _rounded_once(a, right, reach)
+    else:
+        once, different = np.empty((len(a), b.shape[1]), np.float32), np.empty((len(a), b.shape[1]), np.bool_)
+        for first in range(0, len(a), rows):
+            part = slice(first, first + rows)
+            once[part], different[part] = _rounded_once(a[part], right, reach)
+    if different.any():
+        _sum_again(once, np.flatnonzero(different), a, right)
+    once += ZERO
+    return once
+
+
+def matmul(a: AnyArray, b: AnyArray) -> AnyArray:
+    """NumPy's, of integers or floats, with the same bits on every processor."""
+    if a.dtype.kind != "f" or b.dtype.kind != "f" or not (a.ndim and b.ndim):
+        return np.asarray(np.matmul(a, b))
+    left, right = a[np.newaxis] if a.ndim == 1 else a, b[:, np.newaxis] if b.ndim == 1 else b
+    if a.dtype == b.dtype == np.float32:
+        product: AnyArray = float32_product(left, right)
+    elif left.shape[-1] != right.shape[-2]:
+        raise ValueError(f"product of {list(a.shape)} and {list(b.shape)}: the inner dimensions differ")
+    else:
+        shape = *np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1]
+        product = np.zeros(shape, np.result_type(a, b))
+        for place in range(left.shape[-1]):  # one product after the other, in the order of the depth
+            product = product + left[..., place : place + 1] * right[..., place : place + 1, :]
+    product = product[..., 0, :] if a.ndim == 1 else product
+    return np.asarray(product[..., 0] if b.ndim == 1 else product)
+
+
+def _rounded_once(a: Float32, right: Float64, reach: Float64) -> tuple[Float32, Booleans]:
+    """a [..., M, K] times `right` [..., K, N], and the elements that step 2 leaves open.
+
+    Its bound is `reach` [..., 1, N] times the length of a row.
+    """
+    left = a.astype(np.float64)
+    sums = np.matmul(left, right)
+    bound = np.sqrt(np.einsum("...mk,...mk->...m", left, left))[..., np.newaxis] * reach
+    once = (sums - bound).astype(np.float32)
+    sums += bound
+    return once, once != sums.astype(np.float32)
+
+
+def _sum_again(once: Float32, places: Places, a: Float32, right: Float64) -> None:
+    """Puts the exact sums of a [..., M, K] times `right` [..., K, N] into `places` of `once` [..., M, N]."""
+    lefts = np.broadcast_to(a[..., :, np.newaxis, :], (*once.shape, a.shape[-1]))
+    rights = np.broadcast_to(np.swapaxes(right, -1, -2)[..., np.newaxis, :, :], lefts.shape)
+    at_once = max(TOGETHER // max(1, a.shape[-1]), 1)
+    for start in range(0, places.size, at_once):
+        some = np.unravel_index(places[start : start + at_once], once.shape)
+        products = lefts[some] * rights[some]
+        sums = np.add.reduce(products, 1)
+        results = sums.astype(np.float32)
+        still = _differ(sums, np.add.reduce(np.abs(products), 1) * (products.shape[1] * 2.0**-52)) & np.isfinite(sums)
+        if still.any():
+            results[still] = exact_sums(products[still])
+        results[np.isnan(sums)] = NAN
+        once[some] = results
 
 
 def exact_sums(products: Float64) -> Float32:

@@ -66,7 +66,7 @@ class Counter:
 
 def _bin_width(low: float, high: float, bins: int) -> float:
     """The smallest power of two of which `bins` bins, beginning at multiples of it, cover low…high."""
-    width = 2.0 ** math.floor(math.log2((high - low) / bins))
+    width = 2.0 ** (math.frexp((high - low) / bins)[1] - 1)
     while math.floor(high / width) - math.floor(low / width) >= bins:
         width *= 2
     return width

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.arithmetic import PORTABLE, Arithmetic
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
@@ -21,6 +21,9 @@ from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_integer, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, onnx_windows, patches_of, window_part
 from tpucc.values import dataclass
+
+AT_ONCE = 2**24
+"""Values of the patches of several images that are convolved at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +136,22 @@ def conv_part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: B
 def defined(attributes: Conv2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
 
-    The zeros of padding have their places in that order. Each group of channels is a product of its own.
+    The zeros of padding have their places in that order. Each group of channels is a product of its own. Many images are convolved one by
+    one, whose patches fit a memory.
     """
     x, w = operands
+    if w.shape[2] == 1 and arithmetic is PORTABLE:
+        return reference(attributes, operands)  # products alone, added in one order: that of the positions
+    if len(x) > 1 and x.size * w.shape[0] * w.shape[1] > AT_ONCE:
+        return np.concatenate([defined(attributes, (x[image : image + 1], w), arithmetic) for image in range(len(x))])
     patches = patches_of(x, *conv_axes(attributes, x.shape, w.shape))
-    rows = of_groups(patches.reshape(-1, patches.shape[3]), w.shape[0] * w.shape[1], attributes.groups)
-    kernels = of_groups(w.reshape(-1, w.shape[3]), 1, attributes.groups)
-    pixels = [arithmetic.product(group, kernel) for group, kernel in zip(rows, kernels, strict=True)]
-    return np.concatenate(pixels, axis=1).reshape(*patches.shape[:3], w.shape[3])
+    rows, kernel = patches.reshape(-1, patches.shape[3]), w.reshape(-1, w.shape[3])
+    if attributes.groups == 1:
+        pixels = arithmetic.product(rows, kernel)
+    else:
+        groups = [*of_groups(rows, w.shape[0] * w.shape[1], attributes.groups)], [*of_groups(kernel, 1, attributes.groups)]
+        pixels = np.concatenate(arithmetic.products(*map(np.stack, groups)), axis=1)
+    return pixels.reshape(*patches.shape[:3], w.shape[3])
 
 
 def gradient(g: Backward) -> Gradients:

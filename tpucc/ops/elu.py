@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import of_one_value
@@ -31,7 +32,7 @@ def infer(attributes: EluAttributes, types: Sequence[TensorType]) -> TensorType:
 
 def function(attributes: EluAttributes, x: Array) -> Array:
     """The exponent is never positive, so that nothing overflows where the other branch is taken."""
-    return np.where(x < 0, attributes.alpha * np.expm1(np.minimum(x, 0)), x)
+    return np.where(x < 0, attributes.alpha * double.expm1(np.minimum(x, 0)).astype(x.dtype), x)
 
 
 def defined(attributes: EluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:

@@ -1,4 +1,4 @@
-"""The float reference of a whole graph: every node in order, each by its operator's reference."""
+"""The float reference of a whole graph: every node in order, each by its operator, in the portable arithmetic (`tpucc.floating`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
+from tpucc.floating.arithmetic import PORTABLE
 from tpucc.ir.dtypes import OF_NUMPY
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
+from tpucc.ops.fused import defined_alone
 from tpucc.ops.opdef import Array
 
 Extra = Mapping[str, Callable[[Node, Sequence[Array]], Array]]
@@ -52,10 +54,13 @@ def evaluate(
 
 
 def compute(node: Node, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
-    """The value of one node of a computing operator, from its operands' types and arrays. Raises `ProgramError` for an unknown operator."""
+    """The value of one node of a computing operator, from its operands' types and arrays: the same bits on every processor.
+
+    Raises `ProgramError` for an unknown operator.
+    """
     if (operator := OPS.get(node.op)) is None:
         raise ProgramError(Diagnostic("E0780", f"{node.name}: there is no operator {node.op}", node.origin.labels()))
-    return operator.reference(_attributes(node, types), operands)
+    return defined_alone(operator, _attributes(node, types), operands, PORTABLE)
 
 
 def _attributes(node: Node, types: Sequence[TensorType]) -> Attributes:

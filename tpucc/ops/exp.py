@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpucc.floating import double
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Defined
@@ -18,7 +19,7 @@ from tpucc.ops.rules import UNARY, unary
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     """Infinite where it overflows."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.exp(operands[0]))
+        return double.exp(operands[0]).astype(operands[0].dtype)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -37,7 +38,7 @@ OP = OpDef(
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=Table(lambda _, x: np.exp(x)),
+    legalisation=Table(lambda _, x: double.exp(x)),
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(lambda _, operands, arithmetic: arithmetic.exp(operands[0])),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.erf import erf
 from tpucc.ir.types import TensorType, f32
@@ -35,7 +36,7 @@ def infer(attributes: GeluAttributes, types: Sequence[TensorType]) -> TensorType
 
 
 def function(attributes: GeluAttributes, x: Array) -> Array:
-    return 0.5 * x * (1.0 + (np.tanh(_inner(x)) if attributes.approximate else erf(x * math.sqrt(0.5))))
+    return 0.5 * x * (1.0 + (double.tanh(_inner(x)).astype(x.dtype) if attributes.approximate else erf(x * math.sqrt(0.5))))
 
 
 def _inner(x: Array) -> Array:

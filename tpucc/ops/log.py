@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpucc.floating import double
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
@@ -18,7 +19,7 @@ from tpucc.ops.rules import POSITIVE, unary
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     """Minus infinity at 0, NaN below."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(operands[0]))
+        return double.log(operands[0]).astype(operands[0].dtype)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -37,7 +38,7 @@ OP = OpDef(
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=Table(lambda _, x: np.log(np.maximum(x, 0))),
+    legalisation=Table(lambda _, x: double.log(np.maximum(x, 0))),
     facts=of_one_value(monotone=never, keeps_parameters=False, singular=(0,)),
     gradient=Rule(gradient),
     floats=Defined(lambda _, operands, arithmetic: arithmetic.log(operands[0])),

@@ -73,8 +73,7 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
     batch, rows = _batch(a.shape, b.shape), np.atleast_2d(a)
     lefts = np.broadcast_to(rows, (*batch, *rows.shape[-2:])).reshape(-1, *rows.shape[-2:])
     rights = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
-    products = [arithmetic.product(left, right) for left, right in zip(lefts, rights, strict=True)]
-    return np.stack(products).reshape(*batch, *a.shape[-2:-1], b.shape[-1])
+    return arithmetic.products(lefts, rights).reshape(*batch, *a.shape[-2:-1], b.shape[-1])
 
 
 def prepared(attributes: NoAttributes, shapes: Sequence[Shape], arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tpucc.floating.double import log
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Range
 from tpucc.layers.histogram import Counter, Histogram
@@ -21,7 +22,7 @@ RANGE_BINS = 2048
 RAREST = 1e-6
 """The least share of values that a level is taken to stand for, so that one value that is cut off isn't an infinite divergence."""
 DIVERGENCE_DIGITS = 9
-"""Decimals of a divergence that count: logarithms differ in the last ones from machine to machine."""
+"""Decimals of a divergence that count: less is a difference of roundings."""
 
 
 class Meter(Protocol):
@@ -144,7 +145,7 @@ def _divergence(counts: Int64, stop: int, levels: int) -> float:
     spread = np.where(kept > 0, (totals / np.maximum(sharing, 1))[levels_of], 0.0)
     there = values > 0
     p, q = values[there] / values.sum(), np.maximum(spread[there] / max(1, kept.sum()), RAREST)
-    return round(float(np.add.accumulate(p * np.log(p / q))[-1]), DIVERGENCE_DIGITS)
+    return round(float(np.add.accumulate(p * log(p / q))[-1]), DIVERGENCE_DIGITS)
 
 
 def _zero_of(found: Histogram) -> int:

@@ -6,9 +6,7 @@ them are in float32, in which two libraries differ in their last bits: they are 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from tpucc.ir.graph import Graph
 from tpucc.layers.partition import partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
+from tpucc.onnxruntime import session
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.check import Comparison, compared, parts_of
 from tpucc.runtime.runtime import Runtime
@@ -35,29 +34,20 @@ class Session:
     """
 
     def __init__(self, model: OnnxModel, data: bytes | None = None) -> None:
-        runtime = _required()
-        options = runtime.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = options.inter_op_num_threads = THREADS
-        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         self._outputs = list(model.outputs)
-        self._session = runtime.InferenceSession(data or onnx_bytes(model), options, providers=["CPUExecutionProvider"])
+        try:
+            self._session = session(data or onnx_bytes(model), THREADS, optimised=False)
+        except ImportError as error:
+            text, mend = (
+                f"this needs a package that isn't installed: {error.name}",
+                "python -m pip install 'tpucc[onnxruntime]' installs it",
+            )
+            raise UsageError(Diagnostic("E1020", text, help=(mend,))) from None
 
     def run(self, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
         """An array for each output, from one for each input."""
         arrays = {name: np.asarray(value) for name, value in inputs.items()}  # of NumPy's scalars it knows none
         return dict(zip(self._outputs, self._session.run(self._outputs, arrays), strict=True))
-
-
-def _required() -> Any:
-    """The package onnxruntime. Raises `UsageError` E1020."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    try:
-        import onnxruntime
-    except ImportError as error:
-        text, mend = f"this needs a package that isn't installed: {error.name}", "python -m pip install 'tpucc[onnxruntime]' installs it"
-        raise UsageError(Diagnostic("E1020", text, help=(mend,))) from None
-    return onnxruntime
 
 
 def compare_with_onnxruntime(runtime: Runtime, layers: Graph, inputs: Mapping[str, AnyArray]) -> list[Comparison]:
@@ -66,10 +56,10 @@ def compare_with_onnxruntime(runtime: Runtime, layers: Graph, inputs: Mapping[st
     names = [port.name for port in runtime.program.outputs if port.name in device.output_nodes]
     if not names:
         return []
-    session, entering = Session(onnx_model(device)), [node.name for node in device.inputs]
+    judge, entering = Session(onnx_model(device)), [node.name for node in device.inputs]
     found: list[tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = []
     for part in parts_of(runtime, inputs):
         values = evaluate(layers, part, LAYER_REFERENCES, keep=entering)
-        wanted = dict(zip((output.node for output in device.outputs), session.run({n: values[n] for n in entering}).values(), strict=True))
+        wanted = dict(zip((output.node for output in device.outputs), judge.run({n: values[n] for n in entering}).values(), strict=True))
         found.append((wanted, runtime.ports(part)))
     return [compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]

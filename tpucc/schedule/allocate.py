@@ -102,7 +102,7 @@ def greedy_by_size(lives: Lives) -> Int64:
 def _lowest(starts: Int64, rows: Int64, wanted: int) -> int:
     """The lowest start of `wanted` rows beside the occupied stretches."""
     # lab 5 begin: give each buffer its first row, so that buffers that are alive together share none
-    order = np.argsort(starts)
+    order = np.argsort(starts, kind="stable")
     below = np.concatenate([[0], np.maximum.accumulate((starts + rows)[order])])
     above = np.concatenate([starts[order], [ENDLESS]])
     return int(below[np.argmax(above - below >= wanted)])

@@ -138,7 +138,11 @@ class Session:
         return self.model.training
 
     def files(self) -> dict[str, bytes]:
-        """`weights.npz`, `state.npz` and `history.json`: the same bytes for the same training, wherever and whenever it runs."""
+        """`weights.npz`, `state.npz` and `history.json`: the same bytes for the same training, whenever it runs.
+
+        On the target tpu_v2 they are the same wherever it runs. On the target `host` NumPy multiplies: its last bits, and so the files,
+        differ between processors.
+        """
         return {
             "weights.npz": npz_bytes(self.trained),
             "state.npz": self.state.to_bytes(),

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 
+from tpucc.floating.arithmetic import PORTABLE
 from tpucc.interop.programs import example
 from tpucc.labs.lab import Failed, Submission
 from tpucc.labs.quantisation.answers import asked, pair, weights_asked
@@ -105,6 +106,6 @@ def _data() -> tuple[dict[str, Float32], Float32, Float32]:
 def _values(images: Float32, weights: list[Float32], biases: list[Float32]) -> tuple[Float32, ...]:
     values = [images]
     for n, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        result = values[-1] @ weight + bias
+        result = PORTABLE.product(values[-1], weight) + bias
         values.append(np.maximum(result, 0) if n < len(weights) - 1 else result)
     return tuple(values)

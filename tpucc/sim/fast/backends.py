@@ -1,8 +1,9 @@
 """The backends for large products: NumPy in float32, or ONNX Runtime in 8-bit integers. Both give the same bits.
 
 ONNX Runtime's `MatMulInteger` is fast where its activations are unsigned. So signed ones are shifted by 128. That adds to each column 128
-times the sum of its weights, which is taken off the result. Without VNNI some of its kernels add pairs of
-products in 16 bits, and saturate. So the backend is tried on the largest products when it is chosen, and refused where they are wrong.
+times the sum of its weights, which is taken off the result. With signed weights some of its kernels add pairs of products in 16 bits, and
+saturate, on processors without VNNI. Those for unsigned weights, which have the zero point 128, are exact there, and a little slower. So
+both are tried on the largest products when the backend is chosen, and the first that is exact is taken.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.numerics import INT32_MAX, Int8, Int32, Int64
+from tpucc.onnxruntime import session
 from tpucc.values import dataclass
 
 Backend = Literal["numpy", "onnxruntime"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 UInt8 = npt.NDArray[np.uint8]
+Kind = type[np.int8] | type[np.uint8]
+KINDS: tuple[Kind, ...] = np.int8, np.uint8
+"""How ONNX Runtime gets weights, the faster way first."""
 SHIFT = 128
 SMALLEST = 2**14
 """Weights of a product: for fewer, calling ONNX Runtime takes longer than NumPy's product."""
@@ -49,38 +54,42 @@ def integers(backend: Backend, weights: Int8, signed: npt.NDArray[np.bool_]) -> 
     if (wide.sum(axis=0) * 255 > INT32_MAX).any():
         return None
     sums: Int64 = weights[signed].sum(axis=0, dtype=np.int64)
-    return Integers(_prepared(weights), (-SHIFT * sums).astype(np.int32))
+    return Integers(_prepared(weights, exact_kind() or np.int8), (-SHIFT * sums).astype(np.int32))
 
 
 def require(backend: str) -> None:
-    """Raises `UsageError` E0541 where the backend isn't known, isn't installed, or is wrong on this machine."""
+    """Raises `UsageError` E0541 where the backend isn't known, isn't installed, or is exact in no way on this machine."""
     if backend not in BACKENDS:
         raise _refused(f"there is no backend {backend}", f"the backends are {listed(BACKENDS)}")
     if backend == "onnxruntime":
-        _runtime()
-        if not _is_exact():
-            text = "ONNX Runtime's 8-bit products are not exact on this machine: it saturates sums of two products"
-            raise _refused(text, "processors with VNNI have exact ones; the backend numpy is exact everywhere")
+        _package()
+        if exact_kind() is None:
+            text = "ONNX Runtime's 8-bit products are not exact on this machine, with signed weights and with unsigned ones"
+            raise _refused(text, "the backend numpy is exact everywhere, and gives the same results")
 
 
 def _refused(message: str, help: str) -> UsageError:
     return UsageError(Diagnostic("E0541", message, help=(help,)))
 
 
-def _runtime() -> tuple[Any, Any]:
-    """The packages onnxruntime and onnx.helper."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+def _package() -> Any:
+    """The package onnx. Raises `UsageError` E0541 where it or ONNX Runtime isn't installed."""
     try:
         import onnx
-        import onnxruntime
+        import onnxruntime  # noqa: F401
     except ImportError as error:
         help = "python -m pip install 'tpucc[onnxruntime]' installs what it needs"
         raise _refused(f"the backend onnxruntime needs a package that isn't installed: {error.name}", help) from None
-    return onnxruntime, onnx
+    return onnx
 
 
 @cache
-def _is_exact() -> bool:
+def exact_kind() -> Kind | None:
+    """How ONNX Runtime gets weights so that its products are exact on this machine; None if neither is."""
+    return next((kind for kind in KINDS if _is_exact(kind)), None)
+
+
+def _is_exact(kind: Kind) -> bool:
     """Whether products of the largest numbers, of both signs and of sizes with a remainder, are exact."""
     random = np.random.default_rng(0)
     for rows, depth, columns in ((1, 256, 256), (3, 257, 65), (16, 64, 31), (33, 1000, 130)):
@@ -88,32 +97,30 @@ def _is_exact() -> bool:
             x = np.where(random.integers(0, 8, (rows, depth)) > 0, 255, 0) if extreme else random.integers(0, 256, (rows, depth))
             w = np.full((depth, columns), 127) if extreme else random.integers(-128, 128, (depth, columns))
             w[:, ::2] = -128 if extreme else w[:, ::2]
-            if not np.array_equal(_prepared(w.astype(np.int8))(x.astype(np.uint8)), x @ w):
+            if not np.array_equal(_prepared(w.astype(np.int8), kind)(x.astype(np.uint8)), x @ w):
                 return False
     return True
 
 
-def _prepared(weights: Int8) -> Callable[[UInt8], Int32]:
+def _prepared(weights: Int8, kind: Kind) -> Callable[[UInt8], Int32]:
     """The product with these weights: a session whose weights are packed once."""
-    ort, onnx = _runtime()
+    onnx = _package()
     helper, types = onnx.helper, onnx.TensorProto
+    zero = 0 if kind is np.int8 else SHIFT
+    constants = {"w": np.ascontiguousarray(weights + np.int16(zero), kind), "x_zero": np.uint8(0), "w_zero": kind(zero)}
     graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["x", "w"], ["y"])],
+        [helper.make_node("MatMulInteger", ["x", "w", "x_zero", "w_zero"], ["y"])],
         "product",
         [helper.make_tensor_value_info("x", types.UINT8, [None, weights.shape[0]])],
         [helper.make_tensor_value_info("y", types.INT32, [None, weights.shape[1]])],
-        [onnx.numpy_helper.from_array(np.ascontiguousarray(weights), "w")],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        if os.environ.get(name, "").isdigit():
-            options.intra_op_num_threads = int(os.environ[name])
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    threads = [int(os.environ[name]) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS") if os.environ.get(name, "").isdigit()]
+    made = session(model.SerializeToString(), threads[-1] if threads else 0, optimised=True)
 
     def multiply(x: UInt8) -> Int32:
-        found: Int32 = session.run(["y"], {"x": x})[0]
+        found: Int32 = made.run(["y"], {"x": x})[0]
         return found
 
     return multiply

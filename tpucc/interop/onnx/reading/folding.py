@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.floating import double
+from tpucc.floating.exact import matmul
 from tpucc.interop.onnx.reading.building.call import normal
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.files.model import OnnxNode
@@ -342,8 +344,8 @@ def _eye(node: OnnxNode, arrays: Any, _: int) -> Any:
     return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
 
 
-def _sigmoid(x: AnyArray) -> AnyArray:
-    return np.asarray(1 / (1 + np.exp(-x)))
+def _power(x: AnyArray, y: AnyArray) -> AnyArray:
+    return double.power(x, y) if x.dtype.kind == "f" else np.asarray(np.power(x, y))
 
 
 FOLDS: Mapping[str, Fold] = {
@@ -356,11 +358,11 @@ FOLDS: Mapping[str, Fold] = {
     "Concat": _concat,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
-    "Cos": _unary(np.cos),
+    "Cos": _unary(double.cos),
     "CumSum": _cum_sum,
     "Div": _binary(_divide),
     "Equal": _binary(np.equal),
-    "Exp": _unary(np.exp),
+    "Exp": _unary(double.exp),
     "Expand": _expand,
     "EyeLike": _eye,
     "Flatten": _flatten,
@@ -375,8 +377,8 @@ FOLDS: Mapping[str, Fold] = {
     "IsNaN": _predicate(np.isnan),
     "Less": _binary(np.less),
     "LessOrEqual": _binary(np.less_equal),
-    "Log": _unary(np.log),
-    "MatMul": _binary(np.matmul),
+    "Log": _unary(double.log),
+    "MatMul": _binary(matmul),
     "Max": _many(np.maximum),
     "Min": _many(np.minimum),
     "Mod": _mod,
@@ -387,7 +389,7 @@ FOLDS: Mapping[str, Fold] = {
     "OneHot": _one_hot,
     "Or": _binary(np.logical_or),
     "Pad": _pad,
-    "Pow": lambda _, arrays, __: np.power(arrays[0], arrays[1]).astype(arrays[0].dtype),
+    "Pow": lambda _, arrays, __: _power(*arrays).astype(arrays[0].dtype),
     "Range": _range,
     "Reciprocal": _unary(np.reciprocal),
     "ReduceL2": _reduction(lambda x, **k: np.sqrt(np.sum(x * x, **k))),
@@ -404,9 +406,9 @@ FOLDS: Mapping[str, Fold] = {
     "Shape": lambda node, arrays, _: np.array(
         arrays[0].shape[slice(node.attributes.get("start", 0), node.attributes.get("end"))], np.int64
     ),
-    "Sigmoid": _unary(_sigmoid),
+    "Sigmoid": _unary(double.sigmoid),
     "Sign": _unary(np.sign),
-    "Sin": _unary(np.sin),
+    "Sin": _unary(double.sin),
     "Size": lambda _, arrays, __: np.int64(arrays[0].size),
     "Slice": _slice,
     "Split": _split,
@@ -414,7 +416,7 @@ FOLDS: Mapping[str, Fold] = {
     "Squeeze": _squeeze,
     "Sub": _binary(np.subtract),
     "Sum": _many(np.add),
-    "Tanh": _unary(np.tanh),
+    "Tanh": _unary(double.tanh),
     "Tile": lambda _, arrays, __: np.tile(arrays[0], arrays[1].reshape(-1)),
     "Transpose": _transpose,
     "Trilu": _trilu,

@@ -9,6 +9,7 @@ from functools import partial, reduce
 
 import numpy as np
 
+from tpucc.floating import double
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor
@@ -212,7 +213,7 @@ def _bound(c: Call, index: int, given: float | None) -> float | Tensor | None:
 def _power(c: Call) -> Result:
     net, base, exponent = c.network, c.value(0), c.value(1)
     if isinstance(base, Static) and base.array.size == 1 and float(base.array.reshape(())) > 0:
-        logarithm = math.log(float(base.array.reshape(())))
+        logarithm = float(double.log(base.array.reshape(())))
         made = net.map(net.affine(net.tensor(exponent), logarithm), "exp")
         return expanded(net, made, np.broadcast_shapes(base.shape, exponent.shape))
     if not isinstance(exponent, Static) or not (exponent.array == exponent.array.reshape(-1)[:1]).all():

@@ -1,0 +1,43 @@
+"""The tests of onnx, onnxruntime and numpy with the lowest versions that pyproject.toml allows, and with the newest.
+
+Each in an environment of its own in build/versions. `make versions` runs it, which takes minutes and the package index.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("numpy", "onnx", "onnxruntime")
+TESTS = "backends portable onnx_casts onnx_export onnx_reading onnx_decoders numerics floating_product calibrate"
+
+
+def lowest() -> list[str]:
+    """What pip is asked for, as numpy==2.1.*."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["onnxruntime"]]
+    bounds = dict(re.findall(r"([a-z]+)>=([\d.]+)", "\n".join(asked)))
+    return [f"{name}=={bounds[name]}.*" for name in PACKAGES]
+
+
+def run(name: str, asked: list[str]) -> bool:
+    folder = ROOT / "build" / "versions" / name
+    venv.create(folder, with_pip=True, clear=True)
+    python = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "-e", ".[dev]", "--upgrade", *asked], cwd=ROOT, check=True)
+    print(f"{name}:", *asked, flush=True)
+    tests = [f"tests/unit/test_{name}.py" for name in TESTS.split()]
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", *tests, "tests/differential/test_onnxruntime.py"]
+    return subprocess.run(command, cwd=ROOT).returncode == 0
+
+
+if __name__ == "__main__":
+    ways = {"lowest": lowest(), "newest": list(PACKAGES)}
+    results = [run(name, ways[name]) for name in sys.argv[1:] or ways]
+    sys.exit(0 if all(results) else 1)
