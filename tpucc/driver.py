@@ -21,7 +21,7 @@ from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
-from tpucc.isa.program import HOST_ROWS, Program
+from tpucc.isa.program import CORES, HOST_ROWS, Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.room import lacks_room
@@ -295,5 +295,5 @@ def _placed_weights(state: State) -> AbstractContextManager[None]:
 
 
 def _require_supported(cores: int) -> None:
-    if cores < 1:
-        raise UsageError(Diagnostic("E0508", f"a program needs at least one core, found {cores}"))
+    if not 1 <= cores <= CORES:
+        raise UsageError(Diagnostic("E0508", f"a program runs on 1 to {CORES:,} cores, found {cores:,}"))
