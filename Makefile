@@ -95,8 +95,8 @@ golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read i
 faults: $(DEV) ## plant known faults one by one: each must be caught by tests of `make test` that the list names
 	$(BIN)/python tests/faults/plant.py
 
-soak: $(DEV) ## all tests with every case of each kind, and the random ones far longer
-	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
+soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour; PART=unit, SEED=7
+	$(BIN)/python tests/soak.py $(PART) $(if $(SEED),--seed $(SEED))
 
 pages: $(READY) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs; the others in make soak
 	$(BIN)/python docs/generate.py --check --usual

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import SMALL
+from tests.support.examples import SOAKED
+from tests.support.seeds import LARGEST, VARIABLE, run_seed
+
+CASES = "random cases"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the expected outputs instead of comparing")
     parser.addoption("--soak", action="store_true", help="run the long random tests too")
+    parser.addoption("--seed", type=int, help=f"the seed of random tests in a soak, 1 to {LARGEST:,}; another one in each run if not given")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,12 +38,22 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
-    if config.getoption("--soak"):
-        from hypothesis import settings
-
-        settings.register_profile("soak", max_examples=2_500)
-        settings.load_profile("soak")
+    if not hasattr(config, "workerinput"):  # a worker has what it inherits
+        seed = config.getoption("--seed") or (random.randint(1, LARGEST) if config.getoption("--soak") else 0)
+        os.environ[VARIABLE] = str(seed)
+    _set_up_hypothesis(soak=config.getoption("--soak"))
     gc.disable()
+
+
+def _set_up_hypothesis(soak: bool) -> None:
+    """The same cases in each ordinary run; in a soak those of its seed."""
+    from hypothesis import core, settings
+
+    settings.register_profile("usual", derandomize=True, database=None, deadline=None)
+    settings.register_profile("soak", max_examples=SOAKED, database=None, deadline=None, print_blob=True)
+    settings.load_profile("soak" if soak else "usual")
+    if soak:
+        core.global_force_seed = run_seed()
 
 
 def pytest_collection_finish() -> None:
@@ -52,6 +69,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A report of a random test in a soak has how many cases it is for, and if it failed the line that repeats it."""
+    report = yield
+    if not (seed := run_seed()) or report.when != "call":
+        return report
+    seeds = item.callspec.params.get("seeds", ()) if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    drawn = getattr(getattr(item, "obj", None), "_hypothesis_internal_use_settings", None)
+    if count := len(seeds) or (drawn.max_examples if drawn else 0):
+        report.user_properties.append((CASES, count))
+    if report.failed:
+        report.sections.append(("to repeat it", f".venv/bin/python -m pytest --soak --seed {seed} '{item.nodeid}'"))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The seed of a soak and how many random cases it had: one line, which `tests/support/soak.py` reads too."""
+    if seed := run_seed():
+        reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ()) if report.when == "call"]
+        cases = sum(count for report in reports for name, count in report.user_properties if name == CASES)
+        terminalreporter.write_line(f"{cases:,} random cases, of seed {seed}")
 
 
 @pytest.fixture

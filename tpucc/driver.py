@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, ProgramError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
@@ -20,7 +21,7 @@ from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
-from tpucc.isa.program import HOST_ROWS, Program
+from tpucc.isa.program import CORES, HOST_ROWS, Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.room import lacks_room
@@ -35,6 +36,8 @@ from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
 from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
+
+T = TypeVar("T")
 
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
@@ -241,13 +244,22 @@ def back_end(state: State, recorder: Recorder) -> None:
         many = options.level > 0
         state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule, options.goal) if many else (next(candidates), None)
     _require_host_rows(state.tiles, state.parts)
-    verify_tiles(state.tiles)
+    _accepted(verify_tiles, state.tiles)
     recorder.done("lower", state.tiles)
     state.program = state.whole(scheduled or stages.schedule(state.tiles))
     state.warnings.extend((*stages.uncalled(state.tiles), *state.program.notes))
     recorder.done("schedule", state.program)
-    check(state.program)
+    _accepted(check, state.program)
     recorder.done("verify", state.program, changed=False)
+
+
+def _accepted(verify: Callable[[T], None], made: T) -> None:
+    """Raises `InternalError` E0905 where a verifier refuses what the built-in back end has made: no model is to blame for that."""
+    try:
+        verify(made)
+    except ProgramError as error:
+        head = Diagnostic("E0905", "the verifier refuses the program that tpucc made of the model:")
+        raise InternalError((head, *error.diagnostics), error.source) from error
 
 
 def _fits(state: State, recorder: Recorder) -> None:
@@ -284,5 +296,5 @@ def _placed_weights(state: State) -> AbstractContextManager[None]:
 
 
 def _require_supported(cores: int) -> None:
-    if cores < 1:
-        raise UsageError(Diagnostic("E0508", f"a program needs at least one core, found {cores}"))
+    if not 1 <= cores <= CORES:
+        raise UsageError(Diagnostic("E0508", f"a program runs on 1 to {CORES:,} cores, found {cores:,}"))

@@ -37,8 +37,10 @@ FASTEST = 1e18
 """Of rates: cycles, bytes or elements a second."""
 SLOWEST = 10**6
 """Of seconds."""
+MEMORY_ROWS = 2**22
+"""The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
 _SIZE = (1, 2**40 - 1, "a positive integer below 2^40")
-_ROWS = (2, 2**31 - 1, "an integer from 2 to 2^31 - 1")
+_ROWS = (2, MEMORY_ROWS, f"an integer from 2 to {MEMORY_ROWS:,}")
 _RATE = (1, FASTEST, "a number from 1 to 10^18")
 _SECONDS = (0, SLOWEST, f"a number of seconds from 0 to {SLOWEST:,}")
 RANGES: Mapping[str, tuple[int, float, str]] = {

@@ -294,11 +294,11 @@ COVERED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", one_of(2, [1280, 1920]))
-def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, open_page: OpenPage, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("width", "height"), one_of(3, [(1280, 800), (1920, 1080), (1920, 1200)]))
+def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
     """At forty events of the program: transfers, products, and the pools, whose rows go down and up beside each other."""
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
-    page.set_viewport_size({"width": width, "height": width * 5 // 8})
+    page.set_viewport_size({"width": width, "height": height})
     slider = page.locator(".steps input")
     last, moved = int(slider.get_attribute("max") or 0), 0
     for event in range(1, last, last // 40):

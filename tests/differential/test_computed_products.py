@@ -14,6 +14,7 @@ import pytest
 
 import tpucc
 from tests.differential.test_random_networks import MACHINES, MEMORIES, odd
+from tests.support.seeds import at_length
 from tpucc.api import Executable
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.verify import verify
@@ -21,7 +22,7 @@ from tpucc.runtime.check import compare_executors, compare_with_reference, float
 from tpucc.target import Target, load_target
 
 BY_DEVICE = {"write-weights": {"computed_products": "device"}}
-COUNT, SOAK, PER_TEST = 12, 240, 12
+PER_TEST = 12
 ATTENTION = """
 param batch = 2
 weights random(seed=7)
@@ -133,35 +134,32 @@ def equal(exe: Executable, seed: int) -> None:
 
 
 def check_all(seeds: range, source: Callable[[int], str] = network) -> None:
-    written = 0
+    """The host writes the right sides, save where a small machine has no room for both sides; all fit TPU v1."""
     for seed in seeds:
         target = (odd(seed), MACHINES["middle"].target, load_target("tpu_v1"))[seed % 3]
         exe = fitting(source(seed), target, level=1 + seed % 2)
+        assert exe or target.name != "tpu_v1", f"seed {seed}"
         if exe is not None:
-            written += exe.program.written_tiles > 0
+            assert exe.program.written_tiles or target.name == "odd", f"seed {seed}"
             equal(exe, seed)
-    assert written >= 0.8 * len(seeds)
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, PER_TEST))
-def test_networks_of_computed_products_equal_the_reference(first: int) -> None:
-    check_all(range(first, first + PER_TEST))
+def test_networks_of_computed_products_equal_the_reference() -> None:
+    check_all(range(PER_TEST))
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(COUNT, SOAK, PER_TEST))
-def test_networks_of_computed_products_equal_the_reference_at_length(first: int) -> None:
-    check_all(range(first, first + PER_TEST))
+@at_length(2_000, 100)
+def test_networks_of_computed_products_equal_the_reference_at_length(seeds: range) -> None:
+    check_all(seeds)
 
 
 def test_convolutions_with_computed_kernels_equal_the_reference() -> None:
     check_all(range(PER_TEST), convolution)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(COUNT, SOAK, PER_TEST))
-def test_convolutions_with_computed_kernels_equal_the_reference_at_length(first: int) -> None:
-    check_all(range(first, first + PER_TEST), convolution)
+@at_length(2_000, 100)
+def test_convolutions_with_computed_kernels_equal_the_reference_at_length(seeds: range) -> None:
+    check_all(seeds, convolution)
 
 
 def test_the_host_computes_a_convolution_with_a_computed_kernel_without_the_pass() -> None:

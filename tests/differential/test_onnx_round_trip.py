@@ -294,6 +294,7 @@ model m(x: f32[2, 6, 6, 3] in [-1.0, 1.0]):
 """
 
 
+@pytest.mark.long
 @each(
     {
         f"{title}, zero point {zero}": (zero, text, channels)
@@ -529,6 +530,7 @@ def quantised_again(text: str, bits: int, path: Path) -> tuple[tpucc.Imported, M
     return tpucc.import_onnx(path), arrays
 
 
+@pytest.mark.long
 @each(
     [
         (text, bits, parts)
@@ -553,6 +555,7 @@ def test_weights_of_one_value_come_back_from_a_quantised_export(text: str, bits:
             np.testing.assert_array_equal(again.weights[key], arrays[key], strict=True)
 
 
+@pytest.mark.long
 @each(
     [
         ("x @ w, y2 @ w", 8),
@@ -580,6 +583,7 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
         np.testing.assert_allclose(again.weights[key], array, atol=np.abs(array).max() / 100, strict=True)
 
 
+@pytest.mark.long
 @each([(text, bits) for text in ("tanh(x @ w + b), z * w, y2 + s", "concat([tanh(i), i * c], axis=3), conv2d(i, k)") for bits in (8, 16)])
 def test_steps_of_another_domain_are_none_of_a_layer(text: str, bits: int, tmp_path: Path) -> None:
     """Whatever their names are."""
@@ -634,6 +638,7 @@ def test_a_form_of_a_weight_with_another_zero_point_is_another_weight(tmp_path: 
 ONES = ((6, 1), (1, 6), (1, 1))
 
 
+@pytest.mark.long
 @each([(shape, text, bits) for shape in ONES for text in ("x @ transpose(w, (1, 0))", "y @ w @ transpose(w, (1, 0))") for bits in (8, 16)])
 def test_a_tied_matrix_of_one_row_or_column_is_one_weight(shape: tuple[int, int], text: str, bits: int, tmp_path: Path) -> None:
     """Transposed it has its values in the same order, in another shape."""

@@ -12,6 +12,7 @@ from tests.support.cases import LONG, one_of
 from tests.support.networks import network
 from tests.support.onnx_layers import drawn
 from tests.support.onnxruntime import session as session_of
+from tests.support.seeds import at_length
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
@@ -26,9 +27,9 @@ from tpucc.runtime.export import exported
 from tpucc.runtime.outside import Session, compare_with_onnxruntime
 from tpucc.runtime.runtime import Runtime
 
-EACH, COUNT, SOAK = 40, 200, 5_000
+EACH, COUNT = 40, 200
 BITS = (8, 16)
-NETWORKS, MANY = 10, 300
+NETWORKS = 10
 CLOSE = 1e-3
 """Of random networks: sums of which little is left show the last bits of their terms."""
 
@@ -83,17 +84,16 @@ def test_random_networks(seed: int) -> None:
     assert_network(seed)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(NETWORKS, MANY))
-def test_many_random_networks(seed: int) -> None:
-    assert_network(seed)
+@at_length(1_000, 25)
+def test_many_random_networks(seeds: range) -> None:
+    for seed in seeds:
+        assert_network(seed)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(COUNT, SOAK, 10 * EACH))
+@at_length(20_000, 25 * EACH)
 @pytest.mark.parametrize("bits", BITS)
-def test_random_layers_at_length(bits: int, first: int) -> None:
-    for seed in range(first, first + 10 * EACH, EACH):
+def test_random_layers_at_length(bits: int, seeds: range) -> None:
+    for seed in seeds[::EACH]:
         assert_equal(bits, range(seed, seed + EACH))
 
 

@@ -7,9 +7,10 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.dense import DenseNetwork
+from tests.support.seeds import at_length
 from tpucc.runtime.check import compare_with_reference, random_inputs
 
-COUNT, SOAK = 120, 50_000  # beside those of the other families: over 500 in all
+COUNT = 120  # beside those of the other families: over 500 in all
 PER_TEST = 20
 
 
@@ -29,8 +30,7 @@ def test_simulator_equals_reference(first: int) -> None:
         check(seed)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(COUNT, SOAK, 500))
-def test_simulator_equals_reference_at_length(first: int) -> None:
-    for seed in range(first, first + 500):
+@at_length(30_000, 300)
+def test_simulator_equals_reference_at_length(seeds: range) -> None:
+    for seed in seeds:
         check(seed)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support import slow_layers as slow
+from tests.support.seeds import at_length
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.graph import Attributes, Node
 from tpucc.ir.types import Quantisation, TensorType
@@ -19,7 +20,7 @@ from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import compute
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32
 
-COUNT, SOAK = 500, 50_000
+COUNT = 500
 PER_TEST = 25
 CHANNELS = (1, 2, 3, 5, 16, 17, 255, 256, 257)
 FEW = (1, 2, 3, 5, 16, 17)
@@ -214,11 +215,10 @@ def test_reference_equals_loops(check: Callable[[Draw], None], first: int) -> No
         check(Draw(seed))
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(COUNT, SOAK, 500 * len(CHECKS)))
+@at_length(10_000, 1_000)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_reference_equals_loops_at_length(check: Callable[[Draw], None], first: int) -> None:
-    for seed in range(first, first + 500):
+def test_reference_equals_loops_at_length(check: Callable[[Draw], None], seeds: range) -> None:
+    for seed in seeds:
         check(Draw(seed))
 
 

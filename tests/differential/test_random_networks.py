@@ -19,6 +19,7 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.networks import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, Bounds, drawn, elaborated, network, results, seeds_of_reals
+from tests.support.seeds import at_length
 from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import Source
@@ -29,8 +30,10 @@ from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import compare_executors, compare_with_reference, error_statistics, float_reference, random_inputs
 from tpucc.target import Target, load_target
 
-COUNT, SOAK = 32, 500
+COUNT = 32
 PER_TEST = 16
+LUCK = 0.2
+"""By so much fewer than usual may fit a machine, of those that nobody has looked at."""
 REALS = seeds_of_reals(0, 24)
 """Networks of the tests that are about passes and about accuracy."""
 LEVELS = (0, 1, 2, 2, 2, 2)
@@ -88,14 +91,15 @@ def check(exe: Executable, seed: int, plain: bool) -> None:
     assert not [c for c in compared if c.unequal], f"{compared}\n{exe.compilation.source.text}"
 
 
-def check_all(name: str, seeds: range) -> None:
+def check_all(name: str, seeds: range, luck: float = 0.0) -> None:
     machine, fitting = MACHINES[name], 0
     for seed in seeds:
         exe = built(seed, machine)
         if exe is not None:
             check(exe, seed, seed % machine.plain == 0)
             fitting += 1
-    assert fitting >= machine.share * len(seeds), f"{fitting} of {len(seeds)} networks fit {name}"
+    least = machine.share if machine.share == 1 else machine.share - luck
+    assert fitting >= least * len(seeds), f"{fitting} of {len(seeds)} networks fit {name}"
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -104,11 +108,10 @@ def test_simulator_equals_reference(first: int, name: str) -> None:
     check_all(name, range(first, first + PER_TEST))
 
 
-@pytest.mark.soak
+@at_length(3_500, 100)
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("first", range(COUNT, SOAK, PER_TEST))
-def test_simulator_equals_reference_at_length(first: int, name: str) -> None:
-    check_all(name, range(first, min(first + PER_TEST, SOAK)))
+def test_simulator_equals_reference_at_length(name: str, seeds: range) -> None:
+    check_all(name, seeds, LUCK)
 
 
 def odd(seed: int) -> Target:
@@ -129,10 +132,10 @@ def odd(seed: int) -> Target:
     )
 
 
-def check_odd(seeds: range) -> None:
+def check_odd(seeds: range, luck: float = 0.0) -> None:
     compiled = [(seed, built(seed, Machine(odd(seed), BLACKBOARD, 0.9, 1), 16 if seed % 5 == 0 else 8)) for seed in seeds]
     fitting = [(seed, exe) for seed, exe in compiled if exe is not None]
-    assert len(fitting) >= 0.9 * len(compiled)
+    assert len(fitting) >= (0.9 - luck) * len(compiled)
     for seed, exe in fitting:
         check(exe, seed, plain=True)
 
@@ -142,10 +145,9 @@ def test_machines_of_any_size(first: int) -> None:
     check_odd(range(first, first + PER_TEST))
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(COUNT, 3 * SOAK, PER_TEST))
-def test_machines_of_any_size_at_length(first: int) -> None:
-    check_odd(range(first, first + PER_TEST))
+@at_length(6_000, 100)
+def test_machines_of_any_size_at_length(seeds: range) -> None:
+    check_odd(seeds, LUCK)
 
 
 NAMES = [step.name for step in PASSES]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.cases import LONG, each, one_of, titled
 from tests.support.networks import PICTURES, network
+from tests.support.seeds import at_length
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import SPARING, check_source, compile_source
 from tpucc.lowering.room import lacks_room
@@ -145,7 +146,6 @@ def test_small_parts_of_a_batch_where_larger_ones_leave_instructions_no_room() -
     assert verdicts(text, "tiny", (71, 72, 100, 140), ({},)) == [False, True, True, True]
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(60))
-def test_random_networks_fit_at_all_speeds_or_at_none(seed: int) -> None:
-    verdicts(network(seed, PICTURES), "tiny", (12, 24, 36, 48, 64, 96), SPEEDS)
+@at_length(60, 1)
+def test_random_networks_fit_at_all_speeds_or_at_none(seeds: range) -> None:
+    verdicts(network(seeds.start, PICTURES), "tiny", (12, 24, 36, 48, 64, 96), SPEEDS)

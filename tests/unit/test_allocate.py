@@ -33,7 +33,7 @@ def live_sum_by_counting(lives: Lives) -> int:
     return max(int(lives.rows[(lives.first <= time) & (lives.last >= time)].sum()) for time in times)
 
 
-@examples(60)
+@examples(60, 6_000)
 @given(BUFFERS)
 def test_buffers_that_live_together_lie_apart(buffers: list[tuple[int, int, int]]) -> None:
     lives = lives_of(buffers)
@@ -82,7 +82,7 @@ def test_many_buffers_are_placed_quickly() -> None:
     assert_apart(Lives(lives.first[near], lives.last[near], lives.rows[near]), starts[near])
 
 
-@examples(40)
+@examples(40, 10_000)
 @given(st.lists(st.integers(-12, 12).filter(bool), max_size=60))
 def test_gaps_against_a_row_of_booleans(steps: list[int]) -> None:
     """Positive numbers take rows, negative ones give back the oldest stretch."""

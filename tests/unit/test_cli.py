@@ -337,6 +337,34 @@ def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFix
     assert "Traceback" not in capsys.readouterr().err
 
 
+REWRITES = """
+from dataclasses import replace
+
+from tpucc.passes.base import Pass
+
+
+class Noted(Pass):
+    name, summary, level = "noted", "another name", 1
+
+    def run(self, graph, context):
+        return replace(graph, name="noted")
+"""
+
+
+@pytest.mark.parametrize(("options", "status", "said"), [((), 5, "E0905"), (("--pass", "noted.py"), 1, "E0525: the pass noted")])
+def test_a_program_that_the_verifier_refuses_is_no_fault_of_the_model(
+    options: tuple[str, ...], status: int, said: str, small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its engines wait for nothing. A pass of the user's that changed the graph may be to blame; else tpucc is, and saves a reproducer."""
+    Path("noted.py").write_text(REWRITES)
+    monkeypatch.setattr("tpucc.schedule.pipeline.with_waits", lambda listing, waits: listing)
+    assert run("compile", small, *options) == status
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "error V08" in shown
+    assert len(list(small.parent.glob("tpucc-fault-*"))) == (status == 5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [

@@ -13,6 +13,7 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.dense import DenseNetwork
+from tests.support.seeds import at_length
 from tpucc.cli.main import main
 from tpucc.isa import container
 from tpucc.isa.assembler import assemble, disassemble
@@ -84,10 +85,19 @@ def damaged(data: bytes, choose: random.Random) -> bytes:
     return bytes(changed)
 
 
-@each(range(0, 2000, 500))
-def test_damaged_binaries_are_refused(first: int) -> None:
+@each([range(first, first + 500) for first in range(0, 2000, 500)])
+def test_damaged_binaries_are_refused(seeds: range) -> None:
+    check_damaged(seeds)
+
+
+@at_length(500_000, 25_000)
+def test_damaged_binaries_are_refused_at_length(seeds: range) -> None:
+    check_damaged(seeds)
+
+
+def check_damaged(seeds: range) -> None:
     data = encode(program())
-    for seed in range(first, first + 500):
+    for seed in seeds:
         broken = damaged(data, random.Random(seed))
         assert survives(broken), f"seed {seed}"
         if broken != data:
@@ -123,8 +133,17 @@ def test_a_label_reaches_to_the_last_row_of_its_buffer() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("first", one_of(3, (0, 100, 200)))
 def test_damaged_listings_get_a_place(first: int) -> None:
+    check_listings(range(first, first + 100))
+
+
+@at_length(10_000, 500)
+def test_damaged_listings_get_a_place_at_length(seeds: range) -> None:
+    check_listings(seeds)
+
+
+def check_listings(seeds: range) -> None:
     lines, refused = disassemble(program()).split("\n"), 0
-    for seed in range(first, first + 100):
+    for seed in seeds:
         choose = random.Random(seed)
         changed, at = list(lines), choose.randrange(len(lines))
         changed[at] = changed[at].replace(choose.choice("abcdefgh=.+0123"), choose.choice(["", "?", "9", "x", " "]), 1)
@@ -134,7 +153,7 @@ def test_damaged_listings_get_a_place(first: int) -> None:
             assert error.diagnostics  # noqa: PT017
             assert all(d.labels for d in error.diagnostics)  # noqa: PT017
             refused += 1
-    assert refused > 20
+    assert refused > 0.2 * len(seeds)
 
 
 @each(

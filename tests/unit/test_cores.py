@@ -373,6 +373,11 @@ def test_impossible_numbers_of_cores(cores: int, code: str) -> None:
     assert [d.code for d in caught.value.diagnostics] == [code]
 
 
+def test_no_program_has_more_cores_than_the_verifier_takes() -> None:
+    with pytest.raises(tpucc.UsageError, match="E0508: a program runs on 1 to 65,536 cores, found 131,072"):
+        tpucc.compile_source(HEAD + "x: f32[131072, 4]):\n    return relu(x)\n", cores=131_072)
+
+
 def test_a_model_without_inputs_has_no_batch() -> None:
     with pytest.raises(tpucc.CompileError, match="E0830: the model has no inputs"):
         tpucc.compile_source("model m():\n    return ones([4, 4])\n", cores=2)

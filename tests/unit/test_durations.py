@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cases import each
+from tests.support.examples import examples
 from tpucc.sim.durations import duration, durations
 
 SIZES = {"ns": Decimal("1e-9"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1)}
@@ -33,6 +34,7 @@ def test_durations_by_hand(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
+@examples(100, 25_000)
 @given(st.floats(1e-9, 999, allow_nan=False))
 def test_a_duration_reads_back(seconds: float) -> None:
     """To three digits, which decimal arithmetic rounds; the number before the unit is at least 1 and less than 1,000."""

@@ -67,6 +67,7 @@ WITHOUT_EXAMPLE = {
     "E0902": "a built-in pass that returns no graph: the types of the passes exclude it",
     "E0903": "a built-in pass that makes a wrong graph: no graph is known that makes one do so",
     "E0904": "lowering's own check of what the layers' verifier has let through: no layer graph is known that gets there",
+    "E0905": "a program of tpucc's own that its verifier refuses: no model is known that makes one",
     "E0553": "a copy without a solution, which `tpucc lab pack` makes",
     "E0552": "a machine that can't isolate a submission: what mends it is to install a program, not a command of tpucc",
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.cases import each
+from tests.support.seeds import run_seed
 from tpucc.floating import NUMPY, Machine
 from tpucc.numerics import Float32, Float64
 
@@ -57,7 +58,8 @@ def test_errors_are_small_everywhere(name: str) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_small_for_every_float32(name: str) -> None:
-    for first in range(0, PATTERNS, TOGETHER):
+    """In one run every eighth row of neighbours, and in eight runs of other seeds all of them."""
+    for first in range(run_seed() % 8 * TOGETHER, PATTERNS, 8 * TOGETHER):
         x = np.arange(first, first + TOGETHER, dtype=np.int64).astype(np.uint32).view(np.float32)
         if name != "erf" or 2.0**-30 < abs(x[0]) < 8:
             assert errors(name, x).max() <= ULP[name]

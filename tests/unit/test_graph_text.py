@@ -208,7 +208,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(draw(HOSTILE), tuple(nodes), outputs, draw(HOSTILE))
 
 
-@examples(60)
+@examples(60, 1_000)
 @given(graphs())
 def test_what_is_printed_reads_back(graph: Graph) -> None:
     verify_graph(graph)
@@ -221,7 +221,7 @@ def test_what_is_printed_reads_back(graph: Graph) -> None:
         assert again == graph
 
 
-@examples(40)
+@examples(40, 1_500)
 @given(graphs())
 def test_printed_text_is_harmless(graph: Graph) -> None:
     assert all(character.isprintable() or character == "\n" for character in print_graph(graph))

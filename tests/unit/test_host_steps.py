@@ -410,6 +410,21 @@ def test_a_step_is_a_layer_with_the_lines_that_it_computes() -> None:
     assert all(cycles[layer] < cycles[step] for layer in (0, 2, 4, 5) for step in (1, 3))
 
 
+def test_a_step_that_only_crosses_has_the_places_of_what_crosses() -> None:
+    """It dequantises a computed kernel and quantises it in the scale of weights."""
+    source = """
+weights random(seed=1)
+model m(x: f32[1, 5, 7, 3], z: f32[1, 4]):
+    weight w: f32[1, 1, 3, 1]
+    weight g: f32[4, 1]
+    h = relu(conv2d(x, w))
+    return relu(conv2d(h, tanh(reshape(z @ g, (1, 1, 1, 1)))))
+"""
+    exe = tpucc.compile_source(source, settings={"write-weights": {"computed_products": "device"}})
+    (step,) = (layer for layer in exe.program.layers if layer.is_host_step)
+    assert step.origin.line == 7
+
+
 def test_the_summary_counts_steps_beside_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table of `tpucc profile` has a row for each of both."""
     source = tmp_path / "stepping.tpu"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.campaign import campaign
+from tests.support.seeds import at_length
 
 pytestmark = pytest.mark.long
 
 ORDINARY = {"program": 10, "archive": 5, "target": 5}
-SOAK = {"program": 2000, "archive": 500, "target": 200}
 
 
 @pytest.mark.parametrize("kind", ORDINARY)
@@ -17,7 +17,7 @@ def test_hostile_files(kind: str) -> None:
     assert campaign(kind, 0, ORDINARY[kind]) == []
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize(("kind", "first"), [(kind, first) for kind, count in SOAK.items() for first in range(0, count, 100)])
-def test_many_hostile_files(kind: str, first: int) -> None:
-    assert campaign(kind, first, 100) == []
+@at_length(1_000, 100)
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_many_hostile_files(kind: str, seeds: range) -> None:
+    assert campaign(kind, seeds.start, len(seeds)) == []

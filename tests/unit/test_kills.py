@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import SMALL
+from tests.support.seeds import at_length
 
-COUNT, SOAK = 20, 500
+COUNT = 20
 
 RUNNER = """
 import contextlib, io, os, random, signal, sys, time
 from pathlib import Path
+from tests.support.seeds import at_length
 from tpucc.cli.main import main
 from tpucc.files import read_file
 
@@ -67,7 +69,7 @@ def test_a_kill_leaves_files_of_one_run(tmp_path: Path) -> None:
     assert killed(tmp_path, COUNT, 0) > COUNT // 4
 
 
-@pytest.mark.soak
+@at_length(500, 100)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_kill_leaves_files_of_one_run_at_length(tmp_path: Path) -> None:
-    assert killed(tmp_path, SOAK, 1) > SOAK // 4
+def test_a_kill_leaves_files_of_one_run_at_length(seeds: range, tmp_path: Path) -> None:
+    assert killed(tmp_path, len(seeds), seeds.start) > len(seeds) // 4

@@ -12,6 +12,7 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.networks import elaborated, results
+from tests.support.seeds import at_length
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
@@ -309,13 +310,22 @@ def mutated(text: str, choose: random.Random) -> str:
 
 @pytest.mark.parametrize("first", one_of(4, range(0, 2000, 500), LONG))
 def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
+    check_mutated(range(first, first + 500))
+
+
+@at_length(100_000, 2_500)
+def test_mutated_sources_compile_or_get_a_message_at_length(seeds: range) -> None:
+    check_mutated(seeds)
+
+
+def check_mutated(seeds: range) -> None:
     sources, wrong = [path.read_text() for path in PROGRAMS if "lstm" not in path.name and "resnet" not in path.name], 0
     sources += [TRAINED] * (len(sources) // 4)
-    for seed in range(first, first + 500):
+    for seed in seeds:
         choose = random.Random(seed)
         text = mutated(choose.choice(sources), choose)
         wrong += not good(text, seed)
-    assert wrong > 300
+    assert wrong > 0.6 * len(seeds)
 
 
 def good(text: str, seed: int) -> bool:

@@ -50,7 +50,7 @@ def test_layers_around_the_unit_s_size(depth: int, width: int) -> None:
     assert_computes(graph, program)
 
 
-@examples(15)
+@examples(15, 1_000)
 @given(
     rows=st.integers(1, 40),
     widths=st.lists(st.sampled_from(RAGGED), min_size=2, max_size=5),

@@ -38,7 +38,7 @@ SIZES = st.one_of(
 )
 
 
-@examples(120)
+@examples(120, 8_000)
 @given(loops=SIZES, deep=st.integers(1, 9), wide=st.integers(1, 9), room=st.sampled_from([2, 3, 16, 300, 4096]))
 def test_chunks_cover_all_rows_and_fit(loops: tuple[int, ...], deep: int, wide: int, room: int) -> None:
     target = msgspec.structs.replace(V1, accumulator_rows=room)
@@ -53,7 +53,7 @@ def test_chunks_cover_all_rows_and_fit(loops: tuple[int, ...], deep: int, wide: 
         assert all(sum(count for _, count in group) <= room for group in blocking.groups)
 
 
-@examples(40)
+@examples(40, 8_000)
 @given(loops=SIZES, deep=st.integers(1, 9), room=st.sampled_from([2, 16, 300, 4096]))
 def test_more_loops_cost_no_less(loops: tuple[int, ...], deep: int, room: int) -> None:
     """What is walked in one loop needs the fewest instructions."""

@@ -54,7 +54,7 @@ def layer(tiles: TileProgram, name: str) -> LayerInfo:
     return next(layer for layer in tiles.layers if layer.name == name)
 
 
-@examples(25)
+@examples(25, 1_000)
 @given(
     image=st.tuples(*[st.integers(1, 3), st.integers(1, 7), st.integers(1, 7), st.sampled_from([1, 3, 4, 5, 9])]),
     kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
@@ -75,7 +75,7 @@ def test_convolutions(
     checked(device.build(device.vector("y", "subtract", first, second)), PADDED)
 
 
-@examples(25)
+@examples(25, 1_000)
 @given(
     image=st.tuples(*[st.integers(1, 3), st.integers(1, 8), st.integers(1, 8), st.sampled_from([1, 3, 4, 5])]),
     size=st.tuples(st.integers(1, 4), st.integers(1, 4)),
@@ -146,7 +146,7 @@ MADE: list[Callable[[Device, str, str, Shape, int], str]] = [
 
 
 @pytest.mark.long
-@examples(30)
+@examples(30, 1_000)
 @given(
     choices=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=1, max_size=5),
     batch=st.integers(1, 3),

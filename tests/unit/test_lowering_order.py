@@ -28,7 +28,7 @@ def test_branches_are_finished_one_by_one() -> None:
     assert_computes(graph, program)
 
 
-@examples(15)
+@examples(15, 1_500)
 @given(choices=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 2**16), st.integers(1, 9)), min_size=1, max_size=20))
 def test_random_graphs_stay_in_order(choices: list[tuple[int, int, int]]) -> None:
     device = Device()

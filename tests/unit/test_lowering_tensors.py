@@ -60,7 +60,7 @@ BORDERED = st.builds(
 )
 
 
-@examples(120)
+@examples(120, 5_000)
 @given(GRIDS | BORDERED, st.lists(st.sampled_from(VIEWS), max_size=5), st.data())
 def test_views_walk_the_rows_that_numpy_shows(
     held: Tensor, views: list[Callable[..., tuple[Access, AnyArray]]], data: st.DataObject
@@ -80,7 +80,7 @@ def test_a_part_in_steps_walks_the_rows_between() -> None:
     np.testing.assert_array_equal(rows_of(found), inner(held)[:, 5:0:-2, ::2])
 
 
-@examples(80)
+@examples(80, 10_000)
 @given(st.lists(st.integers(1, 4), max_size=3), st.lists(st.integers(1, 4), max_size=2), st.data())
 def test_broadcasts_repeat_rows_as_numpy_does(shape: list[int], leading: list[int], data: st.DataObject) -> None:
     held = tensor(*(1 if data.draw(st.booleans()) else size for size in shape))
@@ -90,7 +90,7 @@ def test_broadcasts_repeat_rows_as_numpy_does(shape: list[int], leading: list[in
     np.testing.assert_array_equal(rows_of(found), np.broadcast_to(inner(held), wanted))
 
 
-@examples(80)
+@examples(80, 10_000)
 @given(
     st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 6)),
     st.tuples(*[st.integers(0, 2)] * 4),

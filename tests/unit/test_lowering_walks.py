@@ -43,7 +43,7 @@ def spaces(draw: st.DrawFn) -> tuple[Shape, tuple[Shape, ...]]:
     return shape, tuple(draw(st.lists(tensors, min_size=1, max_size=3)))
 
 
-@examples(120)
+@examples(120, 4_000)
 @given(spaces())
 def test_a_nest_has_the_iterations_of_its_axes(space: tuple[Shape, tuple[Shape, ...]]) -> None:
     shape, steps = space
@@ -54,7 +54,7 @@ def test_a_nest_has_the_iterations_of_its_axes(space: tuple[Shape, tuple[Shape, 
     assert counted(sizes, [[loop.steps[t] for loop in loops] for t in range(len(steps))]) == counted(shape, steps)  # type: ignore[misc]
 
 
-@examples(120)
+@examples(120, 6_000)
 @given(spaces())
 def test_neighbouring_loops_differ(space: tuple[Shape, tuple[Shape, ...]]) -> None:
     """What could be one loop is one."""
@@ -63,7 +63,7 @@ def test_neighbouring_loops_differ(space: tuple[Shape, tuple[Shape, ...]]) -> No
         assert min(outer.size, inner.size) > 1
 
 
-@examples(120)
+@examples(120, 5_000)
 @given(spaces())
 def test_walks_visit_every_iteration_once(space: tuple[Shape, tuple[Shape, ...]]) -> None:
     loops = nest(*space)
@@ -73,7 +73,7 @@ def test_walks_visit_every_iteration_once(space: tuple[Shape, tuple[Shape, ...]]
     assert len(found) == walk_count(loops) == prod(largest[2:])
 
 
-@examples(160)
+@examples(160, 4_000)
 @given(spaces(), st.data())
 def test_a_part_walks_its_iterations_once(space: tuple[Shape, tuple[Shape, ...]], data: st.DataObject) -> None:
     """In whatever order: sums and results are walked alike."""
@@ -86,7 +86,7 @@ def test_a_part_walks_its_iterations_once(space: tuple[Shape, tuple[Shape, ...]]
     assert sorted(visited(found)) == sorted(counted(*space)[first : first + count])
 
 
-@examples(80)
+@examples(80, 4_000)
 @given(spaces(), st.data())
 def test_parts_are_all_iterations(space: tuple[Shape, tuple[Shape, ...]], data: st.DataObject) -> None:
     loops, total = nest(*space), prod(space[0])
@@ -95,7 +95,7 @@ def test_parts_are_all_iterations(space: tuple[Shape, tuple[Shape, ...]], data: 
     assert sorted(parts) == sorted(counted(*space))
 
 
-@examples(80)
+@examples(80, 10_000)
 @given(st.integers(1, 6), st.integers(1, 9), st.data())
 def test_parts_of_two_loops_are_in_order(outer: int, inner: int, data: st.DataObject) -> None:
     """The rest of a line, whole lines, the beginning of a line."""

@@ -17,7 +17,7 @@ from tpucc.lowering.reader import Run, runs
 from tpucc.lowering.tensors import NO_SIDES, border_rows, borders, padding_rows, whole, wider
 
 
-@examples(120)
+@examples(120, 10_000)
 @given(size=st.integers(1, 12), window=st.integers(1, 7), stride=st.integers(1, 4), data=st.data())
 def test_runs_are_the_windows(size: int, window: int, stride: int, data: st.DataObject) -> None:
     before, after = (data.draw(st.integers(0, window - 1)) for _ in range(2))
@@ -38,7 +38,7 @@ def test_one_run_where_all_windows_are_alike() -> None:
     assert runs(7, 3, 2, 1, 4, (1, 0)) == [Run(0, 1, 0, 2, 3), Run(1, 2, 1, 3, 3), Run(3, 1, 5, 2, 2)]
 
 
-@examples(80)
+@examples(80, 15_000)
 @given(st.tuples(*[st.integers(1, 4)] * 3), st.tuples(*[st.integers(0, 3)] * 4))
 def test_the_border_is_filled_once_and_the_image_not_at_all(image: tuple[int, int, int], sides: Sides) -> None:
     held = tensor(*image, sides=sides)
@@ -46,7 +46,7 @@ def test_the_border_is_filled_once_and_the_image_not_at_all(image: tuple[int, in
     assert sorted([*filled, *inner(held).ravel().tolist()]) == list(range(held.rows))
 
 
-@examples(80)
+@examples(80, 8_000)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2), st.integers(0, 2)), max_size=4))
 def test_padding_covers_what_the_value_leaves(axes: list[tuple[int, int, int]]) -> None:
     held = tensor(*(sum(axis) for axis in axes))

@@ -918,6 +918,7 @@ def test_weights_without_a_name_are_called_after_their_module(key: str, value: s
     assert set(tpucc.import_onnx(tmp_path / "net.onnx").weights) == {wanted}
 
 
+@pytest.mark.long
 @each(
     [
         (["node_gru__1", "node_GRU_45", "node_gru__2"], "['', 'enc', 'enc.cells', 'gru']", "enc.cells"),

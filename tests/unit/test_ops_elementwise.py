@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cases import each
@@ -91,7 +91,6 @@ SHAPES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 FUNCTIONS: dict[str, Callable[[float, float], float]] = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
 
 
-@settings(deadline=None)
 @given(SHAPES, SHAPES, st.sampled_from(sorted(FUNCTIONS)))
 def test_broadcasting_is_numpys(a: tuple[int, ...], b: tuple[int, ...], name: str) -> None:
     try:

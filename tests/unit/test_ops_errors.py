@@ -314,7 +314,7 @@ def attribute_names(op: OpDef[Any]) -> list[str]:
     return [field.name for field in fields(attributes) if not isinstance(getattr(attributes, field.name), Constant)]
 
 
-@examples(80)
+@examples(80, 1_000)
 @given(st.sampled_from([name for name in sorted(OPS) if name not in ("weight", "slice") and attribute_names(OPS[name])]), st.data())
 def test_no_attribute_value_gets_past_a_rule_or_crashes_it(name: str, data: st.DataObject) -> None:
     """One attribute of an example replaced by anything that a graph's text may hold: a rule error, or a type that the reference has."""

@@ -135,7 +135,7 @@ def test_views_keep_the_order_of_values() -> None:
     assert run("reshape", ReshapeAttributes((4, -1)), x).shape == (4, 6)
 
 
-@examples(50)
+@examples(50, 8_000)
 @given(st.permutations([0, 1, 2]), st.lists(st.booleans(), min_size=3, max_size=3))
 def test_transpose_against_loops(order: list[int], negative: list[bool]) -> None:
     x = numbers(2, 3, 4)
@@ -223,7 +223,7 @@ def test_random_numbers_of_a_part_of_a_batch_are_those_of_the_whole() -> None:
     assert not any(np.array_equal(other, whole) for other in others)
 
 
-@examples(80)
+@examples(80, 15_000)
 @given(st.floats(-1e6, 1e6, width=32), st.floats(2**-10, 2**10, width=32), st.integers(-128, 127))
 def test_quantize_against_exact_arithmetic(x: float, scale: float, zero_point: int) -> None:
     """Rounding of the float32 quotient in exact fractions: Python's round takes halves to the even integer."""

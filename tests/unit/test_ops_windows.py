@@ -81,7 +81,7 @@ def image(n: int, h: int, w: int, c: int) -> Array:
     return np.random.default_rng(n + h * 7 + w * 31 + c).integers(-9, 10, (n, h, w, c)).astype(np.float32)
 
 
-@examples(30)
+@examples(30, 15_000)
 @given(st.integers(1, 6), st.integers(1, 6), PAIRS, PAIRS, PADDINGS)
 def test_convolution_against_loops(h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> None:
     x, kernel = image(2, h, w, 3), image(*window, 3, 2)
@@ -99,7 +99,7 @@ def test_convolution_against_loops(h: int, w: int, window: tuple[int, int], stri
     assert np.array_equal(OPS["conv2d"].reference(attributes, [x, kernel]), expected)
 
 
-@examples(30)
+@examples(30, 10_000)
 @given(st.integers(1, 6), st.integers(1, 6), PAIRS, st.none() | PAIRS, PADDINGS)
 def test_pooling_against_loops(h: int, w: int, size: tuple[int, int], stride: tuple[int, int] | None, padding: Padding) -> None:
     step = stride or size
@@ -134,7 +134,7 @@ def reaching(size: int, window: int, stride: int, before: int, after: int) -> li
 
 
 @pytest.mark.long
-@examples(40)
+@examples(40, 2_500)
 @given(st.integers(1, 7), st.integers(1, 6), PAIRS, st.none() | PAIRS, st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans())
 def test_pools_that_reach_beyond_the_end(
     h: int, w: int, size: tuple[int, int], stride: tuple[int, int] | None, padding: tuple[int, int, int, int], ceil: bool, count: bool
@@ -172,7 +172,7 @@ def test_pools_that_reach_beyond_the_end(
     assert np.array_equal(OPS["avg_pool_gradient"].reference(own, [dy]), dx)
 
 
-@examples(30)
+@examples(30, 5_000)
 @given(st.integers(1, 5), st.integers(1, 4), PAIRS, PAIRS, PADDINGS)
 def test_transposed_convolution_against_loops(h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> None:
     x, kernel = image(2, h, w, 3), image(*window, 3, 2)
@@ -194,7 +194,7 @@ def test_transposed_convolution_against_loops(h: int, w: int, window: tuple[int,
     assert np.array_equal(OPS["conv_transpose2d"].reference(attributes, [x, kernel]), expected)
 
 
-@examples(25)
+@examples(25, 5_000)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 13), st.integers(1, 13))
 def test_resize_against_loops(h: int, w: int, height: int, width: int) -> None:
     """By exact fractions of a pixel; the mixtures of integers are rounded."""
@@ -236,7 +236,7 @@ def test_pools_of_one_window_that_is_larger_than_the_image() -> None:
 CONVOLUTIONS = (st.integers(1, 6), st.integers(1, 6), PAIRS, PAIRS, PADDINGS)
 
 
-@examples(30)
+@examples(30, 6_000)
 @given(*CONVOLUTIONS)
 def test_gradients_of_convolution_against_loops(h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> None:
     """Each product of the convolution goes back to both of its factors."""
@@ -265,7 +265,7 @@ def filled(kernel: Array, dilation: tuple[int, int], groups: int) -> Array:
     return result
 
 
-@examples(50)
+@examples(50, 5_000)
 @given(*CONVOLUTIONS, st.tuples(st.integers(1, 4), st.integers(1, 3)), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
 def test_dilation_and_groups_against_zeros_in_the_kernel(
     h: int,
@@ -328,7 +328,7 @@ def computed(name: str, attributes: Any, *operands: Array) -> Array:
     return floats.function(attributes, operands, machine)
 
 
-@examples(25)
+@examples(25, 2_500)
 @given(*CONVOLUTIONS)
 def test_products_of_convolutions_have_their_depth_in_the_order_that_is_said(
     h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding
@@ -359,7 +359,7 @@ def test_products_of_convolutions_have_their_depth_in_the_order_that_is_said(
         assert dx[n, a, b, c] == in_passes_alone([at(dy, n, i, j, f) * float(kernel[r, s, c, f]) for i, j, r, s in found for f in range(2)])
 
 
-@examples(30)
+@examples(30, 3_000)
 @given(st.integers(1, 6), st.integers(1, 6), PAIRS, st.none() | PAIRS, PADDINGS, st.integers(1, 9))
 def test_gradients_of_pools_against_loops(
     h: int, w: int, size: tuple[int, int], stride: tuple[int, int] | None, padding: Padding, different: int

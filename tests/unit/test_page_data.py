@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tpucc
@@ -47,7 +47,6 @@ def packed(value: int) -> bytes:
     return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
 def test_a_column_takes_every_integer_of_64_bits(values: list[int]) -> None:
     assert base64.b64decode(plain(np.array(values, np.int64))) == b"".join(map(packed, values))

@@ -10,6 +10,7 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, drawn_graph
+from tests.support.seeds import at_length
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
@@ -64,7 +65,16 @@ def run(graph: Graph, passes: Iterator[Pass]) -> Graph:
 
 @pytest.mark.parametrize("part", one_of(2, range(4)))
 def test_any_passes_in_any_order_keep_the_results(part: int) -> None:
-    for seed in range(50 * part, 50 * part + 50):
+    check_orders(range(50 * part, 50 * part + 50))
+
+
+@at_length(10_000, 500)
+def test_any_passes_in_any_order_keep_the_results_at_length(seeds: range) -> None:
+    check_orders(seeds)
+
+
+def check_orders(seeds: range) -> None:
+    for seed in seeds:
         random = np.random.default_rng([seed, 1])
         graph = drawn_graph(seed, int(random.integers(4, 40)))
         chosen = random.integers(len(PASSES), size=int(random.integers(1, 12)))

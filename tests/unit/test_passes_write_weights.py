@@ -271,3 +271,9 @@ def test_the_picture_leads_from_a_tiles_write_to_the_multiply_that_takes_it() ->
         if e.label[:1] in (("tile 3",), ("tile 4",))
     }
     assert shown == {("write weights", "matrix multiply", (f"tile {tile}",)) for tile in (3, 4)}
+
+
+def test_more_written_tiles_than_can_be_simulated_are_a_limit_of_the_model() -> None:
+    source = "model m(x: f32[4097, 1, 1], z: f32[4097, 1, 1]):\n    return relu(relu(x) @ relu(z))\n"
+    with pytest.raises(tpucc.LimitError, match="E0640: the host writes 4,097 tiles while the program runs, and at most 4,096 can be sim"):
+        tpucc.compile_source(source, overrides={"mxu": 1024}, settings=DEVICE)

@@ -244,7 +244,7 @@ def test_what_leaves_before_its_use_is_not_read(room: int) -> None:
 
 
 @pytest.mark.long
-@examples(25)
+@examples(25, 1_000)
 @given(
     rows=st.integers(1, 12),
     widths=st.lists(st.integers(1, 20), min_size=2, max_size=4),

@@ -66,7 +66,7 @@ def test_every_wait_is_needed(name: str) -> None:
         assert any(violation.code.startswith("V08") for violation in verify(less))
 
 
-@examples(5)
+@examples(5, 300)
 @given(rows=st.integers(1, 20), widths=st.lists(st.integers(1, 9), min_size=2, max_size=4), parts=st.integers(1, 3))
 def test_waits_of_random_programs_are_needed(rows: int, widths: list[int], parts: int) -> None:
     _, program = compiled(chain(rows, *widths), SMALL, min(parts, rows))

@@ -139,7 +139,8 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
         ("clock_hz", "0", "a number from 1 to 10.18, and is "),
         ("clock_hz", "inf", "a number from 1 to 10.18, and is "),
         ("clock_hz", [700e6], "is a number"),
-        ("accumulator_rows", "1", "from 2 to 2.31 - 1, and is 1"),
+        ("accumulator_rows", "1", "from 2 to 4,194,304, and is 1"),
+        ("unified_buffer_rows", "5e6", "from 2 to 4,194,304, and is 5000000"),
         ("host_step_seconds", "-1", "from 0 to 1,000,000"),
         ("host_latency_seconds", "-1e-6", "from 0 to 1,000,000"),
         ("host_latency_seconds", "inf", "from 0 to"),
@@ -276,7 +277,7 @@ TINY = (FOLDER / "tiny.toml").read_text()
         ("x = " + "[" * 3000, "nested too deep"),
         ("x =", "it is no TOML at its end: invalid value"),
         ("cores = 1\ncores = 2", "it is no TOML at its end: the field is there already"),
-        ("accumulator_rows = 1", "accumulator_rows must be an integer from 2 to 2\\^31 - 1, and is 1$"),
+        ("accumulator_rows = 1", "accumulator_rows must be an integer from 2 to 4,194,304, and is 1$"),
     ]
 )
 def test_numbers_that_no_machine_has(line: str, words: str) -> None:

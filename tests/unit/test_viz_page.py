@@ -255,7 +255,7 @@ def test_wrong_statistics_are_refused() -> None:
         read_statistics({"model": "iris"})
 
 
-@examples(50)
+@examples(50, 8_000)
 @given(st.lists(st.integers(-(2**53), 2**53), max_size=40))
 def test_columns_are_read_back(values: list[int]) -> None:
     assert numbers(plain(np.array(values, np.int64))) == values
@@ -346,7 +346,7 @@ def _stages(texts: list[list[str]]) -> list[Stage]:
 NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
 
 
-@examples(25)
+@examples(25, 5_000)
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_a_stage_shows_what_came_and_what_went(texts: list[list[str]]) -> None:
     found = stages_payload(_stages(texts), Origins())

@@ -306,6 +306,15 @@ def test_the_layout_does_not_depend_on_fonts() -> None:
     assert layouts[: len(sources)] == layouts[len(sources) :]
 
 
+def test_the_systems_graphviz_is_for_where_the_wheel_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's lays out the same graph differently from run to run; ours is the same everywhere."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: object())
+    monkeypatch.setattr("tpucc.viz.diagrams.render.metadata.version", lambda _: "2.0.4")
+    assert [link.name for link in renderers() if link.available] == ["pygraphviz", "dot", BUILT_IN]
+
+
 def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: object())

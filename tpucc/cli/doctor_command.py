@@ -15,7 +15,7 @@ from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
 EXTRAS = {
-    "pygraphviz": "draws diagrams where there is no system Graphviz",
+    "pygraphviz": "lays out diagrams, the same on every machine",
     "onnxruntime": "an outside judge, and faster products",
     "distributed": "sweeps and grading on a Dask cluster",
     "pyarrow": "tables of sweeps in Parquet",

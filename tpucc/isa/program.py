@@ -54,6 +54,8 @@ def array_types(mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str,
 
 HOST_ROWS = 2**26
 """The most rows of host memory that are simulated."""
+CORES = 2**16
+"""The most cores that share a batch."""
 KINDS = ("input", "output", "constant", "scratch")
 
 

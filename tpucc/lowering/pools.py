@@ -14,7 +14,7 @@ from tpucc.isa.formats import encoding_of
 from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Epilogue, Requantise
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
-from tpucc.target import Target
+from tpucc.target import MEMORY_ROWS, Target
 
 
 class TilePool:
@@ -131,7 +131,12 @@ class BlockPool:
 
 def require_room(target: Target, tiles: Int8, blocks: AnyArray, written: int = 0) -> None:
     """Tiles, those that the program writes among them, and parameter blocks share the weight memory. Raises `LimitError` E0622 when they
-    don't fit."""
+    don't fit, and E0640 for more tiles that the program writes than can be simulated."""
+    most = MEMORY_ROWS // target.mxu
+    if written > most:
+        message = f"the host writes {written:,} tiles while the program runs, and at most {most:,} can be simulated"
+        help = "a smaller batch writes fewer; with --write-weights-computed-products host these products are the host's"
+        raise LimitError(Diagnostic("E0640", message, help=(help,)))
     needed = tiles.nbytes + written * target.tile_bytes + blocks.nbytes
     if needed > target.weight_memory_bytes:
         raise weights_do_not_fit(target, f"tiles and parameter blocks take {needed:,} bytes")

@@ -181,6 +181,6 @@ def _with_places(layers: Sequence[LayerInfo], steps: Sequence[HostStep]) -> tupl
 
 
 def _place(graph: Graph) -> Origin:
-    """The places of all that a step of the host computes; operators that only cross to the device are none of it."""
-    origins = [node.origin for node in computing(graph)]
-    return origins[0].merged(*origins[1:]) if origins else Origin()
+    """The places of all that a step of the host computes; of a step that computes nothing, the places of what crosses to the device."""
+    origin, *others = [node.origin for node in computing(graph) or graph]
+    return origin.merged(*others)

@@ -9,17 +9,14 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import HOST_ROWS, KINDS, ORDERS, Program, array_types
+from tpucc.isa.program import CORES, HOST_ROWS, KINDS, ORDERS, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation, twice
+from tpucc.target import MEMORY_ROWS
 
-MEMORY_ROWS = 2**22
-"""The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
 MACS = 2**53
 """No layer has as many: up to here, counts in floating-point numbers are exact."""
 WEIGHTS = 2**40
 """Elements of the largest weights."""
-CORES = 2**16
-"""The most cores that share a batch."""
 
 RULES = (
     Rule(
@@ -169,14 +166,9 @@ def _memories(program: Program) -> Iterator[Violation]:
             f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory",
             about=_over(program),
         )
-    sizes = (
-        ("unified buffer", target.unified_buffer_rows, MEMORY_ROWS, ("target", "")),
-        ("accumulators", target.accumulator_rows, MEMORY_ROWS, ("target", "")),
-        ("host memory", program.host_rows, HOST_ROWS, ("host", max(program.host, key=lambda held: held.end).name if program.host else "")),
-    )
-    for name, rows, most, about in sizes:
-        if rows > most:
-            yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can", about=about)
+    if program.host_rows > HOST_ROWS:
+        message = f"the host memory of {program.host_rows:,} rows can't be simulated; at most {HOST_ROWS:,} rows can"
+        yield Violation("V0105", message, about=("host", max(program.host, key=lambda held: held.end).name))
 
 
 def _over(program: Program) -> tuple[str, str]:

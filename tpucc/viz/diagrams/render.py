@@ -1,8 +1,9 @@
 """The rendering chain: who lays out the diagrams.
 
-In order: a function that was handed over with `use`, the program that `$TPUCC_DOT` names, the system's `dot`, pygraphviz (whose wheels
-carry Graphviz), and the layout that is built in. The three programs work in a child process with a time limit; whatever happens to it,
-there is a picture. `TPUCC_DOT=builtin` goes straight to the last.
+In order: a function that was handed over with `use`, the program that `$TPUCC_DOT` names, pygraphviz (whose wheels carry Graphviz 14), the
+system's `dot`, and the layout that is built in. The system's comes late: Graphviz 2.43, which Debian 12 has, lays out the same graph
+differently from run to run. The three programs work in a child process with a time limit; whatever happens to it, there is a picture.
+`TPUCC_DOT=builtin` goes straight to the last.
 """
 
 from __future__ import annotations
@@ -101,9 +102,9 @@ def renderers() -> tuple[Renderer, ...]:
         path = shutil.which(wanted)
         chain.append(Renderer(f"${VARIABLE}", path is not None, path or f"{wanted} isn't a program"))
     if wanted != "builtin":
+        chain.append(_pygraphviz())
         dot = shutil.which("dot")
         chain.append(Renderer("dot", dot is not None, dot or f"not on the path: {GET_GRAPHVIZ}"))
-        chain.append(_pygraphviz())
     chain.append(Renderer(BUILT_IN, True, "always there"))
     return tuple(chain)
 

@@ -1,0 +1,91 @@
+"""What `make soak` says of its parts; the same seeds give the same cases, and a random test that fails says how to repeat it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import soak
+from tests.support.cases import each
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_parts_have_every_folder_of_tests_once() -> None:
+    """The rest is what no other part has."""
+    assert all((ROOT / folder).is_dir() for folders in list(soak.PARTS.values())[:-1] for folder in folders)
+    assert {word.removeprefix("--ignore=") for word in soak.PARTS["rest"][1:]} == {f"tests/{name}" for name in soak.PARTS if name != "rest"}
+
+
+@each(
+    [
+        ("1,234 random cases, of seed 7\n12 passed, 3 skipped in 4.56s\n", 0, (12, 0, 3, 1234)),
+        ("5 random cases, of seed 7\nFAILED tests/unit/a.py::b\n1 failed, 2 passed, 1 error in 4.56s\n", 1, (2, 2, 0, 5)),
+        ("0 random cases, of seed 7\nno tests ran in 0.01s\n", 5, (0, 0, 0, 0)),
+    ]
+)
+def test_a_part_s_closing_lines_are_read(closing: str, status: int, wanted: tuple[int, ...]) -> None:
+    found = soak.result_of("unit", status, closing, 1.5)
+    assert (found.passed, found.failed, found.skipped, found.cases) == wanted
+    last = soak.summary([found], 7).splitlines()
+    assert last[-1].startswith("seed 7, on ")
+    assert ("unit ended with status 5" in last) == (status == 5)
+
+
+TEST = """
+from hypothesis import given, strategies
+
+from tests.support.examples import examples
+from tests.support.seeds import at_length
+
+
+@at_length(6, 3)
+def test_seeds(seeds):
+    print(*seeds)
+    assert seeds.start % 2, "seeds"
+
+
+@examples(5, 20)
+@given(strategies.integers(0, 10**9))
+def test_property(x):
+    print("drawn", x)
+"""
+
+
+@pytest.mark.long
+def test_a_seed_gives_the_same_cases_and_what_fails_says_the_line_that_repeats_it() -> None:
+    """In ordinary runs there is nothing to draw from but what is always the same."""
+    path = ROOT / "tests" / "meta" / f"test_of_seeds_{os.getpid()}.py"
+    path.write_text(TEST)
+    try:
+        first, again, other, usual = (outcome(path, *words) for words in (("--seed", "7"), ("--seed", "7"), ("--seed", "8"), ()))
+    finally:
+        path.unlink()
+    assert "7000000 7000001 7000002" in first
+    assert "7000003 7000004 7000005" in first
+    assert f"pytest --soak --seed 7 'tests/meta/{path.name}::test_seeds[0]'" in first
+    assert "26 random cases, of seed 7" in first
+    drawn = [[line for line in text.splitlines() if line.startswith("drawn")] for text in (first, again, other, usual)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(drawn[0]) == 20
+    assert (len(drawn[3]), "random cases" in usual) == (5, False)
+
+
+def outcome(path: Path, *words: str) -> str:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "-rP",
+        *(("--soak", *words) if words else ()),
+        str(path),
+    ]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
