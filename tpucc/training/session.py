@@ -21,6 +21,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
+from tpucc.passes.training.optimizer import Optimizer
 from tpucc.target import load_target
 from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
@@ -300,7 +301,8 @@ def _gradients(step: Step) -> dict[str, str]:
 
 def _reduced(step: Step) -> Graph:
     """The graph that the optimizer was added to: it computes the loss and the gradients, without a rate."""
-    return next(stage.graph for stage in reversed(step.stages) if values_of(stage.graph, GRADIENT))
+    names = [stage.name for stage in step.stages]
+    return step.stages[names.index(Optimizer.name) - 1].graph
 
 
 def _norm(value: AnyArray) -> float:
@@ -314,7 +316,7 @@ def _blamed(node: Node, value: float, step: int, used: bool) -> Diagnostic:
     name = node.name if node.name == node.op else f"{node.name} ({node.op})"
     message = f"in step {step:,}, {name} is {what}: the first value that is"
     if node.op == "cross_entropy":
-        mend = "it takes the logarithm of probabilities, and here one is 0 or less; softmax_cross_entropy takes values before a softmax"
+        mend = "it takes the logarithm of probabilities, and here one is 0 or less; write cross_entropy(softmax(…), label)"
     elif used:
         mend = "a smaller rate keeps steps small; so do inputs and labels in a small range"
     else:
