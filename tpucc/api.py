@@ -171,10 +171,11 @@ class Executable:
     def layers(self) -> Shown:
         """The layer graph: int8 layers between host operators."""
         layers = self._stage("layers")
+        assert self.compilation is not None
         return self._shown(
             layers,
             "layer graph",
-            lambda data: print_graph(layers, with_data=data),
+            self.compilation.layers_text,
             lambda: pictures.layers_svg(layers, self.runtime.program.title),
         )
 

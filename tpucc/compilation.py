@@ -88,6 +88,12 @@ class Compilation:
         """The graph that the program should compute: the model's, also if compiling continued from an edited graph."""
         return self.like or self.graph
 
+    def layers_text(self, with_data: bool) -> str:
+        """The text of `layers`, with the last pass in its head: a graph that has no layers would else go through all passes again."""
+        assert self.layers is not None
+        place = next((snapshot.place for snapshot in reversed(self.snapshots) if snapshot.value is self.layers), "")
+        return print_graph(self.layers, with_data=with_data, after=place)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """The warnings that are about the compile and not about a line of the source."""

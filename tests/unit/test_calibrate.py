@@ -443,6 +443,30 @@ def test_a_value_that_overflows_is_an_error_at_its_place() -> None:
         Calibrate().run(huge, context({"x": np.full((2, 3), 100, np.float32)}))
     (error,) = caught.value.diagnostics
     assert (error.code, error.span and error.span.line) == ("E0805", huge["h"].origin.line)
+    assert error.message == "h (mul) is infinite in 6 of 6 values: no range covers it"
+    assert "too large" in error.help[0]
+
+
+@each(
+    [
+        ("log(x @ w)", "h (log) is not a number in 1 of 2 values", "matmul is -1 to 1", "keep matmul above 0"),
+        ("1.0 / relu(x)", "h (div) is infinite in 3 of 4 values", "scalar is 1; relu is 0 to 1", "keep relu above 0"),
+        ("exp(x * 100.0)", "h (exp) is infinite in 1 of 4 values", "mul is -100 to 100", "look for values that grow"),
+    ]
+)
+def test_the_operator_of_the_first_value_that_is_not_finite_is_named(body: str, what: str, of: str, help: str, tmp_path: Path) -> None:
+    """Also where the host computes it, and a layer reads what came of it."""
+    text = f"model m(x: f32[2, 2]):\n    w = constant([[1.0], [0.0]])\n    h = {body}\n    return relu(h @ ones([h.shape[1], 3]))\n"
+    np.savez(tmp_path / "x.npz", x=np.array([[1, 0], [-1, 0]], np.float32))
+    with pytest.raises(CompileError) as caught:
+        tpucc.compile_source(text, calibration=tmp_path / "x.npz")
+    (error,) = caught.value.diagnostics
+    assert error.message == f"{what}: no range covers it"
+    assert error.labels[0].text == of
+    assert error.help[0].startswith(help)
+    assert "random" not in str(error.help)
+    with pytest.raises(CompileError, match="these inputs are random"):
+        tpucc.compile_source(text)
 
 
 @each([({"method": "minmx"}, "E0517"), ({"percentile": 50.0}, "E0518"), ({"percentile": float("nan")}, "E0518"), ({"rows": -1}, "E0518")])

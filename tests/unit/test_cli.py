@@ -267,7 +267,7 @@ def test_passes_divide_among_cores(small: Path, capsys: pytest.CaptureFixture[st
     run("compile", small, "--quiet", "--emit", "layers", "-o", "whole")
     run("compile", small, "--quiet", "--emit", "layers", "-o", "part", "--cores", "2")
     assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "2", "--like", small) == 0
-    assert capsys.readouterr().out == Path("part/small.layers.graph").read_text()
+    assert capsys.readouterr().out == Path("part/small.layers.graph").read_text().replace(" after divide-batch\n", "\n")
     assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "3", "--like", small) == 2
     assert "E0508" in capsys.readouterr().err
     assert run("opt", "whole/small.layers.graph", "--cores", "0") == 2

@@ -11,9 +11,10 @@ from tests.support.cases import each
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
-from tpucc.layers.error import ErrorMeter, LayerError
+from tpucc.layers.error import FLOAT32, ErrorMeter, LayerError
 from tpucc.layers.histogram import BINS
 from tpucc.numerics import AnyArray, quantise
+from tpucc.viz.charts.errors import alone, as_it_runs, headline
 
 HELD = Quantisation(0.5, 10)
 
@@ -102,6 +103,15 @@ def test_no_noise_and_no_signal() -> None:
     meter = ErrorMeter(HELD, I8)
     meter.add(np.zeros(2, np.float32), np.int8([10, 11]))
     assert meter.result("", 0, "", Origin(), 1).sqnr == -math.inf
+
+
+def test_a_constant_signal_and_one_of_ones_and_zeros_are_no_measurement() -> None:
+    same, ends = (metered(np.float32(values), held=Quantisation(1 / 255, -128)) for values in ([0.5] * 4, [1.0, 1e-22, 1.0, 0.0]))
+    assert (same.constant, same.sqnr, same.mean_error > 0) == (True, math.inf, True)
+    assert (ends.constant, ends.sqnr, ends.mean_error > 0) == (False, FLOAT32, True)
+    assert [as_it_runs(same), alone(same), as_it_runs(ends)] == ["constant", "constant", "over 144 dB"]
+    assert headline("net", [same]) == "net: no signal to noise at layer, which is constant in float32; nothing saturates"
+    assert headline("net", [ends]).startswith("net: no signal to noise at layer, which is saturated")
 
 
 def test_what_overflowed_counts_as_the_largest_number() -> None:

@@ -21,6 +21,7 @@ from tpucc.ir.digests import digest_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.textversion import stamped
 from tpucc.isa.container import encode
+from tpucc.passes.plugins import passes_of_file
 from tpucc.target import load_target
 
 ROOT = Path(__file__).parents[2]
@@ -382,6 +383,32 @@ def test_a_graph_says_after_which_pass_it_was_printed() -> None:
     assert heads[1] == 'graph iris "02_iris.tpu" after dead-code 1'
     assert 'graph iris "02_iris.tpu" after constant-folding' in heads[2:]
     assert heads[-1] == 'graph iris "02_iris.tpu" after divide-batch'
+
+
+UNPARTED = """from dataclasses import replace
+from tpucc.passes.base import Pass
+
+class Leave(Pass):
+    name = "leave"
+    summary = "leaves a node unused"
+    after = "depthwise"
+
+    def run(self, graph, context):
+        return graph.with_nodes((*graph.nodes, replace(graph.nodes[-1], name="unused")))
+"""
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_layer_graph_without_layers_goes_through_no_pass_again(cores: int) -> None:
+    exe = tpucc.compile_source("model m(x: f32[8, 16]):\n    return softmax(x)\n", cores=cores)
+    assert str(exe.layers).split("\n")[0].endswith(" after divide-batch")
+    assert binary(tpucc.resume(exe.layers, like=exe)) == binary(exe)
+
+
+def test_what_a_pass_leaves_unused_is_left_out_where_the_batch_is_divided(tmp_path: Path) -> None:
+    (tmp_path / "leave.py").write_text(UNPARTED)
+    exe, plain = (tpucc.compile_source(SQUARE, cores=2, passes=passes) for passes in (passes_of_file(tmp_path / "leave.py"), []))
+    assert str(exe.layers) == str(plain.layers)
 
 
 def test_notes_of_a_text_that_is_checked_do_not_wait_for_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

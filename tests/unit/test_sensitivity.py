@@ -64,6 +64,28 @@ def test_labels_give_the_accuracy_with_each_layer(tmp_path: Path) -> None:
     assert all(loss.accuracy is not None and round(loss.accuracy * 21, 6).is_integer() for loss in found.layers)
 
 
+@pytest.mark.parametrize("value", ["0.0", "0.7"])
+def test_a_constant_output_has_no_ratio_wherever_one_is_shown(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.tpu").write_text(f"model m(x: f32[4, 3]):\n    return x @ full((3, 2), 0.0) + {value}\n")
+    np.savez("x.npz", x=drawn(0, 4, 3))
+    assert main(["run", "m.tpu", "--check", "--calibrate", "x.npz"]) == 0
+    assert "no signal to noise, as it is constant in float32" in " ".join(capsys.readouterr().out.split())
+    assert main(["run", "m.tpu", "--check", "--json", "--calibrate", "x.npz"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["check"]["float"].values()
+    assert (found["snr_db"], found["constant"]) == (None, True)
+    assert main(["profile", "m.tpu", "--error", "--calibrate", "x.npz"]) == 0
+    text = capsys.readouterr().out
+    assert "no signal to noise at the outputs, which are constant in float32" in text
+    assert re.search(r"fc +2 +constant +constant +constant", text)
+    assert main(["compile", "m.tpu", "--calibrate", "x.npz", "--quiet", "-o", "out"]) == 0
+    page = Path("out", "report.html").read_text()
+    assert re.search(r"m: no signal to noise at \w+, which is constant in float32", page)
+    assert "No signal to noise, as its values are constant in float32." in page
+
+
 def test_the_command_prints_a_table_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     iris = str(ROOT / "programs" / "02_iris.tpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -226,13 +227,80 @@ def test_no_gradient_goes_through_integers(tmp_path: Path) -> None:
         trained(source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)")))
 
 
+FLAT = """
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model m(x: f32[8, 4]):
+    weight w: f32[4, 3]
+    weight v: f32[4, 3]
+    return BODY
+train(x: f32[8, 4]) -> f32[]:
+    return mean(m(x), (0, 1))
+"""
+
+
+def test_a_loss_that_is_flat_in_all_weights_is_refused(tmp_path: Path) -> None:
+    path = source(tmp_path, text=FLAT, body="sign(x @ w) + sign(x @ w * 2.0)")
+    with pytest.raises(CompileError, match="the loss depends on w through sign: the gradient of sign is 0") as caught:
+        trained(path, steps=1)
+    assert [found.code for found in caught.value.diagnostics] == ["E0940"]
+
+
+@pytest.mark.filterwarnings("ignore:.*training doesn't change w")
+def test_weights_that_get_no_gradient_are_named(tmp_path: Path) -> None:
+    path = source(tmp_path, text=FLAT, body="where(x @ w > 0.0, x @ v, 0.0)")
+    assert "line 7: training doesn't change w: the gradient of where is 0" in notes(path, tmp_path, examples={"x": examples()["x"]})
+    given = {"x": examples()["x"]}
+    made = trained(path, steps=1, examples=given)
+    moved = {key: made.weights[key].tobytes() != value.tobytes() for key, value in trained(path, steps=0, examples=given).weights.items()}
+    assert moved == {"w": False, "v": True}
+
+
+def test_statistics_move_where_nothing_else_is_trained(tmp_path: Path) -> None:
+    path = source(tmp_path, NORMALISED)
+    path.write_text(re.sub(r"(weight (?!mean|variance).*)", r"\1 fixed", path.read_text()))
+    before, after = (trained(path, steps=steps, cores=2).weights for steps in (0, 1))
+    assert {key for key, value in after.items() if value.tobytes() != before[key].tobytes()} == {"mean", "variance"}
+
+
+UNREAD = """
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model m(x: f32[16, 4]):
+    weight w: f32[4, 3]
+    weight gamma: f32[3]
+    weight beta: f32[3]
+    weight mean: f32[3]
+    weight variance: f32[3]
+    y = x @ w
+    BODY
+train(x: f32[16, 4], label: i32[16]) -> f32[]:
+    y = m(x)
+    return cross_entropy(softmax(y), label)
+"""
+
+
+def test_outputs_that_the_loss_does_not_read_change_nothing(tmp_path: Path) -> None:
+    """One is of integers, one draws random numbers, and one would move statistics, whoever shares the batch."""
+    alone = trained(source(tmp_path, "return y", text=UNREAD), steps=3, microbatches=2)
+    more = "return y, argmax(y), dropout(y, 0.5), batch_norm(y, gamma, beta, mean, variance)"
+    path = source(tmp_path, more, text=UNREAD.replace("    y = m(x)", "    y, place, dropped, normalised = m(x)"))
+    first = trained(path, steps=0).weights
+    for cores, microbatches in ((2, 1), (1, 2), (1, 1)):
+        made = trained(path, steps=3, cores=cores, microbatches=microbatches)
+        assert cores * microbatches == 1 or made.weights["w"].tobytes() == alone.weights["w"].tobytes()
+        assert {key for key, value in made.weights.items() if value.tobytes() != first[key].tobytes()} == {"w"}
+
+
 def test_a_source_without_training_says_what_to_write(tmp_path: Path) -> None:
     text = NETWORK[: NETWORK.index("train(")].replace("BODY", HIDDEN).replace("optimizer OPTIMIZER\n", "")
-    for end, loss in (("softmax(dense(h, 3, ", "cross_entropy"), ("relu(dense(h, 3, ", "softmax_cross_entropy")):
+    for end, values in (("softmax(dense(h, 3, ", "net(x)"), ("relu(dense(h, 3, ", "softmax(net(x))")):
+        ended = text.replace("softmax(dense(h, 3, ", end)
         with pytest.raises(CompileError, match="E0945") as caught:
-            trained(source(tmp_path, text=text.replace("softmax(dense(h, 3, ", end)))
-        mend = f"write `train(x: f32[batch, 4], label: i32[batch]) -> f32[]:`, and in it `return {loss}(net(x), label)`"
-        assert caught.value.diagnostics[0].help == (mend,)
+            trained(source(tmp_path, text=ended))
+        train, loss = "train(x: f32[batch, 4], label: i32[batch]) -> f32[]:", f"return cross_entropy({values}, label)"
+        assert caught.value.diagnostics[0].help == (f"write `{train}`, and in it `{loss}`",)
+        trained(source(tmp_path, text=f"{ended}\noptimizer sgd(rate=0.1)\n{train}\n    {loss}\n"), steps=1)
     one = text.replace("f32[batch, 3]", "f32[batch, 1]").replace('softmax(dense(h, 3, "fc2"))', 'dense(h, 1, "fc2")')
     with pytest.raises(CompileError, match=r"train\(x: f32\[batch, 4\], y: f32\[batch, 1\]\)"):
         trained(source(tmp_path, text=one))
@@ -242,7 +310,7 @@ def test_a_source_without_training_says_what_to_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "end", "x", "mend"),
     [
-        ("x", "relu(0 * ", 1.0, "softmax_cross_entropy takes values before a softmax"),
+        ("x", "relu(0 * ", 1.0, "write cross_entropy(softmax(…), label)"),
         ('dense(x, 8, "fc1") * 1e30', "softmax(", 1e30, "no weight has changed yet"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cases import LONG, one_of
 from tests.support.command_line import run
-from tpucc.diagnostics import Source
+from tpucc.diagnostics import CompileError, Source
 from tpucc.driver import front_end
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
@@ -44,6 +44,63 @@ model m(x: f32[2, 3], y: f32[2, 3]) -> f32[2, 3]:
     return relu(h)
 """
     ) == [("W0204", 3), ("W0201", 6), ("W0202", 8), ("W0203", 10)]
+
+
+def test_what_comes_after_a_return_is_told_once_a_block() -> None:
+    assert warned(
+        """
+def f(x, n):
+    if n > 1:
+        return relu(x)
+        x = tanh(x)
+    elif n > 0:
+        return x
+    else:
+        for i in range(2):
+            return x
+            y = x
+    if n > 2:
+        return x
+    else:
+        return tanh(x)
+    x = relu(x)
+    return x
+
+model m(x: f32[2, 3]):
+    if x.shape[0] > 1:
+        return f(x, 1)
+    return f(x, 2)
+    x = nothing_is_named_so
+    weight w: f32[3]
+"""
+    ) == [("W0209", 6), ("W0209", 12), ("W0209", 17), ("W0209", 24)]
+
+
+def test_a_def_that_nothing_calls_is_checked_as_far_as_its_arguments_and_params_do_not_matter() -> None:
+    text = """
+param groups = 0
+def grouped(x):
+    weight w: f32[16 // groups, 4]
+    for i in range(0, 10, groups):
+        x = x @ w
+    return x if groups > 1 else x[:, i:groups]
+def head(x, units):
+    weight w: f32[units, 4] = "w"
+    return x @ w
+def todo(x):
+    pass
+model m(x: f32[8, 16]):
+    weight w: f32[16, 4]
+    if groups > 0:
+        return head(grouped(x), 7)
+    return x @ w
+"""
+    assert warned(text) == [("W0204", 12)]
+    uncalled = "def unused(x):\n    y = relu(x, 3) + nowhere\n    return grouped(relux(y), 1)\n"
+    with pytest.raises(CompileError) as caught:
+        front_end(Source("m.tpu", HEAD + text + uncalled), Options())
+    places = [(found.code, found.labels[0].span.line) for found in caught.value.diagnostics]
+    assert places == [("E0210", 20), ("E0201", 20), ("E0203", 21), ("E0210", 21)]
 
 
 def test_a_weight_of_all_turns_of_a_loop_is_told_unless_a_key_says_so() -> None:
@@ -87,7 +144,9 @@ model m(x: f32[2, 3]):
 
 
 def test_a_def_that_calls_only_itself_is_not_called() -> None:
-    assert warned("def f(n):\n    return f(n)\n\nmodel m(x: f32[2, 3]):\n    return relu(x)\n") == [("W0204", 2)]
+    assert warned("def f(n):\n    if n < 1:\n        return n\n    return f(n - 1)\n\nmodel m(x: f32[2, 3]):\n    return relu(x)\n") == [
+        ("W0204", 2)
+    ]
 
 
 def test_check_and_compile_tell_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,7 +164,10 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
     return {
         "against": "the layers' integer reference",
         "integer": _counts(parts_with_reference(runtime, compilation.layers, parts)),
-        "float": {s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr} for s in error_statistics(outputs, reference)},
+        "float": {
+            s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr, "constant": s.constant}
+            for s in error_statistics(outputs, reference)
+        },
     }
 
 

@@ -13,7 +13,7 @@ from tpucc.driver import BACK_STAGES
 from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
-from tpucc.viz.charts.errors import decibels
+from tpucc.viz.charts.errors import decibels, unmeasured
 from tpucc.viz.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.viz.text import size
 
@@ -80,6 +80,8 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
     lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')}{padding})"]
     for name, s in check.get("float", {}).items():
         ratio = decibels(s["snr_db"]) if math.isinf(s["snr_db"]) else f"signal to noise {decibels(s['snr_db'])}"
+        if why := unmeasured(s["snr_db"], s["constant"]):
+            ratio = f"no signal to noise, as it is {why}"
         lines.append(f"against float32, {printable(name)}: largest error {s['largest']:.3g}, mean {s['mean']:.3g}, {ratio}")
     return lines
 

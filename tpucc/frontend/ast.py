@@ -204,16 +204,21 @@ def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
     """Every statement of a block, in order, each before those of the blocks inside it."""
     for statement in block:
         yield statement
-        match statement:
-            case For(body=body):
-                yield from statements(body)
-            case If(branches=branches, otherwise=otherwise):
-                for inner in (*(branch.body for branch in branches), otherwise):
-                    yield from statements(inner)
-            case Assign() | Weight() | Return() | Pass():
-                pass
-            case _:
-                assert_never(statement)
+        for inner in blocks(statement):
+            yield from statements(inner)
+
+
+def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The blocks inside a statement; of an `if` without `else`, the last is empty."""
+    match statement:
+        case For(body=body):
+            return (body,)
+        case If(branches=branches, otherwise=otherwise):
+            return (*(branch.body for branch in branches), otherwise)
+        case Assign() | Weight() | Return() | Pass():
+            return ()
+        case _:
+            assert_never(statement)
 
 
 class Param(Node, frozen=True):

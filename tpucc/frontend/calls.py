@@ -147,6 +147,7 @@ def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Ca
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
     inner.caller, inner.arguments = frame, bound
+    frame.run.called.add(name)
     for each in parameters:
         argument = bound.get(each.name.text)
         if isinstance(each, ast.Input):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
@@ -15,12 +16,12 @@ from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
 from tpucc.frontend.shared import shared
-from tpucc.frontend.statements import run_body
+from tpucc.frontend.statements import run_block, run_body
 from tpucc.frontend.training import Training, elaborate_training
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.unused import unused
-from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, poisoned
-from tpucc.ir.graph import Graph
+from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
+from tpucc.ir.graph import Graph, GraphBuilder
 from tpucc.ir.types import TensorType
 from tpucc.values import dataclass
 
@@ -92,10 +93,28 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
     training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
+    _check_uncalled(module, run, models[0] if trains else None)
     run.reports.raise_any(run.source)
     graph = run.graph.build()
     warnings = (*shared(module, run.repeated), *unused(module, graph, training))
     return Model(graph=graph, training=training, warnings=warnings, **vars(directives))
+
+
+def _check_uncalled(module: ast.Module, run: Run, model: ast.ModelDef | None) -> None:
+    """Runs each `def` that no call has run, knowing nothing of its arguments and the params: reports what is wrong whatever they are.
+
+    `model` is the one that it may call.
+    """
+    functions = run.functions if model is None else {**run.functions, model.name.text: model}
+    for item in module.items:
+        if isinstance(item, ast.Def) and item.name.text not in run.called:
+            alone = replace(
+                run, functions=functions, param=lambda _: POISON, graph=GraphBuilder(""), weights={}, rounds=0, calls=0, steps=0
+            )
+            unknown: dict[str, Value] = {parameter.name.text: POISON for parameter in item.parameters}
+            with suppress(LimitReached):
+                run_block(Frame(alone, item.body, unknown, functions=(item.name.text,)), item.body)
+            run.reports.take(alone.reports)
 
 
 def _no_model(source: Source) -> CompileError:

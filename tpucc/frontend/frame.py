@@ -82,6 +82,8 @@ class Run:
     weights: dict[str, Declared] = field(default_factory=dict)
     repeated: set[Span] = field(default_factory=set)
     """The declarations of weights without a key that a loop has run more than once."""
+    called: set[str] = field(default_factory=set)
+    """The names of the `def`s that a call has run."""
     rounds: int = 0
     calls: int = 0
     steps: int = 0

@@ -1,11 +1,11 @@
-"""Parts of a source that nothing needs: inputs, weights and operations without an output, `def`s that nothing calls, weights that `train`
-leaves as they are, and what only `train` reads in a file without one."""
+"""Parts of a source that nothing needs: inputs, weights and operations without an output, `def`s that nothing calls, statements after a
+`return`, weights that `train` leaves as they are, and what only `train` reads in a file without one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 
 import msgspec
 
@@ -29,7 +29,8 @@ def unused(module: ast.Module, graph: Graph, training: Training | None = None) -
     """A warning for each place of the source that could be left out, in the order of the source."""
     graphs = (graph,) if training is None else (graph, training.graph)
     of_training = _without_train(module) if training is None else _not_trained(module, graph, training)
-    found = {diagnostic.labels[0].span: diagnostic for diagnostic in (*_nodes(graphs), *_definitions(module), *of_training)}
+    of_syntax = (*_definitions(module), *_unreached(module))
+    found = {diagnostic.labels[0].span: diagnostic for diagnostic in (*_nodes(graphs), *of_syntax, *of_training)}
     return tuple(islice((found[span] for span in sorted(found)), MOST))
 
 
@@ -87,6 +88,24 @@ def _definitions(module: ast.Module) -> Iterator[Diagnostic]:
     for item, own in zip(module.items, called, strict=True):
         if isinstance(item, ast.Def) and callers[item.name.text] == (item.name.text in own):
             yield _warning("W0204", f"{item.name.text} is never called", item.name.span, "remove it, or call it")
+
+
+def _unreached(module: ast.Module) -> Iterator[Diagnostic]:
+    """The first statement of each block that comes after a `return`, or after an `if` all of whose ways end with one."""
+    for item in module.items:
+        if isinstance(item, ast.Def | ast.ModelDef | ast.TrainDef):
+            nested = (block for statement in ast.statements(item.body) for block in ast.blocks(statement))
+            for block in (item.body, *nested):
+                after = next((later for before, later in pairwise(block) if _returns(before)), None)
+                if after is not None:
+                    yield _warning("W0209", "this never runs: a return comes before it", after.span, "remove it, or the return")
+
+
+def _returns(statement: ast.Statement) -> bool:
+    """Whether nothing after a statement runs, whatever its conditions are."""
+    if isinstance(statement, ast.If):
+        return all(any(map(_returns, block)) for block in ast.blocks(statement))
+    return isinstance(statement, ast.Return)
 
 
 def _called(value: object) -> Iterator[str]:

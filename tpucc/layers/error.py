@@ -17,6 +17,9 @@ from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, DeviceInts, Float64
 from tpucc.values import dataclass
 
+FLOAT32 = 20 * math.log10(2**24)
+"""The ratio in decibels of values that are rounded to float32, which has 24 bits: no measurement against float32 gives more."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerError:
@@ -49,6 +52,11 @@ class LayerError:
     histogram: Histogram
     by_lanes: bool = False
     """Whether the vector unit computes a convolution, lane by lane."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values are one value in float32: then no ratio says how exact they are."""
+        return self.seen[0] == self.seen[1]
 
     @property
     def multiplies(self) -> bool:
@@ -90,6 +98,7 @@ class Noise:
     def __init__(self) -> None:
         self._signal = self._noise = self._absolute = 0.0
         self._count = 0
+        self._seen = (math.inf, -math.inf)
         self.largest = 0.0
 
     def add(self, real: Float64, found: Float64) -> None:
@@ -98,6 +107,7 @@ class Noise:
             if not np.isfinite(error).all():
                 error[(found == real) | (np.isnan(found) & np.isnan(real))] = 0.0
                 real = real[np.isfinite(real)]
+            self._seen = min(self._seen[0], float(real.min(initial=math.inf))), max(self._seen[1], float(real.max(initial=-math.inf)))
             self._signal += float(np.square(real).sum())
             self._noise += float(np.square(error).sum())
             self._absolute += float(error.sum())
@@ -109,13 +119,19 @@ class Noise:
         return self._absolute / max(1, self._count)
 
     @property
+    def constant(self) -> bool:
+        """Whether all real values are one value."""
+        return self._seen[0] == self._seen[1]
+
+    @property
     def sqnr(self) -> float:
-        """In decibels; infinite when nothing differs, minus infinite for noise without a signal, and for noise that isn't finite."""
+        """In decibels, `FLOAT32` at most; infinite when nothing differs, and for a constant signal; minus infinite for noise without a
+        signal, and for noise that isn't finite."""
         if self._noise == 0:
             return math.inf
-        if not math.isfinite(self._noise):
+        if not (math.isfinite(self._noise) and self._signal):
             return -math.inf
-        return 10 * math.log10(self._signal / self._noise) if self._signal else -math.inf
+        return math.inf if self.constant else min(10 * math.log10(self._signal / self._noise), FLOAT32)
 
 
 class ErrorMeter:

@@ -6,7 +6,7 @@ Ranges that are known already (from the source's `in [low, high]`, from `quantiz
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
@@ -22,6 +22,7 @@ from tpucc.ops.products import multiply_accumulates
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
+from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
 from tpucc.passes.saturating import saturating
@@ -37,6 +38,7 @@ MADE_UP_MACS = 10**9
 """Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
 MADE_UP_INPUTS = 2**24
 """Values of made-up inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
+MADE_UP_INPUT = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
 SIGNIFICANT_BITS = 10
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
@@ -75,7 +77,7 @@ class Calibrate(Pass):
             return graph
         if given is None:
             parts = list(examples(graph, given, self.rows))
-            found = self._ranges(probed, parts, len(parts), context.format)
+            found = self._ranges(probed, parts, len(parts), context.format, MADE_UP_INPUT)
             return probed.ranged({name: replace(range_, made_up=True) for name, range_ in found.items()})
         count = round_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
@@ -87,16 +89,19 @@ class Calibrate(Pass):
         if self.rows < 0:
             raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
 
-    def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int, to: IntegerFormat) -> dict[str, Range]:
-        """The ranges of what is measured, over `count` rounds of inputs, for integers of the format `to`."""
+    def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
+        """The ranges of what is measured, over `count` rounds of inputs, for integers of the format `to`; `help` is for the error, too."""
         meters = {name: self._meter(probed.graph[name].type.size * count, to) for name in probed.measured}
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
-                meter.add(value, _extremes(node, value))
+                meter.add(value, _extremes(value))
 
         for part in parts:
-            evaluate(probed.graph, part, watch=measure)
+            try:
+                evaluate(probed.graph, part, watch=measure)
+            except FloatingPointError:
+                raise _not_finite(probed.graph, part, help) from None
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
     def _meter(self, size: int, to: IntegerFormat) -> Meter:
@@ -196,14 +201,20 @@ def _stopped(node: Node) -> Node:
     return replace(node, attributes=without_activation(node.attributes), type=node.type.plain())
 
 
-def _extremes(node: Node, values: AnyArray) -> Range:
-    """The smallest and the largest value; a NaN among them would be both. Raises `CompileError` E0805 when one isn't finite."""
+def _extremes(values: AnyArray) -> Range:
+    """The smallest and the largest value; a NaN among them would be both. Raises `FloatingPointError` when one isn't finite."""
     low, high = float(values.min()), float(values.max())
     if not (math.isfinite(low) and math.isfinite(high)):
-        labels = node.origin.labels()
-        help = ("look for values that grow from layer to layer, and for weights or calibration inputs that are too large",)
-        raise CompileError(Diagnostic("E0805", f"{node.name} isn't finite on the calibration inputs: no range covers it", labels, help))
+        raise FloatingPointError
     return Range(low, high)
+
+
+def _not_finite(graph: Graph, inputs: Checked, more: Sequence[str]) -> CompileError:
+    """The error of a value that isn't finite: it names the operator that gave the first such value, measured or not."""
+    first = FirstNotFinite()
+    evaluate(graph, inputs, watch=first)
+    help = first.help or "look for values that grow from layer to layer, and for weights or calibration inputs that are too large"
+    return CompileError(Diagnostic("E0805", f"{first.said}: no range covers it", first.labels, (help, *more)))
 
 
 def _outwards(measured: Range) -> Range:

@@ -21,6 +21,7 @@ from tpucc.ops import facts_of
 from tpucc.ops.batch import Averaged, Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.dead_code import live
 from tpucc.passes.rewriter import Rewriter
 from tpucc.values import dataclass
 
@@ -43,7 +44,8 @@ class DivideBatch(Pass):
 
 def divided(graph: Graph, parts: int, by: str, *, among: str = "", means: bool = False) -> Graph:
     """The graph of one of `parts` equal parts of the batch, made by the pass `by`. The outputs are divided, or else `means` over the batch.
-    `among` and the errors are as in `divisions`."""
+    What no output needs is left out. `among` and the errors are as in `divisions`."""
+    graph = live(graph)
     return _Parts(graph, parts, by, divisions(graph, parts, among=among, means=means)).rewrite(_Parts.divide)
 
 

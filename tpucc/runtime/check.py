@@ -37,12 +37,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ErrorStatistics:
-    """An output against the float32 reference. `snr` is the signal-to-noise ratio in decibels; see `Noise.sqnr`."""
+    """An output against the float32 reference. `snr` is the signal-to-noise ratio in decibels, for values that aren't `constant`; see
+    `Noise.sqnr`."""
 
     name: str
     largest: float
     mean: float
     snr: float
+    constant: bool
 
 
 ROUNDED = "float32 rounds the values that the source quantises, too; compare with the network before it was quantised"
@@ -143,4 +145,4 @@ def compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
 def _statistics(name: str, got: AnyArray, wanted: AnyArray) -> ErrorStatistics:
     noise = Noise()
     noise.add(wanted.astype(np.float64), got.astype(np.float64))
-    return ErrorStatistics(name, noise.largest, noise.mean, noise.sqnr)
+    return ErrorStatistics(name, noise.largest, noise.mean, noise.sqnr, noise.constant)

@@ -48,12 +48,13 @@ class LayerLoss:
 @dataclass(frozen=True, slots=True)
 class Losses:
     """The losses of all layers, the costliest first, over `rows` of the `given` rows; and, of the whole model, its outputs' signal-to-noise
-    ratio when all layers are quantised, and its accuracy in float32 and quantised."""
+    ratio when all layers are quantised, whether they are `constant` in float32, and its accuracy in float32 and quantised."""
 
     rows: int
     given: int
     layers: tuple[LayerLoss, ...]
     output_sqnr: float
+    constant: bool
     float_accuracy: float | None
     accuracy: float | None
 
@@ -89,7 +90,7 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
     first = compilation.graph[compilation.graph.outputs[0].node].type
     scores = [None if wanted is None else score(first, wanted, next(iter(found.values()))).get("accuracy") for found in (exact, compiled)]
     counts = (len(chosen), len(next(iter(given.values())))) if chosen is not None else (1, 1)
-    return Losses(*counts, ordered, whole.sqnr, scores[0], scores[1])
+    return Losses(*counts, ordered, whole.sqnr, whole.constant, scores[0], scores[1])
 
 
 def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -20,7 +20,9 @@ from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
+from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
+from tpucc.passes.training.optimizer import Optimizer
 from tpucc.target import load_target
 from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
@@ -243,21 +245,16 @@ class Session:
         """The error of a loss or a state that isn't finite: it names the value that was it first, in this step or the one before."""
         for tried in (self._earlier, state):
             if tried is not None and (first := self._culprit(tried)) is not None:
-                used = tried.step > 0 or first[0].name not in _reduced(self.step).by_name
-                return TrainingError(_blamed(first[0], first[1], tried.step + 1, used), self.source)
+                assert first.node is not None
+                used = tried.step > 0 or first.node.name not in _reduced(self.step).by_name
+                return TrainingError(_blamed(first.node, first, tried.step + 1, used), self.source)
         raise AssertionError("no value is infinite or NaN")
 
-    def _culprit(self, state: State) -> tuple[Node, float] | None:
-        """The first node of the step after a state whose value isn't finite, and that value."""
-        found: list[tuple[Node, float]] = []
-
-        def watch(node: Node, values: Sequence[AnyArray]) -> None:
-            for value in values:
-                if not found and value.dtype.kind == "f" and not np.isfinite(value).all():
-                    found.append((node, float(value[~np.isfinite(value)].flat[0])))
-
-        self._plan.run(self._given(state), self._inputs(state), watch)
-        return found[0] if found else None
+    def _culprit(self, state: State) -> FirstNotFinite | None:
+        """The first value of the step after a state that isn't finite."""
+        first = FirstNotFinite()
+        self._plan.run(self._given(state), self._inputs(state), lambda node, values: first(node, *values))
+        return first if first.node is not None else None
 
 
 def elements(arrays: Mapping[str, AnyArray]) -> int:
@@ -304,7 +301,8 @@ def _gradients(step: Step) -> dict[str, str]:
 
 def _reduced(step: Step) -> Graph:
     """The graph that the optimizer was added to: it computes the loss and the gradients, without a rate."""
-    return next(stage.graph for stage in reversed(step.stages) if values_of(stage.graph, GRADIENT))
+    names = [stage.name for stage in step.stages]
+    return step.stages[names.index(Optimizer.name) - 1].graph
 
 
 def _norm(value: AnyArray) -> float:
@@ -312,15 +310,14 @@ def _norm(value: AnyArray) -> float:
     return math.sqrt(math.fsum(np.square(value, dtype=np.float64).ravel().tolist()))
 
 
-def _blamed(node: Node, value: float, step: int, used: bool) -> Diagnostic:
+def _blamed(node: Node, first: FirstNotFinite, step: int, used: bool) -> Diagnostic:
     """`used` tells whether the optimizer's rate had a part in the value."""
-    what = "not a number" if math.isnan(value) else "infinite"
-    name = node.name if node.name == node.op else f"{node.name} ({node.op})"
-    message = f"in step {step:,}, {name} is {what}: the first value that is"
+    message = f"in step {step:,}, {first.said}: the first value that is"
     if node.op == "cross_entropy":
-        mend = "it takes the logarithm of probabilities, and here one is 0 or less; softmax_cross_entropy takes values before a softmax"
+        mend = "it takes the logarithm of probabilities, and here one is 0 or less; write cross_entropy(softmax(…), label)"
     elif used:
         mend = "a smaller rate keeps steps small; so do inputs and labels in a small range"
     else:
-        mend = "no weight has changed yet: the inputs, the labels or the first weights are outside of what this operation takes"
-    return Diagnostic("E0944", message, node.origin.trail(), (mend,))
+        outside = "no weight has changed yet: the inputs, the labels or the first weights are outside of what this operation takes"
+        mend = first.help or outside
+    return Diagnostic("E0944", message, first.labels, (mend,))

@@ -64,8 +64,7 @@ def _require_training(model: Model, source: Source) -> None:
             sizes = [batch, "1"][: output.type.rank]
             label, loss = f"y: f32[{', '.join(sizes)}]", f"mean_squared_error({call}, y)"
         else:
-            named = "cross_entropy" if output.op == "softmax" else "softmax_cross_entropy"
-            label, loss = f"label: i32[{batch}]", f"{named}({call}, label)"
+            label, loss = f"label: i32[{batch}]", f"cross_entropy({call if output.op == 'softmax' else f'softmax({call})'}, label)"
         mend = f"{before}write `train({', '.join([*inputs, label])}) -> f32[]:`, and in it `return {loss}`"
         raise CompileError(Diagnostic("E0945", f"{printable(name)} has no `train`, which says what the loss is", help=(mend,)))
     if model.training.optimizer is None:

@@ -65,7 +65,7 @@ def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collect
     if "graph" in kinds and compilation.graph is not None:
         found[f"{stem}.graph"] = stamped(print_graph(compilation.graph, with_data=with_data), "#")
     if "layers" in kinds and compilation.layers is not None:
-        found[f"{stem}.layers.graph"] = stamped(print_graph(compilation.layers, with_data=with_data), "#")
+        found[f"{stem}.layers.graph"] = stamped(compilation.layers_text(with_data), "#")
     if "tile" in kinds and compilation.tiles is not None:
         found[f"{stem}.tile"] = stamped(print_tiles(compilation.tiles, with_data), ";")
     if "asm" in kinds:

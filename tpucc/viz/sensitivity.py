@@ -8,7 +8,7 @@ from typing import Any
 
 from tpucc.diagnostics import counted, printable
 from tpucc.runtime.sensitivity import LayerLoss, Losses
-from tpucc.viz.charts.errors import decibels
+from tpucc.viz.charts.errors import alone, as_it_runs, decibels, unmeasured
 from tpucc.viz.tables import MOST_ROWS, WIDTH, table, wrapped
 
 EXPLAINED = (
@@ -27,21 +27,24 @@ SHOWN = 2
 def losses_table(name: str, found: Losses, inputs: str, integers: str, width: int = WIDTH) -> str:
     """What each layer costs; past `MOST_ROWS` the cheapest are counted. `inputs` says what was measured on."""
     rows = counted(found.rows, "row") if found.rows == found.given else f"{found.rows:,} of {found.given:,} rows"
-    head = f"{printable(name)}: the outputs keep {decibels(found.output_sqnr)}, on {rows} of {inputs}"
+    kept = f"the outputs keep {decibels(found.output_sqnr)}"
+    if why := unmeasured(found.output_sqnr, found.constant):
+        kept = f"the outputs have no signal to noise: they are {why}"
+    head = f"{printable(name)}: {kept}, on {rows} of {inputs}"
     head += ", evenly spread" if found.rows < found.given else ""
     if found.accuracy is not None and found.float_accuracy is not None:
         head += f"; accuracy {found.float_accuracy:.2%} in float32, {found.accuracy:.2%} in {integers}"
     shown, others = found.layers[:MOST_ROWS], found.layers[MOST_ROWS:]
     judged = any(loss.accuracy is not None for loss in shown)
     heads = ("layer", "kind", "line", "only it", *(("accuracy",) if judged else ()), "alone", "as it runs")
-    text, told = _with_keep(heads, [_row(loss, judged) for loss in shown], [*map(_keep, shown)], width)
+    text, told = _with_keep(heads, [_row(loss, judged, found.constant) for loss in shown], [*map(_keep, shown)], width)
     more = f"\n({counted(len(others), 'more row')} that cost less)" if others else ""
     more += "" if all(printable(loss.error.name) in text for loss in shown) else SHORTENED
     return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED + told)}"
 
 
 def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
-    """The same for programs to read. A ratio that isn't finite (no error at all) is null."""
+    """The same for programs to read. A ratio that isn't finite (no error at all, or constant values) is null."""
     layers = [
         {
             "name": loss.error.name,
@@ -60,12 +63,12 @@ def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
     return {"model": name, **whole, "layers": layers}
 
 
-def _row(loss: LayerLoss, judged: bool) -> tuple[str, ...]:
+def _row(loss: LayerLoss, judged: bool, constant: bool) -> tuple[str, ...]:
     error = loss.error
     accuracy = ("" if loss.accuracy is None else f"{loss.accuracy:.2%}",) if judged else ()
-    ratios = (loss.output_sqnr, error.own_sqnr, error.sqnr)
-    only, alone, running = (f"{ratio:.1f}" if math.isfinite(ratio) else decibels(ratio) for ratio in ratios)
-    return (error.name, error.kind, str(error.line), only, *accuracy, alone, running)
+    ratios = (decibels(loss.output_sqnr, constant), alone(error), as_it_runs(error))
+    only, own, running = (ratio.removesuffix(" dB") for ratio in ratios)
+    return (error.name, error.kind, str(error.line), only, *accuracy, own, running)
 
 
 def _with_keep(heads: Sequence[str], rows: Sequence[Sequence[str]], keep: Sequence[str], width: int) -> tuple[str, str]:

@@ -7,11 +7,11 @@ end of the same graph, each with the place of the forward node that it belongs t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic
+from tpucc.diagnostics import CompileError, Diagnostic, listed
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ops import OPS
@@ -35,7 +35,8 @@ class Differentiate(Pass):
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `CompileError` E0940 for each operator without a gradient that lies between a state and the loss."""
+        """Raises `CompileError` E0940 for each operator without a gradient that lies between a state and the loss, and where gradients that
+        are 0 everywhere leave no state to train; a note says which states these leave as they are, if they leave others."""
         return _Backward(graph, self.name).run()
 
 
@@ -71,7 +72,24 @@ class _Backward:
                 self._step(position, node)
             self.made[node.name] = tuple(self._growing.nodes)[before:]
         outputs = [Output(GRADIENT + name, self._gradients[name]) for name in self._wanted if name in self._gradients]
-        return self._growing.build((*self._graph.outputs, *outputs))
+        flat = list(self._flat())
+        if flat and not outputs:
+            mend = "a loss that can be trained changes a little when a weight does: compute it from the values before this operator"
+            found = ((node, f"the loss depends on {weights} through {node.op}: {why}") for node, weights, why in flat)
+            raise CompileError([Diagnostic("E0940", message, node.origin.trail(), (mend,)) for node, message in found])
+        notes = (f"line {node.origin.spans[0].line}: training doesn't change {weights}: {why}" for node, weights, why in flat)
+        return self._growing.build((*self._graph.outputs, *outputs)).noting(*notes)
+
+    def _flat(self) -> Iterator[tuple[Node, str, str]]:
+        """Each operator behind which states get no gradient, though the loss depends on them; these states, and why."""
+        left = [name for name in self._wanted if name in self._active and name not in self._gradients]
+        for node in self._graph:
+            for operand in node.operands if node.name in self._gradients else ():
+                behind = self._behind(self._graph[operand])
+                if operand not in self._gradients and (weights := [name for name in left if name in behind]):
+                    left = [name for name in left if name not in weights]
+                    why = f"the gradient of {node.op} is 0, for a small change of {operand} doesn't change its result"
+                    yield node, listed(weights), why
 
     def _between(self) -> frozenset[str]:
         """The nodes that depend on a state and on which the loss depends."""

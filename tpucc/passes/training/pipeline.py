@@ -27,6 +27,7 @@ def training_passes(
     return (
         States(frozenset(fixed)),
         FoldExact(),
+        DeadCode(),
         DivideExamples(parts, _among(cores, microbatches)),
         BatchStatistics(),
         DrawDropout(),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from tpucc.diagnostics import counted, percent
-from tpucc.layers.error import LayerError
+from tpucc.layers.error import FLOAT32, LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
@@ -45,21 +45,23 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 def headline(name: str, errors: Sequence[LayerError]) -> str:
     """What the output keeps, and the noisiest layers: with exact inputs, and as it runs."""
     end = errors[-1]
-    kept = f"the output keeps {decibels(end.sqnr)}"
-    if math.isinf(end.sqnr):
+    kept = f"the output keeps {as_it_runs(end)}"
+    if why := unmeasured(end.sqnr, end.constant):
+        kept = f"the output has no signal to noise: it is {why}"
+    elif math.isinf(end.sqnr):
         kept = "the output loses nothing" if end.sqnr > 0 else "the output keeps only noise"
     return f"{name}: {kept}. {_noisiest(errors)}{saturation(errors)}."
 
 
 def _noisiest(errors: Sequence[LayerError]) -> str:
     """The layers with the lowest ratios by both measures, which may be one; nothing where all are exact alone."""
-    alone, running = min(errors, key=lambda error: error.own_sqnr), min(errors, key=lambda error: error.sqnr)
-    if alone.own_sqnr == math.inf:
+    first, running = min(errors, key=lambda error: error.own_sqnr), min(errors, key=lambda error: error.sqnr)
+    if first.own_sqnr == math.inf:
         return ""
-    name, ratio = brief(alone, errors), decibels(alone.own_sqnr)
-    if alone is running:
+    name, ratio = brief(first, errors), alone(first)
+    if first is running:
         return f"{name} is the noisiest layer ({ratio} even with exact inputs). "
-    return f"{name} is the noisiest layer with exact inputs ({ratio}), {brief(running, errors)} as it runs ({decibels(running.sqnr)}). "
+    return f"{name} is the noisiest layer with exact inputs ({ratio}), {brief(running, errors)} as it runs ({as_it_runs(running)}). "
 
 
 def brief(error: LayerError, errors: Sequence[LayerError]) -> str:
@@ -87,11 +89,30 @@ def saturation(errors: Sequence[LayerError]) -> str:
     return f"{where} saturates" if len(beyond) == 1 else f"{len(beyond):,} layers saturate, most of all {where}"
 
 
-def decibels(ratio: float) -> str:
-    """`38.5 dB`; `exact` without noise."""
-    if math.isinf(ratio):
-        return "exact" if ratio > 0 else "only noise"
-    return f"{ratio:.1f} dB"
+def decibels(ratio: float, constant: bool = False) -> str:
+    """`38.5 dB`; `exact` without noise. Of values that are `constant` in float32, and past what float32 itself has, no number."""
+    if ratio == -math.inf:
+        return "only noise"
+    if constant:
+        return "constant"
+    if ratio == math.inf:
+        return "exact"
+    return f"{ratio:.1f} dB" if ratio < FLOAT32 else "over 144 dB"
+
+
+def unmeasured(ratio: float, constant: bool) -> str:
+    """What values are whose ratio measures nothing: `saturated`, as a softmax's ones and zeros are, or constant; empty for others."""
+    if constant and ratio > -math.inf:
+        return "constant in float32"
+    return "saturated" if FLOAT32 <= ratio < math.inf else ""
+
+
+def as_it_runs(error: LayerError) -> str:
+    return decibels(error.sqnr, error.constant)
+
+
+def alone(error: LayerError) -> str:
+    return decibels(error.own_sqnr, error.constant)
 
 
 def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
@@ -110,7 +131,7 @@ def facts(error: LayerError) -> str:
     ends = f"integers {span(error.limits)}, values {span(error.seen)}"
     size = f"error {error.mean_steps:.2f} steps in the mean, {error.largest_steps:.1f} at most"
     beyond = f"{percent(error.below, 1)} below the range, {percent(error.above, 1)} above"
-    noise = f"{decibels(error.sqnr)}, alone {decibels(error.own_sqnr)}"
+    noise = f"{as_it_runs(error)}, alone {alone(error)}"
     return f"{shown(error.name)} · {error.kind}\n{held}\n{ends}\n{size}\n{beyond}\n{noise}\n{counted(error.values, 'value')}"
 
 
@@ -151,9 +172,9 @@ def _row(error: LayerError, name: str, scale: Scale, top: float) -> Markup:
         "rect", attributes=solid_paint(kind_of(error)), x=min(zero, end), y=middle - BAR / 2, width=max(1.0, abs(end - zero)), height=BAR
     )
     between = line(end, middle, ring, middle, "ink", stroke_width=1.5)
-    alone = tag("circle", attributes=ink_line("ink"), cx=ring, cy=middle, r=4, stroke_width=1.6)
-    words = f"{decibels(error.sqnr)}, alone {decibels(error.own_sqnr)}"
-    parts = [title(facts(error)), _name(error, name, middle), bar, between, alone, label(words, WIDTH - RIGHT + 12, middle + 4)]
+    circle = tag("circle", attributes=ink_line("ink"), cx=ring, cy=middle, r=4, stroke_width=1.6)
+    words = f"{as_it_runs(error)}, alone {alone(error)}"
+    parts = [title(facts(error)), _name(error, name, middle), bar, between, circle, label(words, WIDTH - RIGHT + 12, middle + 4)]
     if error.saturated:
         mark = f"{percent(error.saturated, 1)} saturates"
         parts.append(label(mark, WIDTH - EDGE, middle + 4, SMALL, "alarm", "end", font_weight="bold"))

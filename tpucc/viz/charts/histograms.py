@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tpucc.diagnostics import percent
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale
-from tpucc.viz.charts.errors import brief, decibels, facts, kind_of, measured_on, saturation, signed
+from tpucc.viz.charts.errors import as_it_runs, brief, facts, kind_of, measured_on, saturation, signed
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
@@ -46,7 +46,7 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 def histogram_svg(error: LayerError, key: str) -> str:
     """One layer's histogram as a picture of its own, whose ids begin with `key`."""
-    words = f"{shown(error.name)}: {decibels(error.sqnr)}"
+    words = f"{shown(error.name)}: {as_it_runs(error)}"
     return picture(key, words, CELL + 2 * MARGIN, TOP + BARS + BELOW + MARGIN, _cell(error, MARGIN, MARGIN / 2, [error.name]))
 
 
@@ -55,7 +55,7 @@ def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
     lowest = min(errors, key=lambda error: error.sqnr)
     if lowest.sqnr == math.inf:
         return f"{name}: every layer is exact. {saturation(errors)}."
-    return f"{name}: {brief(lowest, errors)} is the noisiest layer ({decibels(lowest.sqnr)}). {saturation(errors)}."
+    return f"{name}: {brief(lowest, errors)} is the noisiest layer ({as_it_runs(lowest)}). {saturation(errors)}."
 
 
 def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
@@ -87,7 +87,7 @@ def _cell(error: LayerError, x: float, y: float, names: Sequence[str]) -> Markup
 
 def _heading(error: LayerError, names: Sequence[str]) -> Markup:
     """The name, and at the right what is lost: the ratio, or first the share that saturates."""
-    ratio = decibels(error.sqnr)
+    ratio = as_it_runs(error)
     parts = [label(ratio, CELL, TOP - 8, SMALL, "ink", "end")]
     room = CELL - text_width(ratio, SMALL) - 14
     if error.saturated:

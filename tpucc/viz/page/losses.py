@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import percent, printable
 from tpucc.layers.error import LayerError
-from tpucc.viz.charts.errors import MOST, decibels, facts, headline, kind_of, lowest, measured_on, reading, worst
+from tpucc.viz.charts.errors import MOST, alone, as_it_runs, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, prose, row, table, tag
 from tpucc.viz.text import number, shown
@@ -60,7 +60,7 @@ def _row(error: LayerError, most: float) -> Markup:
     marks = joined([tag("b", class_=f"bar {kind_of(error)}", style=f"width:{bar:.1f}%"), tag("i", style=f"left:{ring:.1f}%")])
     beyond = tag("strong", escaped(percent(error.saturated, 1))) if error.saturated else escaped("–")
     first = f"{shown(error.name)} ({error.kind})", str(error.line) if error.line else "–"
-    numbers = decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale)
+    numbers = as_it_runs(error), alone(error), number(error.scale)
     cells = [*map(escaped, first), tag("div", marks), *map(escaped, numbers), beyond]
     return row(cells, title=facts(error), data_layers=_layer(error))
 

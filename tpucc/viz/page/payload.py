@@ -20,7 +20,7 @@ from tpucc.isa.tilegrid import tile_grid
 from tpucc.layers.error import LayerError
 from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.charts.errors import decibels
+from tpucc.viz.charts.errors import alone, as_it_runs, unmeasured
 from tpucc.viz.charts.memory import kind_of
 from tpucc.viz.charts.tiles import order_of, places_of
 from tpucc.viz.charts.timeline import Times, layer_spans
@@ -190,7 +190,10 @@ def _places(program: Program, touched: Effects) -> list[int]:
 def _error(error: LayerError) -> str:
     """The error of quantising in the layer, in a sentence."""
     beyond = f"; {percent(error.saturated, 1)} of its values saturate" if error.saturated else ""
-    return f"Its scale is {number(error.scale)}. It keeps {decibels(error.sqnr)}, {decibels(error.own_sqnr)} with exact inputs{beyond}."
+    kept = f"It keeps {as_it_runs(error)}, {alone(error)} with exact inputs"
+    if why := unmeasured(error.sqnr, error.constant):
+        kept = f"It has no signal to noise, as its values are {why}"
+    return f"Its scale is {number(error.scale)}. {kept}{beyond}."
 
 
 def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:
