@@ -533,7 +533,7 @@ def test_floats_that_become_numbers_of_rows_are_integers(steps: list[tuple[str, 
     assert str(made.graph.inputs[0].type).startswith("i32[2, 4] in [0")
     assert "x takes numbers of rows as i32 here, and float32 in the file" in made.notes
     given = {"x": x.astype(np.float32)}
-    (wanted,) = session(model.SerializeToString()).run(None, given)
+    (wanted,) = session_of(model.SerializeToString()).run(None, given)
     assert np.array_equal(evaluate(bind_arrays(made.graph, made.weights), {"x": x})[made.graph.outputs[0].node], wanted)
 
 
@@ -1516,7 +1516,7 @@ def test_of_a_computed_condition_both_branches_are_computed_and_one_is_chosen() 
     for number in (1.0, 3.0):
         x = np.full((2, 4), number, np.float32)
         made = built(model)
-        (wanted,) = session(model.SerializeToString()).run(None, {"x": x})
+        (wanted,) = session_of(model.SerializeToString()).run(None, {"x": x})
         assert np.array_equal(evaluate(bind_arrays(made.graph, made.weights), {"x": x})[made.graph.outputs[0].node], wanted)
 
 
