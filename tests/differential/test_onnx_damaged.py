@@ -100,6 +100,7 @@ def read_or_refused(model: Any, path: Path, read: Callable[[Path], Any]) -> Any:
     return None
 
 
+@pytest.mark.long
 @each(KINDS)
 def test_a_changed_file_is_never_read_as_it_was(text: str, bits: int, tmp_path: Path) -> None:
     model, path = written(text, bits, tmp_path), tmp_path / "m.onnx"

@@ -30,7 +30,7 @@ def test_simulator_equals_reference(first: int) -> None:
         check(seed)
 
 
-@at_length(30_000, 300)
+@at_length(20_000, 200)
 def test_simulator_equals_reference_at_length(seeds: range) -> None:
     for seed in seeds:
         check(seed)

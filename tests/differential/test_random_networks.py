@@ -108,7 +108,7 @@ def test_simulator_equals_reference(first: int, name: str) -> None:
     check_all(name, range(first, first + PER_TEST))
 
 
-@at_length(3_500, 100)
+@at_length(2_500, 50)
 @pytest.mark.parametrize("name", MACHINES)
 def test_simulator_equals_reference_at_length(name: str, seeds: range) -> None:
     check_all(name, seeds, LUCK)
@@ -145,7 +145,7 @@ def test_machines_of_any_size(first: int) -> None:
     check_odd(range(first, first + PER_TEST))
 
 
-@at_length(6_000, 100)
+@at_length(6_000, 60)
 def test_machines_of_any_size_at_length(seeds: range) -> None:
     check_odd(seeds, LUCK)
 

@@ -313,7 +313,7 @@ def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
     check_mutated(range(first, first + 500))
 
 
-@at_length(100_000, 2_500)
+@at_length(100_000, 1_000)
 def test_mutated_sources_compile_or_get_a_message_at_length(seeds: range) -> None:
     check_mutated(seeds)
 
