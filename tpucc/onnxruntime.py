@@ -23,6 +23,7 @@ def session(model: bytes | Path, threads: int, optimised: bool) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = options.inter_op_num_threads = threads
+    options.add_session_config_entry("session.qdqisint8allowed", "1")  # else its optimizer makes signed values unsigned, but no weights
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

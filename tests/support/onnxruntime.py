@@ -62,7 +62,8 @@ class _Graph:
             return False
         if node.op_type != "DequantizeLinear":
             return self.is_unsigned(node)
-        others = [self.makers.get(self.root(reader.input[0])) for reader in self.nodes if node.output[0] in reader.input[1:]]
+        readers = [reader for reader in self.nodes if node.output[0] in map(self.root, reader.input[1:])]
+        others = [self.makers.get(self.root(reader.input[0])) for reader in readers]
         return any(other is not None and other.op_type == node.op_type and self.is_unsigned(other) for other in others)
 
     def is_unsigned(self, node: Any) -> bool:
@@ -82,6 +83,8 @@ class _Graph:
     def shift(self, name: str) -> None:
         """Adds 128 to the int8 constant behind a value, and makes it uint8 on its way there."""
         constant = self.constants[self.root(name)]
+        if constant.data_type not in (SIGNED, UNSIGNED):
+            return  # a bias is int32
         if constant.data_type == SIGNED:
             numbers = onnx.numpy_helper.to_array(constant).astype(np.int16) + 128
             constant.CopyFrom(onnx.numpy_helper.from_array(numbers.astype(np.uint8), constant.name))
