@@ -91,10 +91,14 @@ def _lines(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source file as it was read: the name that messages show, and its text."""
+    """A source file as it was read: the name that messages show, and its text. Carriage returns alone end lines, as on old Macs."""
 
     name: str
     text: str
+
+    def __post_init__(self) -> None:
+        if "\r" in self.text:
+            object.__setattr__(self, "text", re.sub(r"\r(?!\n)", "\n", self.text))
 
     def line(self, number: int) -> str:
         """The text of a one-based line, without its end; empty past the end of the file."""
@@ -244,6 +248,11 @@ class Error(Exception):
         """The same error with these places and this source, where it has none."""
         places = tuple(labels)
         return type(self)([found if found.labels else replace(found, labels=places) for found in self.diagnostics], self.source or source)
+
+    def with_help(self, more: Iterable[str]) -> Self:
+        """The same error with more help at its first diagnostic."""
+        first, *others = self.diagnostics
+        return type(self)([replace(first, help=(*first.help, *more)), *others], self.source)
 
 
 class CompileError(Error):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, ProgramError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
@@ -205,7 +205,10 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0, *,
     state.warnings.extend(replacements(steps))
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
-        made = run_pass(step, graph, context)
+        try:
+            made = run_pass(step, graph, context)
+        except ProgramError as error:  # the warnings of what can't be compiled aren't printed
+            raise error.with_help(replacements(steps[:index])) from error
         state.warnings.extend(made.notes)
         state.layers = made.without_notes()
         changed = state.layers != graph
