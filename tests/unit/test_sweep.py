@@ -99,6 +99,18 @@ MESSAGES: Mapping[tuple[str, ...], str] = {
 }
 
 
+def test_names_that_turn_the_text_are_written_out(small: Path) -> None:
+    """On the terminal and in the page, in which `gpj.tpu` after U+202E would read `upt.jpg`; the table has the name itself."""
+    names = ["a\u202egpj.tpu", "b\u2066.tpu"]
+    for name in names:
+        Path(name).write_text(small.read_text("utf-8"), "utf-8")
+    found = tpucc.sweep(names, params={"batch": [4, 8]}, jobs=1)
+    for text in (summary(found), sweep_page(found)):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+        assert "a\\u202egpj" in text
+    assert found[0]["model"] == names[0]
+
+
 @each(list(MESSAGES))
 def test_axes_that_are_refused(axes: tuple[str, ...]) -> None:
     assert refused(*axes) == MESSAGES[axes]
