@@ -333,6 +333,19 @@ def test_a_message_says_what_differs(name: str) -> None:
     assert differences(SWEPT, {**SWEPT, **change}) == words
 
 
+@each(["weights", "calibration", "passes", "stages", "target"])
+def test_every_file_that_an_option_names_is_part_of_the_sweep(option: str, tmp_path: Path) -> None:
+    """Points that another content of it gave aren't kept."""
+    (tmp_path / "small.tpu").write_text(SMALL)
+    file = tmp_path / "named.toml"
+    given = {option: {"passes": (str(file),), "stages": {"order": str(file)}}.get(option, str(file))}
+    found = set()
+    for content in ("a", "b", "a"):
+        file.write_text(content)
+        found.add(plan_of("mxu=16,32", model=str(tmp_path / "small.tpu"), given=given).digest)
+    assert len(found) == 2
+
+
 def test_without_a_name_for_the_table_another_sweep_has_points_of_its_own(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for batch in ("batch=2", "batch=3", "batch=2"):
         assert run("sweep", small, "-D", batch, "--jobs", "1") == 0
