@@ -19,6 +19,9 @@ from tpucc.values import dataclass
 
 TAB = 4
 MAX_LINE = 160
+LONG_WORD, LONGEST = 1000, 12_000
+"""Characters of a word, and of a message or a help; what the user's code raised has `plugins.printed.KEPT` of them."""
+_LONG = re.compile(rf"(\S{{{MAX_LINE}}})\S{{{LONG_WORD - MAX_LINE},}}")
 ALIKE = 0.6
 """The share of letters that two words have in common, in order, if one may be meant by the other."""
 _MISMATCH = re.compile(r"Expected `(?P<expected>[^`]+)`(?P<more>[^`]*?)(?:, got `(?P<found>\w+)`)?")
@@ -91,10 +94,14 @@ def _lines(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source file as it was read: the name that messages show, and its text."""
+    """A source file as it was read: the name that messages show, and its text. Carriage returns alone end lines, as on old Macs."""
 
     name: str
     text: str
+
+    def __post_init__(self) -> None:
+        if "\r" in self.text:
+            object.__setattr__(self, "text", re.sub(r"\r(?!\n)", "\n", self.text))
 
     def line(self, number: int) -> str:
         """The text of a one-based line, without its end; empty past the end of the file."""
@@ -188,8 +195,9 @@ class Diagnostic:
     severity: str = "error"
 
     def __post_init__(self) -> None:
-        """A help that says nothing is left out."""
-        object.__setattr__(self, "help", tuple(filter(None, self.help)))
+        """A help that says nothing is left out, and what nobody reads to its end is cut: names in files may have megabytes."""
+        object.__setattr__(self, "help", tuple(map(_cut, filter(None, self.help))))
+        object.__setattr__(self, "message", _cut(self.message))
 
     @property
     def span(self) -> Span | None:
@@ -198,6 +206,12 @@ class Diagnostic:
     def render(self, source: Source | None = None) -> str:
         """The message as text: position, code, the line with carets, notes, help."""
         return "\n".join(_rendered(self, source))
+
+
+def _cut(text: str) -> str:
+    if len(text) > LONG_WORD:
+        text = _LONG.sub(r"\1…", text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
 
 
 class LineError(Exception):
@@ -244,6 +258,11 @@ class Error(Exception):
         """The same error with these places and this source, where it has none."""
         places = tuple(labels)
         return type(self)([found if found.labels else replace(found, labels=places) for found in self.diagnostics], self.source or source)
+
+    def with_help(self, more: Iterable[str]) -> Self:
+        """The same error with more help at its first diagnostic."""
+        first, *others = self.diagnostics
+        return type(self)([replace(first, help=(*first.help, *more)), *others], self.source)
 
 
 class CompileError(Error):

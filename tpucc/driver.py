@@ -208,7 +208,10 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0, *,
     state.warnings.extend(replacements(steps))
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
-        made = run_pass(step, graph, context)
+        try:
+            made = run_pass(step, graph, context)
+        except ProgramError as error:  # the warnings of what can't be compiled aren't printed
+            raise error.with_help(replacements(steps[:index])) from error
         state.warnings.extend(made.notes)
         state.layers = made.without_notes()
         changed = state.layers != graph

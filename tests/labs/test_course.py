@@ -23,6 +23,7 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
+import tpucc
 from tests.labs.test_jails import run_here
 from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
@@ -33,13 +34,13 @@ from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
 from tpucc.ir.types import f32
-from tpucc.labs import child, find, jails, labs, workers
+from tpucc.labs import child, find, jails, labs, packing, workers
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.calls import packed_call, saved
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.grading import Grade, Result, check, chosen
+from tpucc.labs.grading import Contents, Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
-from tpucc.labs.jails import NONE, Finding
+from tpucc.labs.jails import JAILS, NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Term, Test, failing
 from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
@@ -580,6 +581,37 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert [row.results for row in again if row.name not in graded] == [row.results for row in rows if row.name not in graded]
     grade_all(LAB, course, AS_WRITTEN, 4, into, NONE)
     assert len(graded) == 2 + len(rows)
+
+
+def test_results_are_kept_for_what_they_were_graded_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their isolation, version, lab, term and seed. Without isolation a submission can find the answers, and each version draws its own."""
+    monkeypatch.setattr(workers, "isolated", lambda: JAILS[0])
+    graded: list[str] = []
+
+    def results(grading: workers.Grading, contents: Contents) -> workers.Results:
+        graded.append(grading.jail.name if grading.jail else "")
+        tests = (Test("one", 1, lambda _: Outcome(1, "")),)
+        return as_json(Grade(find(str(grading.lab)), grading.term, graded[-1], tests=tests, problem="not loaded", seed=grading.seed))
+
+    monkeypatch.setattr(workers, "_graded", results)
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "anna.py").write_text("")
+
+    def again(jail: jails.Jail, *, seed: int = 3, lab: Lab = LAB, term: Term = AS_WRITTEN) -> list[str]:
+        graded.clear()
+        grade_all(lab, tmp_path / "class", term, seed, tmp_path / "results", jail)
+        return graded
+
+    assert again(NONE) == ["none"]
+    assert again(NONE) == []
+    assert again(JAILS[1]) == ["namespaces"]
+    assert again(JAILS[1]) == []
+    for other in ({"seed": 4}, {"lab": find("order")}, {"term": Term("spring")}):
+        assert again(JAILS[1], **other) == ["namespaces"]
+    assert again(JAILS[1]) == ["namespaces"]
+    monkeypatch.setattr(tpucc, "__version__", "0.0.1")
+    assert again(JAILS[1]) == ["namespaces"]
+    assert again(NONE) == ["none"]
 
 
 def test_a_file_of_another_term_is_a_note_and_no_problem() -> None:
@@ -1136,10 +1168,10 @@ def test_gradescope_as_the_platform_lays_it_out(tmp_path: Path) -> None:
     root = tmp_path / "autograder"
     for name in ("source", "submission", "results"):
         (root / name).mkdir(parents=True)
-    with unpacked(for_gradescope(LAB, Term("spring"), 7), root / "source"):
+    with unpacked(for_gradescope(LAB, Term("spring 2027"), 7), root / "source"):
         pass
     shutil.copyfile(root / "source" / "run_autograder", root / "run_autograder")
-    (root / "submission" / LAB.file).write_text(solution(Term("spring")))
+    (root / "submission" / LAB.file).write_text(solution(Term("spring 2027")))
     environment = {"PATH": os.environ["PATH"], "AUTOGRADER_ROOT": str(root), "TPUCC_ENVIRONMENT": sys.prefix, "HOME": str(tmp_path)}
     subprocess.run(["bash", str(root / "source" / "setup.sh")], env=environment, check=True, capture_output=True, timeout=200)
     assert (root / "grader").stat().st_mode & 0o077 == 0
@@ -1148,7 +1180,25 @@ def test_gradescope_as_the_platform_lays_it_out(tmp_path: Path) -> None:
     if "keep the tests secret" in told.get("output", ""):
         pytest.skip(told["output"])
     assert told["score"] == 100, done.stdout + done.stderr
-    assert told["extra_data"]["term"] == "spring"
+    assert told["extra_data"]["term"] == "spring 2027"
+
+
+@pytest.mark.parametrize("term", ["", "spring 2027", "-", "--all"])
+@pytest.mark.skipif(os.name != "posix", reason="Gradescope's containers are Linux")
+def test_gradescope_grades_the_term_that_was_packed(term: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its name is. The interpreter is one that says what it is called with; it reads the archive's `lab.json` as Python does."""
+    monkeypatch.setattr(packing, "_package", lambda *_, **__: {})
+    with unpacked(for_gradescope(LAB, Term(term), 7), tmp_path / "grader"):
+        pass
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\nprintf "%s\\n" "$TPUCC_SEED" "$@"\n')
+    python.chmod(0o755)
+    script = tmp_path / "grader" / "run_autograder"
+    environment = {"PATH": os.environ["PATH"], "AUTOGRADER_ROOT": str(tmp_path), "TPUCC_ENVIRONMENT": str(tmp_path)}
+    seed, *words = subprocess.run(["bash", str(script)], env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    asked = lab_command.grade_lab.make_context("grade", words[words.index("grade") + 1 :]).params
+    assert (seed, asked["which"], asked["term"]) == ("7", "5", term)
 
 
 def test_the_reasons_of_every_jail_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

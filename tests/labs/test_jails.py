@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import time
 from contextlib import ExitStack, nullcontext
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -355,17 +357,74 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     """Every user of a machine can list commands."""
     asked: list[list[str]] = []
 
-    def noted(words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def noted(words: list[str], **options: Any) -> subprocess.Popen[bytes]:
         asked.append(words)
-        return subprocess.CompletedProcess(words, 1, b"", b"nothing")
+        return popen([sys.executable, "-c", "import sys; sys.exit('nothing')"], **options)
 
-    monkeypatch.setattr(workers.subprocess, "run", noted)
+    popen = subprocess.Popen
+    monkeypatch.setattr(workers.subprocess, "Popen", noted)
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
     (row,) = classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", jails.NONE)
     assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.one"]]
     assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
+
+
+WAITS_FOR_EVER = """
+import signal, time
+def allocate(lives, rows):
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_PROF):
+        signal.setitimer(timer, 0)
+    while True:
+        time.sleep(1)
+"""
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """The parents and the commands of all processes that haven't ended, by their numbers."""
+    listed = subprocess.run(["ps", "-ewwo", "pid,ppid,stat,args"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    rows = (line.split(None, 3) for line in listed)
+    return {int(number): (int(parent), words) for number, parent, state, words in rows if not state.startswith("Z")}
+
+
+def _started_by(number: int) -> dict[int, str]:
+    """The commands of all that a process has started, and what these have."""
+    processes, found, begun = _processes(), dict[int, str](), {number}
+    while begun:
+        begun = {each for each, (parent, _) in processes.items() if parent in begun}
+        found |= {each: processes[each][1] for each in begun}
+    return found
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("number", "status"), [("SIGTERM", 130), ("SIGKILL", -9)])
+@posix
+def test_the_end_of_a_class_grader_ends_all_that_it_started(number: str, jobs: int, status: int, tmp_path: Path) -> None:
+    """Workers, the graders of single submissions, and submissions; their workshops are taken away."""
+    (tmp_path / "class").mkdir()
+    for name in ("anna", "ben"):
+        (tmp_path / "class" / f"{name}.py").write_text(WAITS_FOR_EVER)
+    words = ["lab", "grade", "--all", "class", "--lab", "5", "--jobs", str(jobs), "--trust", "--seed", str(2**40)]
+    grader = subprocess.Popen(
+        [sys.executable, "-m", "tpucc", *words],
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    started: dict[int, str] = {}
+    while sum("guest.py" in words and '"warm": false' in words for words in started.values()) < jobs:
+        assert grader.poll() is None
+        time.sleep(0.1)
+        started = _started_by(grader.pid)
+    grader.send_signal(signal.Signals[number])
+    assert grader.wait() == status
+    late = time.monotonic() + 30
+    while (left := {each: words for each, (_, words) in _processes().items() if started.get(each) == words}) and time.monotonic() < late:
+        time.sleep(0.1)
+    assert not left
+    assert not list(tmp_path.glob("tpucc-lab-*"))
 
 
 AS_OTHER_USER = """

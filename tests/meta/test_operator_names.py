@@ -34,7 +34,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         SYNTAX,
     ),
     "frontend/builtins.py": ("max*2, min*2", SYNTAX),
-    "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
+    "frontend/calls.py": ("arithmetic, convolution, linear, weight", "what to write instead of a call of an operator that no call makes"),
     "frontend/expressions.py": ("import slice, slice", SYNTAX),
     "frontend/frame.py": ("max, min", SYNTAX),
     "frontend/inputs.py": ("input", SYNTAX),

@@ -231,7 +231,8 @@ def test_a_pass_of_a_file_is_seen_also_where_it_does_nothing(small: Path, capsys
         lines += f"@dataclasses.dataclass(frozen=True)\nclass {name.title().replace('-', '')}:\n    name = '{name}'\n    summary = ''\n"
         lines += "    def run(self, graph, context): return graph\n"
     Path("mine.py").write_text(lines)
-    replaced = "note: the pass fuse-bias (mine.py:11) stands in the place of tpucc's own pass of this name\n"
+    duty = "makes one operator of a product and the constant that is added to it"
+    replaced = f"note: the pass fuse-bias (mine.py:11) stands in the place of tpucc's own, which {duty}\n"
     assert run("compile", small, "--pass", "mine.py", "--emit", "asm") == 0
     out, err = capsys.readouterr()
     assert re.search(r"(?m)^idle +no change +[\d.]+$", out)
@@ -239,6 +240,19 @@ def test_a_pass_of_a_file_is_seen_also_where_it_does_nothing(small: Path, capsys
     assert replaced in err
     assert run("opt", small, "--pass", "mine.py", "-p", "place,fuse-bias") == 0
     assert capsys.readouterr().err == f"note: idle of mine.py does not run: --passes names what runs, as in --passes idle\n{replaced}"
+
+
+@pytest.mark.parametrize(("name", "duty"), [("place", "decides what runs on"), ("calibrate", "measures the range of")])
+def test_what_a_replaced_pass_does_not_do_is_said_where_it_is_missed(
+    name: str, duty: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the error of the later pass that needs it: warnings of what can't be compiled aren't printed."""
+    Path("mine.py").write_text(f"class Mine:\n    name, summary = '{name}', ''\n    def run(self, graph, context): return graph\n")
+    assert run("compile", small, "--pass", "mine.py") == 3
+    error = capsys.readouterr().err
+    assert "error E0806: " in error
+    assert f"help: the pass {name} (mine.py:3) stands in the place of tpucc's own, which {duty}" in error
+    assert ". It must do so too: compiling needs it. A pass of another name is added to tpucc's\n" in error
 
 
 def test_passes_and_operators_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:

@@ -333,6 +333,10 @@ REASONS = {
     "reshape spreads the batch over several axes of f32[2, 4, 4]": "x: f32[8, 4]):\n    return reshape(x, (2, 4, 4))\n",
     "reshape spreads the batch over several axes of f32[16, 2]": "x: f32[32]):\n    return reshape(x, (16, 2))\n",
     "in the output out, f32[4, 8], it is not the first axis but axis 1": "x: f32[8, 4]):\n    return transpose(x, (1, 0))\n",
+    "in the output out, f32[16, 4], rows 0 and 8 belong to the same item, and": "x: f32[8, 4]):\n    return concat([x, relu(x)], axis=0)\n",
+    "in the output out, f32[24, 2], rows 0 and 8 belong to the same item, and": (
+        "x: f32[8, 3, 2]):\n    return reshape(transpose(x, (1, 0, 2)), (24, 2))\n"
+    ),
     "the output c depends on no input": "x: f32[8, 4]):\n    c = zeros([8, 4])\n    return x, c\n",
     "the constant c differs from item to item": "x: f32[2, 4]):\n    c = constant([[1.0], [2.0]])\n    return x * c\n",
     "batch_norm has a constant for each channel": "x: f32[8]):\n    g = ones([8])\n    return batch_norm(x, g, g, g, g)\n",

@@ -158,7 +158,7 @@ def test_loops_tuples_and_conditions() -> None:
     assert list(outputs(text, n="0").values()) == ["f32[2, 4]", "f32[2, 4]", "f32[2, 5]"]
 
 
-@each(product(["\n", "\r\n"], ["", "\ufeff"], ["    ", "\t", "  "]))
+@each(product(["\n", "\r\n", "\r"], ["", "\ufeff"], ["    ", "\t", "  "]))
 def test_files_may_have_marks_and_line_ends_of_any_kind(end: str, mark: str, indent: str) -> None:
     lines = ["# a comment", "model m(x: f32[2,", "         4]):  # in brackets", "", f"{indent}y = relu(", "x)", f"{indent}return y"]
     assert outputs(mark + end.join(lines)) == {"y": "f32[2, 4]"}

@@ -97,7 +97,8 @@ def test_a_program_written_by_hand() -> None:
         (" tile=0, switch", ", switch", "E0712", "needs tile="),
         ("tile=0, switch", "tile=0", "E0712", "has no tile"),
         ("host=x.0 ub", "host=z ub", "E0713", "no host buffer is named z"),
-        (".groups [8]", ".groups [a]", "E0713", "expected numbers"),
+        (".groups [8]", ".groups [a]", "E0713", "expected numbers for this, found [a]"),
+        (".groups [8]", f".groups [{2**63}]", "E0713", "numbers are at most 9,223,372,036,854,775,807"),
         (".groups [8]", ".groups", "E0716", "needs rows in brackets"),
         ("home=x.0", "home=w.0", "E0716", "no host buffer is named w.0"),
         (".buffer y.0 rows=8", ".buffer y.0", "E0716", "needs rows="),
@@ -117,6 +118,13 @@ def test_errors_name_code_and_place(old: str, new: str, code: str, message: str)
     assert first.span is not None
     changed = text.replace(old, new, 1).split("\n")[first.span.line - 1]
     assert changed not in text.split("\n"), "the error is on the changed line"
+
+
+@pytest.mark.parametrize("words", ["a" * 10**6, "activate acc=" + "x" * 10**6])
+def test_no_message_has_megabytes_of_a_text(words: str) -> None:
+    with pytest.raises(ProgramError) as error:
+        parse_tiles(HEAD + CODE.replace("activate acc=g0", words), "bad.tile")
+    assert len(error.value.render()) < 2000
 
 
 def test_several_errors_are_reported_at_once() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import tpucc
 from tests.support.cases import each
 from tests.support.networks import elaborated, results
 from tpucc.ir.graph import Graph
+from tpucc.ir.types import Quantisation
 from tpucc.passes.base import Context
 from tpucc.passes.fold_slices import FoldSlices
 from tpucc.target import load_target
@@ -59,6 +62,15 @@ def test_lanes_are_read_where_they_lie(body: str) -> None:
 def test_it_leaves_alone_what_would_cost_more(body: str, width: int) -> None:
     before, after = folded(body, width)
     assert slices(after) == slices(before) > 0
+
+
+def test_a_slice_whose_integers_the_source_fixes_stays() -> None:
+    graph = elaborated(HEAD.replace("WIDTH", "12") + "    weight w: f32[5, 7]\n    return h[:, :, :, 3:8] @ w\n")
+    pinned = graph.with_nodes(
+        replace(node, type=node.type.with_quantisation(Quantisation(0.5, 0))) if node.op == "slice" else node for node in graph
+    )
+    assert slices(FoldSlices().run(graph, CONTEXT)) == 0
+    assert FoldSlices().run(pinned, CONTEXT) == pinned
 
 
 GROUPS = """    y = []

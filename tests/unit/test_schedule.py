@@ -26,12 +26,14 @@ from tpucc.isa.verify import verify
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
+from tpucc.lowering.tiletext import parse_tiles
 from tpucc.numerics import Int64
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.pipeline import with_end
 from tpucc.schedule.placement import place_groups
+from tpucc.sim.fast.execute import Interpreter
 from tpucc.target import Target
 
 
@@ -241,6 +243,56 @@ def test_what_leaves_before_its_use_is_not_read(room: int) -> None:
     assert_stays_apart(program)
     assert_reads_are_used(program)
     assert f" and {0 if room > 44 else 12} read again" in program.notes[-1]
+
+
+REWRITTEN = """.target tiny
+.input x 8x4
+.output y 8x4
+.output z 8x4
+.buffer x.0 rows=8 home=x.0
+.buffer y.0 rows=8
+.buffer z.0 rows=8
+.groups [8]
+.tile
+| 1 2 0 0
+| 0 1 0 3
+| 2 0 1 0
+| 0 0 3 1
+.block multiplier=0.5
+    set_configuration block=0
+    read_host_memory host=x.0 ub=x.0 rows=8
+    matrix_multiply ub=x.0 acc=g0 rows={first} tile=0, switch
+    activate acc=g0 ub=y.0 inner={first}
+    matrix_multiply ub=x.0 acc=g0 rows=8 tile=0, switch
+    activate acc=g0 ub=z.0 inner=8
+    matrix_multiply ub=x.0 acc=g0 rows=8 tile=0, switch
+    activate acc=g0 ub=z.0 inner=8
+    matrix_multiply ub=z.0 acc=g0 rows={rows} tile=0, switch
+    activate acc=g0 ub=y.0+{begin} inner={rows}
+    matrix_multiply ub=x.0 acc=g0 rows=8 tile=0, switch
+    activate acc=g0 ub=z.0 inner=8
+    matrix_multiply ub=x.0 acc=g0 rows=8 tile=0, switch
+    activate acc=g0 ub=z.0 inner=8
+    write_host_memory ub=z.0 host=z.0 rows=8
+    write_host_memory ub=y.0 host=y.0 rows=8
+"""
+"""Between the writes and the read of `y`, `x` and `z` are used twice each: in sixteen rows `y` leaves after each write."""
+
+
+@pytest.mark.parametrize(("first", "begin", "rows"), [(8, 0, 8), (8, 2, 3), (4, 2, 6), (4, 4, 4)])
+def test_what_is_written_again_after_a_spill_is_spilled_again(first: int, begin: int, rows: int) -> None:
+    """Host memory has the rows of before: of all, of some, or of others than those that are written then."""
+    tiles = parse_tiles(REWRITTEN.format(first=first, begin=begin, rows=rows), "hand.tile")
+    inputs = {"x": np.random.default_rng(3).integers(-20, 20, (8, 4), np.int8)}
+    expected = Interpreter(schedule(tiles)).run(inputs)
+    program = schedule(replace(tiles, target=machine(unified_buffer_rows=16)))
+    assert verify(program) == ()
+    (scratch,) = (buffer for buffer in program.host if buffer.name == "scratch:y.0")
+    written = program.instructions[program.instructions["opcode"] == Opcode.WRITE_HOST_MEMORY]
+    spilled = written[(written["host"] >= scratch.start) & (written["host"] < scratch.start + scratch.rows)]
+    assert spilled["inner"].tolist() == [first, rows]
+    found = Interpreter(program).run(inputs)
+    assert [found[name].tobytes() for name in "yz"] == [expected[name].tobytes() for name in "yz"]
 
 
 @pytest.mark.long

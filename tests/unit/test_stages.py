@@ -157,6 +157,12 @@ def test_an_order_of_independent_instructions() -> None:
         ("lower_fc", lambda layer: None, "E0523", "returned None, expected a list of lines"),
         ("lower_fc", lambda layer: [1], "E0523", "returned 1 among its lines"),
         ("lower_fc", lambda layer: "nothing here=3", "E0523", "line 1, `nothing here=3`"),
+        (
+            "lower_fc",
+            lambda layer: "nothing " * 10**5,
+            "E0523",
+            "line 1, `nothing nothing nothing nothing nothing nothing nothing noth…`: ",
+        ),
         ("lower_fc", lambda layer: "halt", "E0523", "E071"),
         ("lower_fc", lambda layer: f"activate acc=g0 ub={layer.results[0]} inner=1", "E0523", "no accumulator group is named g0"),
         ("lower_fc", lambda layer: "", "E0525", "E075"),

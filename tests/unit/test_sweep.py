@@ -99,6 +99,18 @@ MESSAGES: Mapping[tuple[str, ...], str] = {
 }
 
 
+def test_names_that_turn_the_text_are_written_out(small: Path) -> None:
+    """On the terminal and in the page, in which `gpj.tpu` after U+202E would read `upt.jpg`; the table has the name itself."""
+    names = ["a\u202egpj.tpu", "b\u2066.tpu"]
+    for name in names:
+        Path(name).write_text(small.read_text("utf-8"), "utf-8")
+    found = tpucc.sweep(names, params={"batch": [4, 8]}, jobs=1)
+    for text in (summary(found), sweep_page(found)):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+        assert "a\\u202egpj" in text
+    assert found[0]["model"] == names[0]
+
+
 @each(list(MESSAGES))
 def test_axes_that_are_refused(axes: tuple[str, ...]) -> None:
     assert refused(*axes) == MESSAGES[axes]
@@ -319,6 +331,19 @@ def test_a_message_says_what_differs(name: str) -> None:
     """However long both sides are."""
     change, words = DIFFERENCES[name]
     assert differences(SWEPT, {**SWEPT, **change}) == words
+
+
+@each(["weights", "calibration", "passes", "stages", "target"])
+def test_every_file_that_an_option_names_is_part_of_the_sweep(option: str, tmp_path: Path) -> None:
+    """Points that another content of it gave aren't kept."""
+    (tmp_path / "small.tpu").write_text(SMALL)
+    file = tmp_path / "named.toml"
+    given = {option: {"passes": (str(file),), "stages": {"order": str(file)}}.get(option, str(file))}
+    found = set()
+    for content in ("a", "b", "a"):
+        file.write_text(content)
+        found.add(plan_of("mxu=16,32", model=str(tmp_path / "small.tpu"), given=given).digest)
+    assert len(found) == 2
 
 
 def test_without_a_name_for_the_table_another_sweep_has_points_of_its_own(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

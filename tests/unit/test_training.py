@@ -20,6 +20,7 @@ from tpucc.ir.parser import parse_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
+from tpucc.training.examples import Examples
 from tpucc.training.plan import Plan
 from tpucc.training.session import Settings
 from tpucc.training.start import started
@@ -658,3 +659,55 @@ def test_a_state_is_no_archive_of_weights_and_weights_are_no_state(tmp_path: Pat
         trained(path, weights=tmp_path / "out" / "state.npz")
     with pytest.raises(InputError, match=r"E0943: .*it has no states.*\nhelp: .*--weights takes weights\.npz"):
         trained(path, resume=tmp_path / "out" / "weights.npz")
+
+
+def one_weight(values: str, optimizer: str, folder: Path, x: AnyArray, steps: int = 1, more: str = "") -> tpucc.Training:
+    """A training of `w`, which begins at 1, and of what `more` declares: on all examples at each step, for the least mean of `values`."""
+    path = folder / "one.tpu"
+    size = len(x)
+    path.write_text(f"""
+weights "one.npz"
+optimizer {optimizer}
+model net(x: f32[{size}, 1]) -> f32[{size}, 1]:
+    weight w: f32[1]
+{more}    return {values}
+
+train(x: f32[{size}, 1]) -> f32[]:
+    return mean(net(x))
+""")
+    known = {"w": [1.0], "gamma": [1.0], "beta": [0.0], "average": [0.0], "variance": [1.0]}
+    np.savez(folder / "one.npz", **{key: np.array(value, np.float32) for key, value in known.items() if key == "w" or key in more})
+    return trained(path, steps=steps, examples={"x": x})
+
+
+def test_adam_by_hand(tmp_path: Path) -> None:
+    """With a gradient of 4, m = 0.5·4 = 2, v = 0.25·16 = 4, and the rate is 0.5·√(1 - 0.75) ÷ (1 - 0.5) = 0.5: w - 0.5·2 ÷ (√4 + 2)."""
+    made = one_weight("x * w", "adam(rate=0.5, beta1=0.5, beta2=0.75, epsilon=2.0)", tmp_path, np.full((2, 1), 4, np.float32))
+    assert made.weights["w"].tolist() == [0.75]
+
+
+def test_the_norm_of_a_large_gradient_and_of_a_small_one_is_finite_and_not_zero(tmp_path: Path) -> None:
+    """Their squares are outside of float32."""
+    for size in (2.0**80, 2.0**-80):
+        made = one_weight("x * w", "sgd(rate=1e-30)", tmp_path, np.full((2, 1), size, np.float32))
+        assert made.history["epochs"][-1]["gradients"]["w"] == size
+
+
+def test_averages_that_two_normalisations_share_move_twice(tmp_path: Path) -> None:
+    """By batches with the means 4 and then 8: 0.5·(0.5·0 + 0.5·4) + 0.5·8 = 5. Their variances are 1 and 4: 0.5·(0.5·1 + 0.5·1) + 0.5·4."""
+    declared = "".join(f"    weight {key}: f32[1]\n" for key in ("gamma", "beta", "average", "variance"))
+    twice = " + ".join(f"batch_norm({x}, gamma, beta, average, variance, momentum=0.5)" for x in ("x", "x * 2.0"))
+    made = one_weight(f"({twice}) * w", "sgd(rate=0.5)", tmp_path, np.array([[3.0], [5.0]], np.float32), more=declared)
+    assert made.weights["average"].tolist() == [5.0]
+    assert made.weights["variance"].tolist() == [2.5]
+
+
+def test_each_epoch_has_an_order_of_its_own() -> None:
+    """All examples, once each, drawn by the seed."""
+    all_of = Examples({"x": np.arange(40)}, 40, 10)
+    epochs = [
+        [part["x"].tolist() for step in range(4) for part in all_of.parts(seed, 4 * epoch + step, 1)] for seed in (0, 1) for epoch in (0, 1)
+    ]
+    assert len({str(epoch) for epoch in epochs}) == 4
+    assert all(sorted(row for rows in epoch for row in rows) == list(range(40)) for epoch in epochs)
+    assert all_of.parts(0, 5, 2)[1]["x"].tolist() == epochs[1][1][5:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from itertools import product
@@ -19,7 +20,7 @@ from tpucc.cli import watch_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
 from tpucc.watch import server as serving
-from tpucc.watch.loopback import LARGEST, LOOPBACK, PLAIN, Content
+from tpucc.watch.loopback import LARGEST, LOOPBACK, PLAIN, Content, LoopbackHandler
 from tpucc.watch.server import PAGE, SOURCE, Board, Server, open_server
 from tpucc.watch.session import Session
 from tpucc.watch.site import CHANGES, FRONT, REPORT, State, View, waiting
@@ -64,6 +65,23 @@ def raw(server: Server, request: bytes) -> bytes:
         connection.sendall(request)
         with connection.makefile("rb") as stream:
             return stream.readline()
+
+
+def test_a_request_that_drips_in_is_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then keeps no thread and no connection: all of a request has the time that the pause between two bytes has."""
+    monkeypatch.setattr(LoopbackHandler, "timeout", 0.3)
+    with socket.create_connection((LOOPBACK, server.port), LONG) as connection:
+        connection.setblocking(False)
+        for sent in range(200):  # noqa: B007 asked for below
+            try:
+                connection.send(b"a")
+                if not connection.recv(1):
+                    break
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:
+                break
+    assert sent < 199
 
 
 def test_pages_come_by_their_exact_paths(server: Server) -> None:

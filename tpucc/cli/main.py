@@ -7,10 +7,12 @@ import gc
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import partial
+from types import FrameType
 from typing import NoReturn, TextIO
 
 import click
@@ -96,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: no arrow or µ is a fault where there is none
     if arguments is None:
+        signal.signal(signal.SIGTERM, _as_ctrl_c)
         plugins.last_resort = partial(_end_at_once, sys.stdout, sys.argv[1:])
     try:
         status = _status(list(arguments if arguments is not None else sys.argv[1:]))
@@ -104,6 +107,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _leave(status)
     return status
+
+
+def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    """SIGTERM stops a command as Ctrl-C does: what it has done is kept, and what it has started ends. Also where Ctrl-C is ignored, as in
+    a shell's background."""
+    pressed = signal.getsignal(signal.SIGINT)
+    (pressed if callable(pressed) else signal.default_int_handler)(number, frame)
 
 
 def _leave(status: int) -> NoReturn:

@@ -28,6 +28,7 @@ PYTHON_FUNCTIONS = {
     **dict.fromkeys(("dense", "linear"), "write it as a def: return x @ w + b"),
     "convolution": "write it as a def: return conv2d(x, w) + b",
     "arithmetic": "write + - * between tensors",
+    **dict.fromkeys(("weight", "Parameter", "Variable"), "a weight is declared in a line of its own: weight w: f32[16, 4]"),
     "dot": "the product of tensors is a @ b",
     "super": "there are no classes: a def makes the layers of a model",
     "random": "weights random(seed=0), at the top level, draws the weights",

@@ -7,16 +7,17 @@ import io
 import json
 import os
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import tpucc
 from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
 from tpucc.labs.grading import Contents, contents_of
-from tpucc.labs.jails import Jail
+from tpucc.labs.jails import JAILS, Jail
 from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.remains import Left
 from tpucc.labs.submissions import digest, submissions
@@ -81,7 +82,7 @@ def grade_all(
     noted: Noted = lambda _: None,
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
-    run goes on: only what is new, changed, or was graded by another seed is graded.
+    run goes on: only what is new, changed, or was graded by another seed, another version of tpucc or in another isolation is graded.
 
     `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
     `begun` hears the name of each submission that is given to a worker, in any thread; a cluster gets all at once. `noted` hears when
@@ -89,7 +90,9 @@ def grade_all(
     Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths, key, rows, digests = submissions(folder, lab), _key(lab, term, seed), dict[int, Row](), dict[int, str]()
+    paths, rows, digests = submissions(folder, lab), dict[int, Row](), dict[int, str]()
+    key = {"lab": lab.number, "term": term.name, "seed": seed, "tpucc": tpucc.__version__}
+    isolations = {kind.name for kind in (JAILS if jail is None else (jail,))}
 
     def done(number: int, row: Row) -> None:
         rows[number] = row
@@ -108,7 +111,7 @@ def grade_all(
         except Failed as failure:  # whatever a submission is, the others go on
             done(number, Row(path.name, ungraded(failure.words)))
         else:
-            if kept := _kept(path, into, {**key, "files": digests[number]}):
+            if kept := _kept(path, into, {**key, "files": digests[number]}, isolations):
                 done(number, kept)
     missing = [[number] for number in range(len(paths)) if number not in rows]
     work = Grading(lab.number, term, seed, jail)
@@ -117,7 +120,7 @@ def grade_all(
             path = paths[number]
             if "left" in results:
                 raise Left(f"{printable(path.name)}: {results['left']}")
-            results["extra_data"] = {**results["extra_data"], "files": digests[number], **key}
+            results["extra_data"] = {**key, **results["extra_data"], "files": digests[number]}
             write_file(_file(path, into), (json.dumps(results, indent=1) + "\n").encode())
             done(number, Row(path.name, results))
     return [rows[number] for number in range(len(paths))]
@@ -135,18 +138,14 @@ def earlier_seed(into: Path, lab: Lab, term: Term) -> int | None:
     return None
 
 
-def _key(lab: Lab, term: Term, seed: int) -> dict[str, Any]:
-    return {"lab": lab.number, "term": term.name, "seed": seed}
-
-
-def _kept(path: Path, into: Path, key: dict[str, Any]) -> Row | None:
-    """The row of an earlier run, if it is whole and of the same submission."""
+def _kept(path: Path, into: Path, key: dict[str, Any], isolations: Container[str]) -> Row | None:
+    """The row of an earlier run, if it is whole, of the same submission, and graded in one of the isolations."""
     try:
         told = json.loads(read_file(_file(path, into)))
         more = told["extra_data"]
     except Exception:
         return None
-    same = more.get("complete") and all(more.get(name) == value for name, value in key.items())
+    same = more.get("complete") and more.get("isolation") in isolations and all(more.get(name) == value for name, value in key.items())
     return Row(path.name, told) if same else None
 
 

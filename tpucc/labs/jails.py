@@ -147,7 +147,20 @@ class Namespaces(Jail):
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         root = cell.user >= 0
-        words = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", *([] if root else ["--map-root-user"])]
+        words = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--mount",
+            "--pid",
+            "--net",
+            "--ipc",
+            "--uts",
+            "--fork",
+            "--kill-child",
+            *([] if root else ["--map-root-user"]),
+        ]
         lines = [f"root={quote(str(cell.folder / 'root'))}", _PREPARE]
         for source, place in _mounts(cell):
             if os.path.islink(source):

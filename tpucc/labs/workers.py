@@ -22,6 +22,8 @@ from tpucc.values import dataclass
 LONGEST = 600
 """Seconds after which one submission's grader is ended: what it has found until then counts. The submission itself has less, `child.START`
 and by the clock `child.BUDGET`; the rest is for judging."""
+ENDING = 10
+"""Seconds in which a grader ends what it has started."""
 Results = dict[str, Any]
 """What `results.json` has of a submission."""
 
@@ -65,9 +67,21 @@ def _graded(grading: Grading, contents: Contents) -> Results:
 
 def _run(asked: bytes) -> tuple[bytes, str]:
     """Runs a grader; returns the lines of its results, and what else it says."""
-    words = [sys.executable, "-P", "-m", "tpucc.labs.one"]
+    words, pipe = [sys.executable, "-P", "-m", "tpucc.labs.one"], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()) as process:
+        try:
+            results, said = process.communicate(asked, timeout=LONGEST)
+        except subprocess.TimeoutExpired as late:
+            return late.stdout or b"", f"the grader took longer than {LONGEST} s"
+        finally:
+            _end(process)
+    return results, said.decode("utf-8", "replace").strip()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Lets a grader that still runs end the submission and take away its files; kills it when it doesn't."""
+    process.terminate()
     try:
-        done = subprocess.run(words, input=asked, capture_output=True, timeout=LONGEST, check=False, env=environment())
-    except subprocess.TimeoutExpired as late:
-        return late.stdout or b"", f"the grader took longer than {LONGEST} s"
-    return done.stdout, done.stderr.decode("utf-8", "replace").strip()
+        process.wait(ENDING)
+    except subprocess.TimeoutExpired:
+        process.kill()

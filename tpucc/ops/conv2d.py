@@ -71,6 +71,10 @@ def _channels_help(x: TensorType, w: TensorType, groups: int) -> str:
         return f"{text}; images are NHWC: transpose({{0}}, (0, 2, 3, 1)) makes one of NCHW"
     if x.shape[3] == w.shape[1]:
         return f"{text}; kernels are HWIO: transpose({{1}}, (2, 3, 1, 0)) makes one of OIHW"
+    if x.shape[1] == w.shape[1]:
+        return (
+            "images are NHWC and kernels HWIO: transpose({0}, (0, 2, 3, 1)) makes one of NCHW, and transpose({1}, (2, 3, 1, 0)) one of OIHW"
+        )
     return text
 
 

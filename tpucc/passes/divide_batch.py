@@ -199,7 +199,9 @@ def _outputs(graph: Graph, found: Divisions, size: int, among: str) -> Iterator[
         if node.name not in found:
             yield _mixed(node, f"the output {output.name} depends on no input", among)
         elif (batch := found[node.name].batch) != Batch(0, node.type.shape[0] // size):
-            yield _mixed(node, f"in the output {output.name}, {node.type.brief}, it is not the first axis but axis {batch.axis}", among)
+            apart = f"rows 0 and {size * batch.inner} belong to the same item, and those between to others"
+            why = f"it is not the first axis but axis {batch.axis}" if batch.axis else apart
+            yield _mixed(node, f"in the output {output.name}, {node.type.brief}, {why}", among)
 
 
 def _means(graph: Graph, found: Divisions, among: str) -> Iterator[Diagnostic]:

@@ -115,10 +115,12 @@ def pipeline(
 
 
 def replacements(steps: Iterable[Pass]) -> Iterator[str]:
-    """A note of each pass of the user's that has the name of a built-in one, and so its place."""
-    built_in = {step.name for step in PASSES}
+    """A note of each pass of the user's that has the name of a built-in one, and so its place and its duty."""
+    built_in = {step.name: step for step in PASSES}
     for step in dict.fromkeys(step for step in steps if isinstance(step, Brought) and step.name in built_in):
-        yield f"the pass {step.name}{_place(step)} stands in the place of tpucc's own pass of this name"
+        own = built_in[step.name]
+        duty = ". It must do so too: compiling needs it. A pass of another name is added to tpucc's" if own.level == 0 else ""
+        yield f"the pass {step.name}{_place(step)} stands in the place of tpucc's own, which {own.summary}{duty}"
 
 
 def _insert(passes: list[Pass], added: Pass) -> None:

@@ -189,6 +189,11 @@ def short(value: object) -> str:
         raise
     except BaseException as error:
         return f"a {type(value).__name__} whose text raises {type(error).__name__}"
+    return short_text(text)
+
+
+def short_text(text: str) -> str:
+    """The beginning of a text."""
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

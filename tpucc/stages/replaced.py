@@ -19,7 +19,7 @@ from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, Written
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.written import read_product
 from tpucc.numerics import Int64, read_only
-from tpucc.plugins.guard import Guest, guest, short
+from tpucc.plugins.guard import Guest, guest, short, short_text
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
 from tpucc.schedule.hazards import ROW_ENGINES
 from tpucc.schedule.listing import Listing
@@ -119,7 +119,7 @@ def _with_own_arrays(given: T) -> T:
 def _of_line(found: Diagnostic, lines: list[str]) -> Diagnostic:
     """A fault of one of a lowering's lines, with the text of the line, because the line isn't in a file."""
     number = found.span.line if found.span else 0
-    text = f"line {number}, `{lines[number - 1].strip()}`: " if 0 < number <= len(lines) else ""
+    text = f"line {number}, `{short_text(lines[number - 1].strip())}`: " if 0 < number <= len(lines) else ""
     return Diagnostic(found.code, f"{text}{found.message}", (), found.help)
 
 

@@ -16,13 +16,14 @@ Markup = NewType("Markup", str)
 Value = str | float | int | None
 NOTHING = Markup("")
 _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;", ord("'"): "&#39;"}
-_ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What XML has no way to write, and what turns the direction of the text around it."""
 _PLAIN = re.compile(r"[\w .,:;#()/*+=%-]*", re.ASCII)
 """Of most texts and attributes, in which nothing is to be written otherwise."""
 
 
 def escaped(text: str) -> Markup:
-    """`text` as XML: the five special characters, and what XML 1.0 has no way to write, as `\\x1f`."""
+    """`text` as XML: the five special characters, and what no text of a page has, as `\\x1f`."""
     return Markup(text if _PLAIN.fullmatch(text) else _ILLEGAL.sub(_written, text).translate(_ESCAPES))
 
 

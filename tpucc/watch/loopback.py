@@ -8,12 +8,13 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import PurePosixPath
+from socket import SHUT_RD
 from socketserver import TCPServer, ThreadingMixIn
-from threading import Thread
+from threading import Thread, Timer
 from typing import Self
 from urllib.parse import unquote
 
@@ -113,6 +114,20 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     common: Mapping[str, str] = HEADERS
     """Headers of every answer."""
 
+    def setup(self) -> None:
+        super().setup()
+        self._late = Timer(self.timeout, self._end_request)  # the socket's own limit is of the time between two bytes
+        self._late.daemon = True
+        self._late.start()
+
+    def finish(self) -> None:
+        self._late.cancel()
+        super().finish()
+
+    def _end_request(self) -> None:
+        with suppress(OSError):  # it is over already
+            self.connection.shutdown(SHUT_RD)
+
     @property
     def place(self) -> str:
         """The path that is asked for."""
@@ -142,6 +157,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         return int(length) if length.isdecimal() and len(length) <= 20 else None
 
     def head(self, status: HTTPStatus, headers: Mapping[str, str]) -> None:
+        self._late.cancel()
         self.send_response(status)
         for name, value in {**headers, **self.common}.items():
             self.send_header(name, value)

@@ -12,6 +12,8 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.textdata import quote, unquote
 
 MAX_DIGITS = 20
+LARGEST = 2**63 - 1
+"""The largest number of a listing: arrays have 64 bits."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _WORD = re.compile(rf'(?:([A-Za-z_]\w*)=)?((?:{_STRING}|\[[^\];]*\]|[^\s,;"\[])+)|(;.*)|[\s,]+|(.)', re.ASCII)
 _LABEL = re.compile(rf"({_STRING}|[A-Za-z_][\w.:/#]*)(?:\+(\d+))?", re.ASCII)
@@ -66,7 +68,7 @@ def place_of(line: Sequence[Word]) -> Span:
     return Span(line[0].line, line[0].start, line[0].line, line[-1].end)
 
 
-def integer(word: Word, least: int = 0, most: int = 2**63 - 1) -> int:
+def integer(word: Word, least: int = 0, most: int = LARGEST) -> int:
     """The value of `key=12` or `key=0x1f`."""
     number = number_in(word.text)
     if number is None:
@@ -148,6 +150,7 @@ def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
     known = [size for size in found if size is not None]
     if len(known) != len(found) or (rank and len(found) != rank):
         word.fail("E0713", f"expected sizes such as {'8x4' if rank != 1 else '8'}, found {printable(word.text)}")
+    _require_small(word, known)
     return tuple(known)
 
 
@@ -165,8 +168,14 @@ def integers(word: Word) -> tuple[int, ...]:
     values = [number_in(text) for text in word.text.strip("[]").replace(",", " ").split()]
     known = [value for value in values if value is not None]
     if len(known) != len(values):
-        word.fail("E0713", f"expected numbers for {word.key}, found {printable(word.text)}")
+        word.fail("E0713", f"expected numbers for {word.key or 'this'}, found {printable(word.text)}")
+    _require_small(word, known)
     return tuple(known)
+
+
+def _require_small(word: Word, numbers: Sequence[int]) -> None:
+    if any(number > LARGEST for number in numbers):
+        word.fail("E0713", f"numbers are at most {LARGEST:,}")
 
 
 def name_text(name: str) -> str:

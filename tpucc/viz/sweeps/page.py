@@ -249,6 +249,8 @@ def _data(found: Points, figures: Figures) -> Markup:
 
     def short(row: dict[str, Any]) -> list[Any]:
         values = list(row.values())
+        for place, value in enumerate(values):
+            values[place] = printable(value) if isinstance(value, str) else value
         for place in shared:
             values[place] = None if values[place] is None else texts.setdefault(values[place], len(texts))
         return [_brief(value) if isinstance(value, float) else value for value in values]

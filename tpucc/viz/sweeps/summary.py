@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from tpucc.diagnostics import counted, listed
+from tpucc.diagnostics import counted, listed, printable
 from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
 from tpucc.sweeps.points import Points
 from tpucc.viz.tables import wrapped
@@ -41,7 +41,7 @@ def summary(found: Points) -> str:
     parts += [_front(found, figures, cost) for cost in shown]
     if more := [COSTS[cost] for cost in figures.costs if cost not in shown]:
         parts.append(wrapped(f"the page has the same for {listed(more)}", "  "))
-    return "\n\n".join(parts)
+    return "\n".join(map(printable, "\n\n".join(parts).split("\n")))
 
 
 def summary_json(found: Points) -> dict[str, Any]:
