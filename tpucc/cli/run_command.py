@@ -165,7 +165,7 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
         "against": "the layers' integer reference",
         "integer": _counts(parts_with_reference(runtime, compilation.layers, parts)),
         "float": {
-            s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr, "constant": s.constant}
+            s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr, "is_constant": s.constant}
             for s in error_statistics(outputs, reference)
         },
     }
