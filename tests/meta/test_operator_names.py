@@ -205,7 +205,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "cross_entropy, import state",
         "a message about the logarithm of probabilities that aren't; and the nodes of states",
     ),
-    "training/start.py": ("cross_entropy, softmax, softmax_cross_entropy", "the loss that a message proposes follows the model's end"),
+    "training/start.py": ("softmax", "the loss that a message proposes follows the model's end"),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
     "viz/diagrams/dataflow.py": ("constant, input", BUFFERS),
     "viz/diagrams/hostwork.py": ("input*3", BUFFERS),

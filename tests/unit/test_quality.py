@@ -118,6 +118,18 @@ def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
         exe.run(np.full((4, 6), 2**24 + 1))
 
 
+def test_a_file_beside_the_source_that_has_no_labels_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.tpu").write_text(ONE)
+    np.savez(tmp_path / "m_test.npz", x=X, y=truth(ONE))
+    np.savez(tmp_path / "x.npz", x=X)
+    for command in (["run"], ["check"], ["compile", "-o", tmp_path / "out"], ["profile", "--error", "--calibrate", tmp_path / "x.npz"]):
+        assert run(command[0], tmp_path / "m.tpu", *command[1:]) == 0
+        told = " ".join(capsys.readouterr().err.split())
+        assert told.count("m_test.npz has no array labels, which accuracy is measured by; it has x and y") == 1, command
+        assert run(command[0], tmp_path / "m.tpu", *command[1:], "--quiet") == 0
+        assert capsys.readouterr().err == ""
+
+
 @pytest.mark.long
 def test_the_command_line_says_what_it_made_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.tpu").write_text(ONE)

@@ -75,11 +75,11 @@ def test_a_constant_output_has_no_ratio_wherever_one_is_shown(
     assert "no signal to noise, as it is constant in float32" in " ".join(capsys.readouterr().out.split())
     assert main(["run", "m.tpu", "--check", "--json", "--calibrate", "x.npz"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["check"]["float"].values()
-    assert (found["snr_db"], found["constant"]) == (None, True)
+    assert (found["snr_db"], found["is_constant"]) == (None, True)
     assert main(["profile", "m.tpu", "--error", "--calibrate", "x.npz"]) == 0
     text = capsys.readouterr().out
-    assert "no signal to noise at the outputs, which are constant in float32" in text
-    assert re.search(r"fc +2 +constant +constant +constant", text)
+    assert "the outputs have no signal to noise: they are constant in float32" in text
+    assert re.search(r"fc +2 +one value +one value +one value", text)
     assert main(["compile", "m.tpu", "--calibrate", "x.npz", "--quiet", "-o", "out"]) == 0
     page = Path("out", "report.html").read_text()
     assert re.search(r"m: no signal to noise at \w+, which is constant in float32", page)

@@ -295,15 +295,20 @@ def test_outputs_that_the_loss_does_not_read_change_nothing(tmp_path: Path) -> N
 
 def test_a_source_without_training_says_what_to_write(tmp_path: Path) -> None:
     text = NETWORK[: NETWORK.index("train(")].replace("BODY", HIDDEN).replace("optimizer OPTIMIZER\n", "")
+    given = examples()
     for end, values in (("softmax(dense(h, 3, ", "net(x)"), ("relu(dense(h, 3, ", "softmax(net(x))")):
         ended = text.replace("softmax(dense(h, 3, ", end)
         with pytest.raises(CompileError, match="E0945") as caught:
             trained(source(tmp_path, text=ended))
-        train, loss = "train(x: f32[batch, 4], label: i32[batch]) -> f32[]:", f"return cross_entropy({values}, label)"
+        train, loss = "train(x: f32[batch, 4], labels: i32[batch]) -> f32[]:", f"return cross_entropy({values}, labels)"
         assert caught.value.diagnostics[0].help == (f"write `{train}`, and in it `{loss}`",)
-        trained(source(tmp_path, text=f"{ended}\noptimizer sgd(rate=0.1)\n{train}\n    {loss}\n"), steps=1)
+        trained(
+            source(tmp_path, text=f"{ended}\noptimizer sgd(rate=0.1)\n{train}\n    {loss}\n"),
+            steps=1,
+            examples={"x": given["x"], "labels": given["label"]},
+        )
     one = text.replace("f32[batch, 3]", "f32[batch, 1]").replace('softmax(dense(h, 3, "fc2"))', 'dense(h, 1, "fc2")')
-    with pytest.raises(CompileError, match=r"train\(x: f32\[batch, 4\], y: f32\[batch, 1\]\)"):
+    with pytest.raises(CompileError, match=r"train\(x: f32\[batch, 4\], labels: f32\[batch, 1\]\)"):
         trained(source(tmp_path, text=one))
 
 
@@ -383,7 +388,7 @@ def test_what_is_probably_a_mistake_gets_a_note(tmp_path: Path) -> None:
         path, tmp_path, examples=examples() | {"x": np.full((50, 4), -0.0, np.float32) - np.eye(50, 4, dtype=np.float32)}
     )
     np.savez(tmp_path / "net_test.npz", x=examples()["x"], label=examples()["label"])
-    assert "net_test.npz: the held-out set has no array labels" in notes(path, tmp_path)
+    assert "net_test.npz has no array labels, which accuracy is measured by; it has label and x" in notes(path, tmp_path)
     assert refused(InputError, path, held_out=tmp_path / "net_test.npz") == "E0441"
 
 
@@ -605,7 +610,9 @@ def test_a_column_of_labels_is_reshaped(tmp_path: Path) -> None:
 def test_a_model_of_one_column_is_told_of_the_squared_error(tmp_path: Path) -> None:
     path = tmp_path / "column.tpu"
     path.write_text(COLUMN)
-    with pytest.raises(CompileError, match=r"`train\(x: f32\[4, 2\], y: f32\[4, 1\]\) -> f32\[\]:`.*mean_squared_error\(net\(x\), y\)"):
+    with pytest.raises(
+        CompileError, match=r"`train\(x: f32\[4, 2\], labels: f32\[4, 1\]\) -> f32\[\]:`.*mean_squared_error\(net\(x\), labels\)"
+    ):
         trained(path)
 
 

@@ -12,7 +12,7 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import held_out
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, options_from
-from tpucc.cli.progress import CompileProgress, Progress
+from tpucc.cli.progress import CompileProgress, Progress, told
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
@@ -47,7 +47,7 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
     with Progress(not quiet and not as_json) as progress:
         source = read_source(model, options.params, progress.stage)
         made = check_source(source, model.parent, options, CompileProgress(progress, options))
-    if (found := held_out(model)) is not None:
+    if (found := held_out(model, lambda notes: told(notes, quiet=quiet or as_json))) is not None:
         with naming(held_out_file(model)):
             checked(made.graph.inputs, found[0], "held-out set")
     if as_json:

@@ -11,10 +11,10 @@ from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import Progress
+from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
-from tpucc.cli.work import Dump, compiled, held_out_accuracy, told
+from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
 from tpucc.files import write_files
 from tpucc.runtime.runtime import Runtime

@@ -9,8 +9,8 @@ import click
 
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.places import beside, keep_inputs, refuse_others
-from tpucc.cli.progress import Progress
-from tpucc.cli.work import compiled, told
+from tpucc.cli.progress import Progress, told
+from tpucc.cli.work import compiled
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.passes.divide_batch import DivideBatch

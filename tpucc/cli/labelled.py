@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpucc.interop.archive import LABELS, NO_HINTS, naming, read_arrays
+from tpucc.interop.archive import LABELS, NO_HINTS, naming, read_arrays, without_labels
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
 
@@ -35,7 +36,13 @@ def rows_beside(path: Path) -> tuple[dict[str, AnyArray], AnyArray | None] | Non
     return arrays, labels
 
 
-def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
-    """Inputs and labels that lie beside a source, where there is a file that has labels."""
+def held_out(path: Path, tell: Callable[[Iterable[str]], None]) -> tuple[dict[str, AnyArray], AnyArray] | None:
+    """Inputs and labels that lie beside a source, where there is a file that has labels; one that has none gets a note."""
     found = rows_beside(path)
-    return None if found is None or found[1] is None else (found[0], found[1])
+    if found is None:
+        return None
+    arrays, labels = found
+    if labels is None:
+        tell([without_labels(held_out_file(path), arrays)])
+        return None
+    return arrays, labels

@@ -9,7 +9,7 @@ from tpucc.api import Executable
 from tpucc.cli.labelled import rows_beside
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, InputError, UsageError
-from tpucc.interop.archive import naming
+from tpucc.interop.archive import naming, without_labels
 from tpucc.interop.reads import held_out_file
 from tpucc.layers.error import LayerError
 from tpucc.numerics import AnyArray
@@ -65,7 +65,8 @@ def _rows(compilation: Compilation, model: Path) -> Rows:
         return Rows(arrays, labels, place.name)
     inputs = compilation.graph.inputs
     try:
-        return Rows(checked(inputs, {node.name: arrays[node.name] for node in inputs if node.name in arrays}, "file"), None, place.name)
+        taken = checked(inputs, {node.name: arrays[node.name] for node in inputs if node.name in arrays}, "file")
+        return Rows(taken, None, place.name, notes=(without_labels(place, arrays),))
     except InputError as error:
         return replace(others, notes=(f"{place.name} isn't measured on: {error.diagnostics[0].message}",))
 

@@ -12,9 +12,9 @@ import click
 
 from tpucc.cli.options import FILE, data_option, option
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import SILENT
+from tpucc.cli.progress import SILENT, told
 from tpucc.cli.resumed import read_text, refuse_like
-from tpucc.cli.work import print_warnings, told
+from tpucc.cli.work import print_warnings
 from tpucc.compilation import State
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front

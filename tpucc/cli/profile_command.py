@@ -15,9 +15,9 @@ from tpucc.cli.columns import table_width
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import Progress
+from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
-from tpucc.cli.work import executable_from, told
+from tpucc.cli.work import executable_from
 from tpucc.files import write_file
 from tpucc.runtime.assumptions import assumption_words, assumptions
 from tpucc.runtime.check import rounded_notes

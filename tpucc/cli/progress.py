@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
@@ -167,6 +167,13 @@ class ClassProgress:
 
 SILENT = Progress(False)
 """For callers that show nothing."""
+
+
+def told(sentences: Iterable[str], progress: Progress = SILENT, quiet: bool = False) -> None:
+    """Notes on standard error, unless nothing but errors was asked for."""
+    for sentence in () if quiet else sentences:
+        with progress.aside():
+            say(f"note: {sentence}")
 
 
 def _bar() -> Bar:

@@ -15,10 +15,10 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import given_arrays, held_out
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import Progress
+from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
-from tpucc.cli.work import executable_from, judged, told
+from tpucc.cli.work import executable_from, judged
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.files import write_file
 from tpucc.interop.archive import naming, npz_bytes
@@ -135,7 +135,7 @@ def _quality(
 ) -> dict[str, Any]:
     """Accuracy, or the errors if the labels aren't classes: on the rows of --input, else on the held-out set beside the source."""
     source, place = "the given inputs", held_out_file(model)
-    if inputs is None and exe.compilation and (found := held_out(model)) is not None:
+    if inputs is None and exe.compilation and (found := held_out(model, lambda notes: told(notes, progress, quiet))) is not None:
         (inputs, labels), source = found, place.name
     if exe.compilation is None or inputs is None or labels is None:
         return {}
@@ -165,7 +165,7 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
         "against": "the layers' integer reference",
         "integer": _counts(parts_with_reference(runtime, compilation.layers, parts)),
         "float": {
-            s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr, "constant": s.constant}
+            s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr, "is_constant": s.constant}
             for s in error_statistics(outputs, reference)
         },
     }

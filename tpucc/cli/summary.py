@@ -80,7 +80,7 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
     lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')}{padding})"]
     for name, s in check.get("float", {}).items():
         ratio = decibels(s["snr_db"]) if math.isinf(s["snr_db"]) else f"signal to noise {decibels(s['snr_db'])}"
-        if why := unmeasured(s["snr_db"], s["constant"]):
+        if why := unmeasured(s["snr_db"], s["is_constant"]):
             ratio = f"no signal to noise, as it is {why}"
         lines.append(f"against float32, {printable(name)}: largest error {s['largest']:.3g}, mean {s['mean']:.3g}, {ratio}")
     return lines

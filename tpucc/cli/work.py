@@ -13,7 +13,7 @@ from tpucc.cli.labelled import held_out
 from tpucc.cli.messages import say
 from tpucc.cli.options import options_from
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import SILENT, CompileProgress, Progress
+from tpucc.cli.progress import SILENT, CompileProgress, Progress, told
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import FRONT_STAGES, compile_source, require_stage
@@ -115,7 +115,7 @@ def held_out_accuracy(
     compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT, quiet: bool = False
 ) -> ShownAccuracy | None:
     """The accuracy on the held-out set beside the source, for the page; None where there is no such set, or the model doesn't classify."""
-    found = held_out(path)
+    found = held_out(path, lambda notes: told(notes, progress, quiet))
     if found is None or compilation.graph is None:
         return None
     with naming(held_out_file(path)):
@@ -137,13 +137,6 @@ def judged(
         told([measured], progress, quiet)
         return None
     return measured
-
-
-def told(sentences: Iterable[str], progress: Progress = SILENT, quiet: bool = False) -> None:
-    """Notes on standard error, unless nothing but errors was asked for."""
-    for sentence in () if quiet else sentences:
-        with progress.aside():
-            say(f"note: {sentence}")
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

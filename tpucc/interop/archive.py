@@ -20,7 +20,7 @@ from typing import IO, Self
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, printable, reason
+from tpucc.diagnostics import Diagnostic, InputError, printable, reason, some
 from tpucc.files import opened, unreadable
 from tpucc.numerics import AnyArray
 from tpucc.values import dataclass
@@ -181,6 +181,12 @@ def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
     except InputError as error:
         named = [replace(d, message=f"{path}: {d.message}", help=(*d.help, hints.get(d.code, ""))) for d in error.diagnostics]
         raise InputError(named, error.source) from None
+
+
+def without_labels(path: Path, keys: Iterable[str]) -> str:
+    """What to say of a file of labelled rows that has no labels."""
+    found = printable(some(sorted(keys), 4)) or "no arrays"
+    return f"{printable(path.name)} has no array {LABELS}, which accuracy is measured by; it has {found}"
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.interop.archive import LABELS, naming, read_taken
+from tpucc.interop.archive import LABELS, naming, read_taken, without_labels
 from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -46,7 +46,7 @@ class HeldOut:
             return None, ()
         arrays = read_taken(path, {LABELS, *(node.name for node in graph.inputs)})
         if given is None and LABELS not in arrays:
-            return None, (f"{path.name}: {LACKING}",)
+            return None, (without_labels(path, arrays),)
         with naming(path):
             return cls._fitting(graph, arrays, arithmetic), ()
 

@@ -62,9 +62,9 @@ def _require_training(model: Model, source: Source) -> None:
         output = model.graph[model.graph.outputs[0].node]
         if output.type.dtype == "f32" and output.type.shape[1:] in ((), (1,)):
             sizes = [batch, "1"][: output.type.rank]
-            label, loss = f"y: f32[{', '.join(sizes)}]", f"mean_squared_error({call}, y)"
+            label, loss = f"labels: f32[{', '.join(sizes)}]", f"mean_squared_error({call}, labels)"
         else:
-            label, loss = f"label: i32[{batch}]", f"cross_entropy({call if output.op == 'softmax' else f'softmax({call})'}, label)"
+            label, loss = f"labels: i32[{batch}]", f"cross_entropy({call if output.op == 'softmax' else f'softmax({call})'}, labels)"
         mend = f"{before}write `train({', '.join([*inputs, label])}) -> f32[]:`, and in it `return {loss}`"
         raise CompileError(Diagnostic("E0945", f"{printable(name)} has no `train`, which says what the loss is", help=(mend,)))
     if model.training.optimizer is None:

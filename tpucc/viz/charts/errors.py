@@ -90,11 +90,11 @@ def saturation(errors: Sequence[LayerError]) -> str:
 
 
 def decibels(ratio: float, constant: bool = False) -> str:
-    """`38.5 dB`; `exact` without noise. Of values that are `constant` in float32, and past what float32 itself has, no number."""
+    """`38.5 dB`; `exact` without noise. Of values that are `constant` in float32 `one value`; past what float32 itself has, no number."""
     if ratio == -math.inf:
         return "only noise"
     if constant:
-        return "constant"
+        return "one value"
     if ratio == math.inf:
         return "exact"
     return f"{ratio:.1f} dB" if ratio < FLOAT32 else "over 144 dB"
