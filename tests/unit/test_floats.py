@@ -129,7 +129,7 @@ def test_what_is_said_to_be_ieee_does_nothing_else(op: OpDef[Any], example: Exam
     assert np.array_equal(op.reference(example.attributes, watched(operands)), op.reference(example.attributes, operands))
 
 
-@each(["tanh", "sigmoid", "elu", "gelu", "softmax", "linear"])
+@each(["softmax", "linear"])
 def test_an_operator_that_is_not_ieee_is_noticed(name: str) -> None:
     op = OPS[name]
     example = op.examples[-1]
