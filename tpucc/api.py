@@ -489,7 +489,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
 
 def compare(a: Executable, b: Executable) -> Comparison:
-    """b beside a: how many cycles it takes more, on what they are spent, in which layers, and why. See `tpucc.runtime.comparison`."""
+    """b beside a: how much longer it takes from end to end, and what the device's cycles are spent on. See `tpucc.runtime.comparison`."""
     return compared(a.runtime, b.runtime, (a.notes, b.notes))
 
 

@@ -47,8 +47,8 @@ class Sweep(Points):
     def front(self, cost: str = "ub_peak_bytes") -> list[dict[str, Any]]:
         """The rows than which no other of their model is better with as much of the column `cost` or less.
 
-        They stand model by model, the cheapest first; of rows that are equal in both it is the first. Better is: fewer cycles; fewer
-        seconds where the clock differs; more TOPS where the model's own work does, because of `params`.
+        They stand model by model, the cheapest first; of rows that are equal in both it is the first. Better is: less time end to end, or
+        in a stream with `goal="stream"`; more operations of the model in that time where its work differs, because of `params`.
         """
         if not isinstance(cost, str) or cost not in COSTS:
             raise no_choice("front's cost", list(COSTS), cost)

@@ -315,7 +315,7 @@ def test_a_save_says_what_it_has_changed(desk: Page, watched: Watched) -> None:
     assert not change.is_visible()
     frame.get_by_text("small.tpu, this version").first.wait_for()
     watched.save(SMALL)
-    frame.get_by_role("heading", name=re.compile(r" cycles instead of .* \(-")).wait_for()
+    frame.get_by_role("heading", name=re.compile(r" µs \(-.* cycles instead of ")).wait_for()
     change.get_by_text("cycles fewer than the version before").wait_for()
     compare.click()
     frame.get_by_text("return softmax(x @ w)").first.wait_for()

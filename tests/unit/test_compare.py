@@ -25,7 +25,7 @@ from tpucc.runtime.comparison.compare import compare
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS, stretches
 from tpucc.runtime.comparison.layer_rows import layer_rows
 from tpucc.runtime.comparison.layers import LayerDifference, largest_row
-from tpucc.runtime.comparison.pairs import Pair
+from tpucc.runtime.comparison.pairs import Pair, Seconds
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
@@ -38,18 +38,20 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "levels": (
         *("05_digits_cnn", {"level": 0}, {}),
         (
-            "101,800 fewer are spent multiplying (array active): 42,600 rows multiplied instead of 144,400. 95,735 fewer are spent",
-            "waiting for the host (waits for the host +113,774, outputs leave -1,669, by way of the activation unit -207,840): with",
-            "bytes across the link instead of 3,585,536, 32,893 cycles of that instead of 10,785 are hidden behind other work or",
-            "other waits; 0",
-            "cycles of host steps instead of 42,840. Other rows: waits for activation itself -41,944",
-            "Of all layers, conv1 (line 17; in A conv1, add, relu) has the most of the difference: -151,441 cycles.",
+            "B takes 239 µs less than A from end to end (504.8 µs instead of 743.5 µs, -32.1 %). On the device B takes 167,088 cycles",
+            "146,507 fewer are spent waiting for the host (waits for the host -71,443, outputs leave -1,669, by way of the activation unit",
+            "bytes across the link instead of 3,585,536, 83,665 cycles of that instead of 10,785 are hidden behind other work or",
+            "other waits; 0 cycles of host steps instead of 42,840. Other rows: waits for activation itself -21,816",
+            "Of all layers, conv1 (line 17; in A conv1, add, relu) has the most of the difference: -127,981 cycles.",
         ),
     ),
     "batches": (
         *("04_digits_mlp", {"params": {"batch": 8}}, {}),
         (
-            "The batch is 200 instead of 8: 54.1 cycles an item instead of 708.1. B is better for throughput, A for latency. 6,408",
+            "The batch is 200 instead of 8: an item takes 0.261 µs instead of 3.596 µs from end to end; 54.1 cycles an item instead of",
+            "708.1. B is better for throughput, A for latency. Before the device starts the host takes 22.80 µs (12,800 elements) instead",
+            "After the device has finished the host takes 14.00 µs (softmax, 4,000 elements) instead of 10.16 µs (softmax, 160 elements).",
+            "than A (10,812 instead of 5,665, +90.9 %). 6,408 more are",
             "102,400 bytes across the link instead of",
             "with 3 tiles fetched in both, 4,047 cycles of that instead of 2,402 are hidden behind other work or other waits.",
         ),
@@ -70,6 +72,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "a pass left out": (
         *("06_digits_lstm", {}, {"omit": ["batch-products"]}),
         (
+            "B takes 29.2 µs more than A from end to end (174.6 µs instead of 145.4 µs, +20.0 %). Before the device starts the host takes "
+            "35.60 µs (slice, 25,600 elements) instead of 22.80 µs (12,800 elements). On the device B takes 11,447 cycles more than A",
             "are spent waiting for weight tiles (weight stall +31,873, weight shift +8,715): 61 tiles fetched instead of 33",
             "18,869 fewer are spent waiting for the host (waits for the host -21,093, by way of the activation unit +2,224)",
             "the first product begins in cycle 4,038 instead of 27,403, after 51,200 bytes from the host instead of 409,600.",
@@ -87,22 +91,15 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         *("06_digits_lstm", {"level": 0}, {}),
         (
             "B takes 3,437 cycles more than A (76,048 instead of 72,611, +4.7 %).",
-            "For each batch of a stream, B takes 20,145 cycles fewer than A (44,607 instead of 64,752, -31.1 %).",
+            "For each batch of a stream B takes 28.8 µs less than A (63.72 µs instead of 92.50 µs, -31.1 %).",
         ),
     ),
-    "another share in a stream": (
-        *("05_digits_cnn", {}, {"omit": ["pack-patches"]}),
+    "sooner in a stream": (
+        *("05_digits_cnn", {}, {"goal": "stream"}),
         (
-            "255,862, +28.0 %). 102,400 more are spent multiplying (array active): 145,000 rows multiplied instead of",
-            "50,772 fewer are spent waiting for the host (waits for the host -185,217, by way of the activation unit +134,445): with",
-            "For each batch of a stream, both take 220,479 cycles.",
-        ),
-    ),
-    "batches that are divided in other ways": (
-        *("14_digits_resnet", {"params": {"batch": 192}}, {"params": {"batch": 193}}),
-        (
-            "in two halves of at most 96 that take turns, that of B in 4 parts of at most 49, whose inputs are read ahead. "
-            "12,209 more are spent waiting for the",
+            "B takes 106 µs more than A from end to end (611.0 µs instead of 504.8 µs, +21.0 %).",
+            "The batch of A is computed in two halves of at most 100 that take turns, that of B in one piece.",
+            "For each batch of a stream B takes 2 µs less than A (313.0 µs instead of 315.0 µs, -0.6 %).",
         ),
     ),
     "layers that one side fuses": (
@@ -115,7 +112,7 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     ),
     "host steps": (
         *("08_fashion_cnn", {}, {"omit": ["flatten-to-convolution"]}),
-        ("159,162 more are spent waiting for the host: 128,139 cycles of host steps instead of 0.",),
+        ("159,500 more are spent waiting for the host: 128,139 cycles of host steps instead of 0.",),
     ),
     "rows that are spilled": (
         *("14_digits_resnet", {"params": {"batch": 1}}, {"params": {"batch": 1}, "overrides": {"unified_buffer_rows": 90}}),
@@ -125,8 +122,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
         ),
     ),
     "transfers": (
-        *("gallery/digits_mobilenet", {"settings": MATRIX_ALONE}, {"settings": MATRIX_ALONE, "omit": ["fuse-activation"]}),
-        ("717 more are spent waiting for the host: 8 transfers instead of 5, 700 cycles of latency each.",),
+        *("05_digits_cnn", {}, {"omit": ["fuse-activation"]}),
+        ("717 more are spent waiting for the host: 6 transfers instead of 5, 700 cycles of latency each.",),
     ),
     "cores": (
         *("04_digits_mlp", {}, {"cores": 8}),
@@ -135,10 +132,10 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "less room": (
         *("05_digits_cnn", {"overrides": {"unified_buffer_rows": 15_500}}, {}),
         (
-            "The batch of A is computed in 4 parts of at most 50 until conv2, that of B in two halves of at most 100 that take turns.",
-            "39,012 fewer are spent waiting for the host (waits for the host -37,343, outputs leave",
-            "-1,669): with 3,328,256 bytes across the link in both, 32,893 cycles of that instead of 717 are hidden behind",
-            "with 36,400 cycles of that unit's work in both, 13,415 cycles of that instead of 27,468 are hidden behind",
+            "The batch of A is computed in 3 parts of at most 67 until fc1, that of B in two halves of at most 100 that take turns.",
+            "53,593 fewer are spent waiting for the host (outputs leave -1,669, by way of the activation unit -51,924): the first product",
+            "begins in cycle 1,717 instead of 76,733, after 256 bytes from the host instead of 1,097,984.",
+            "For each batch of a stream B takes 230 µs less than A (315.0 µs instead of 544.6 µs, -42.2 %).",
         ),
     ),
     "results that leave later": (
@@ -148,8 +145,8 @@ PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, 
     "depthwise convolutions on another unit": (
         *("gallery/digits_mobilenet", {"settings": {"depthwise": {"unit": "matrix"}}}, {"settings": {"depthwise": {"unit": "vector"}}}),
         (
-            "4 of the depthwise convolutions in B, none in A: those that move take 173,208 cycles instead of 189,236.",
-            "166,239 more are spent waiting for the activation unit: 279,000 cycles of that unit's work instead of 119,000, 2.4 a row",
+            "4 of the depthwise convolutions in B, none in A: those that move take 172,708 cycles instead of 190,064.",
+            "176,257 more are spent waiting for the activation unit itself: 299,000 cycles of that unit's work instead of 139,000, 2.2 a",
             "instead of 1 a row; 180,000 of them for depthwise convolutions instead of 0.",
         ),
     ),
@@ -374,7 +371,13 @@ def test_the_cycles_of_an_item_are_the_same_in_text_json_and_page(tmp_path: Path
     assert items["better"] == {"throughput": "b", "throughput_in_a_stream": "b", "latency": "a"}
     assert re.search(rf"^an item of the batch +{a:,.1f} +{b:,.1f} +{difference:+,.1f}$", text, re.MULTILINE)
     html = page.read_text("utf-8")
-    assert f"; {b:,.1f} an item instead of {a:,.1f}</h1>" in html
+    assert f"; {b:,.1f} cycles an item instead of {a:,.1f}." in html
+    seconds = [1e6 * items["end_to_end"][key] for key in ("a", "b")]
+    assert seconds == [pytest.approx(28.76457 / 8, rel=1e-5), pytest.approx(52.24571 / 200, rel=1e-5)]
+    told = f"{seconds[1]:.3f} µs instead of {seconds[0]:.3f} µs"
+    assert f"(+81.6 %); {told} for an item; on the device 10,812 cycles instead of 5,665</h1>" in html
+    assert f"an item takes {told} from end to end" in " ".join(text.split())
+    assert text.index("end to end            28.76 µs  52.25 µs    +23.5 µs\n") < text.index("\ncycles ")
     assert "".join(f"<td><b>{cell}</b></td>" for cell in ("an item of the batch", f"{a:,.1f}", f"{b:,.1f}", f"{difference:+,.1f}")) in html
     found = tpucc.compare(tpucc.compile(mlp, params={"batch": 8}), tpucc.compile(mlp, overrides={"host_bandwidth": "1e8"}))
     assert "A is better for throughput and for latency." in found.cause
@@ -394,19 +397,21 @@ def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed, said = capsys.readouterr()
     assert printed.startswith("A: 02_iris.tpu\nB: 02_iris.tpu\n")
     assert "note: A and B are one model with the same options" in said
-    assert "Both take 5,119 cycles, with the same instructions." in printed
+    assert "Both take 27.82 µs from end to end. On the device both take 5,119 cycles, with the same instructions." in " ".join(
+        printed.split()
+    )
     tpucc.compile(iris).save(tmp_path / "iris.tpub")
     assert run("compare", iris, tmp_path / "iris.tpub") == 0
-    assert "with the same instructions" in capsys.readouterr().out
+    assert "with the same instructions." in " ".join(capsys.readouterr().out.split())
     (tmp_path / "weights.tpu").write_text(OTHER.format(seed=1, f="relu"))
     (tmp_path / "other.tpu").write_text(OTHER.format(seed=2, f="sigmoid"))
     a, b = (tpucc.compile(tmp_path / name) for name in ("weights.tpu", "other.tpu"))
     assert "with the same instructions; weights, biases, scales and tables differ." in tpucc.compare(a, b).cause
     upside_down = tpucc.Stages(allocate=lambda lives, rows: rows - tpucc.Stages().allocate(lives, rows) - lives.rows)
     found = tpucc.compare(tpucc.compile(iris), tpucc.compile(iris, stages=upside_down))
-    in_a_stream = "For each batch of a stream, B takes 2,017 cycles more than A (5,119 instead of 3,102, +65.0 %)."
+    whole = "Both take 27.82 µs from end to end. On the device both take 5,119 cycles, with the same instructions at other addresses."
     reach = "The buffers of B reach up to 25,165,824 bytes of the unified buffer, those of A to 13,056."
-    assert found.cause == f"Both take 5,119 cycles, with the same instructions at other addresses. {reach} {in_a_stream}"
+    assert found.cause == f"{whole} {reach}", "the host's work takes longer than the device's, of which a stream would have one less"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -432,6 +437,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {"cycles", "difference", "cause", "notes", "layers"} <= found.keys()
     assert found["breakdown"].keys() == {row.key for row in ROWS.values()}
     assert found["cycles"]["b"] - found["cycles"]["a"] == found["difference"]
+    whole = found["end_to_end"]
+    assert whole["difference"] == pytest.approx(whole["b"]["seconds"] - whole["a"]["seconds"], abs=1e-12)
+    assert whole["b"] == tpucc.compile(cnn).stats["end_to_end"]
     assert found["stream"] == {"a": 220_479, "b": 220_479, "difference": 0}
     assert sum(layer["difference"] for layer in found["layers"]) == found["difference"]
 
@@ -440,17 +448,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_notes_of_one_side_name_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of passes too, which the program doesn't keep. What is true of both sides stands on standard error once."""
     cnn, page, note = folder() / "05_digits_cnn.tpu", tmp_path / "page.html", "conv1 (line 17): the host packs 3×3 pixels into a row"
-    assert run("compare", folder() / "04_digits_mlp.tpu", cnn, "-o", page) == 0
+    quick = ("--set", "host_elements_per_second=1e11")
+    assert run("compare", folder() / "04_digits_mlp.tpu", cnn, *quick, "-o", page) == 0
     out, err = capsys.readouterr()
     assert f"note of B alone: {note}" in out
     assert note not in err
     text = page.read_text("utf-8")
     assert f"B: {note}" in text
     assert text.count(">15,000</text>") == 4, "both buffers have one axis of rows"
-    assert run("compare", cnn, "--b=--omit pack-patches", "--json") == 0
+    assert run("compare", cnn, *quick, "--b=--omit pack-patches", "--json") == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert [any(text.startswith(note) for text in notes[side]) for side in "ab"] == [True, False]
-    assert run("compare", cnn) == 0
+    assert run("compare", cnn, *quick) == 0
     assert capsys.readouterr().err.count(note) == 1
 
 
@@ -511,22 +520,26 @@ def test_many_layers_of_one_side_are_one_group_in_sentence_and_table(tmp_path: P
     assert re.search(rf"^{name} +10 +{difference[1:]} +{difference} ", printed, re.MULTILINE), printed
     assert ": 1 tile fetched instead of 24, 1,349 cycles each" in said
     assert "in none of them instead of" in said
-    assert re.search(r"For each batch of a stream, B takes [\d,]+ cycles fewer than A \([\d,]+ instead of [\d,]+, -9\d", said)
+    assert re.search(r"For each batch of a stream B takes [\d.]+ µs less than A \([\d.]+ µs instead of [\d.]+ µs, -5\d", said)
 
 
-def test_of_machines_with_other_clocks_a_stream_is_compared_in_time() -> None:
+def test_of_machines_with_other_clocks_time_is_compared() -> None:
     """A slower machine waits fewer cycles for the same link, but no less time."""
     path = folder() / "gallery" / "mlperf_ds_cnn.tpu"
     quick = tpucc.compile(path).runtime
     slow = tpucc.compile(path, target=with_overrides(quick.program.target, {"clock_hz": 350e6})).runtime
-    said = compare(quick, slow).cause
-    assert quick.stats["stream"]["cycles"] > slow.stats["stream"]["cycles"]
-    _, _, streamed = said.partition("For each batch of a stream, B takes ")
-    found = re.search(r"fewer than A .* At their clocks that is ([\d.]+) µs instead of ([\d.]+) µs\.$", streamed)
-    assert found, said
-    assert [float(time) for time in found.groups()] == pytest.approx(
-        [1e6 * side.stats["stream"]["seconds"] for side in (slow, quick)], abs=0.01
-    )
+    found = compare(quick, slow)
+    assert found.seconds().difference > 0 > found.difference
+    assert found.seconds("stream_seconds").difference >= 0 > found.stream.difference
+    assert re.match(r"B takes [\d.]+ µs more than A from end to end .*\. On the device B takes [\d,]+ cycles fewer than A", found.cause)
+    assert re.search(r" At their clocks that is [\d.]+ µs instead of [\d.]+ µs\.", found.cause)
+
+
+def test_times_of_one_pair_have_one_unit_unless_one_is_much_shorter() -> None:
+    assert Seconds(131.58e-6, 147.94e-6).words == "147.9 µs instead of 131.6 µs"
+    assert Seconds(30.26e-6, 0.1849).takes(("A", "B")) == "B takes 185 ms more than A (185 ms instead of 30.3 µs, +610,937.7 %)"
+    assert Seconds(1e-6, 1e-6 + 1e-20).takes(("A", "B"), " from end to end") == "both take 1.000 µs from end to end"
+    assert Seconds(0.0, 2e-6).takes(("A", "B")).startswith("B takes 2 µs more than A (2.000 µs instead of 0.000 µs")
 
 
 def test_layers_of_one_name_in_two_models_belong_together_if_their_kinds_agree() -> None:

@@ -162,7 +162,8 @@ def test_two_compiles_are_compared_as_tpucc_does(tmp_path: Path, monkeypatch: py
     answer = ask("compare", **sides)
     found = tpucc.api.compare(a, b)
     assert (answer["diagnostics"], answer["cause"], answer["cycles"]) == ([], found.cause, [found.cycles.a, found.cycles.b])
-    assert answer["summary"].startswith(f"{found.cycles.b:,} cycles instead of {found.cycles.a:,} (")
+    assert answer["summary"].startswith(f"End to end {found.seconds().words} (")
+    assert answer["summary"].endswith(f"; on the device {found.cycles.b:,} cycles instead of {found.cycles.a:,}")
     assert "B: small.tpu --target tiny -O2" in answer["page"]
     names = ["the original", "this version"]
     wide = ask("compare", a={"source": SMALL}, b={"source": SMALL.replace("[4, ", "[400, ")}, said=names)

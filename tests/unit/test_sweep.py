@@ -39,7 +39,7 @@ from tpucc.options import options_of
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
 from tpucc.sweeps.differences import differences
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, worded
+from tpucc.sweeps.figures import KEPT, Figures, figures_of, worded
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import run as compute
@@ -151,6 +151,28 @@ def test_what_points_share_gives_the_program_of_a_compile_alone(program: str, tm
     assert compiler.made["programs"] < len(changes) + 1
 
 
+IMAGE = """
+weights random(seed=1)
+model image(x: f32[4, 12, 12, 3] in [-1.0, 1.0]):
+    weight k: f32[3, 3, 3, 16]
+    return conv2d(x, k)
+"""
+
+
+def test_what_points_share_knows_how_the_host_packs_patches(tmp_path: Path) -> None:
+    """How fast the host is, and how rows are padded on its link, decides which windows are packed, if any."""
+    (tmp_path / "image.tpu").write_text(IMAGE)
+    compiler, notes = Compiler(), set()
+    for rate in (1e9, 1e11):
+        for size in (1, 64, 256):
+            overrides = {"host_elements_per_second": rate, "host_row_bytes": size}
+            found = compiler.program(tmp_path / "image.tpu", options_of(overrides=overrides))
+            alone = tpucc.compile(tmp_path / "image.tpu", overrides=overrides)
+            assert found == alone.runtime.program, overrides
+            notes.add(next((note for note in alone.notes if "the host packs" in note), ""))
+    assert len(notes) == 3
+
+
 def test_what_changes_only_time_is_compiled_once(tmp_path: Path) -> None:
     (tmp_path / "hosted.tpu").write_text(HOSTED)
     compiler = Compiler()
@@ -227,6 +249,10 @@ def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[s
     assert run(*rows[7]["command"].split()[1:], "--json") == 0
     stats = json.loads(capsys.readouterr().out)
     assert stats["cycles"] == int(rows[7]["cycles"])
+    whole = {"seconds": "end_to_end_seconds", "stream_seconds": "stream_seconds"}
+    assert all(stats["end_to_end"][key] == float(rows[7][name]) for key, name in whole.items())
+    whole = {"bottleneck": "end_to_end_bottleneck", "explanation": "end_to_end_explanation", "stream_bottleneck": "stream_bottleneck"}
+    assert all(stats["end_to_end"][key] == rows[7][name] for key, name in whole.items())
     assert stats["explanation"] == rows[7]["explanation"]
     assert stats["breakdown"]["useful_macs"] == float(rows[7]["useful_macs"])
     assert stats["ub_peak_bytes"] == int(rows[7]["ub_peak_bytes"])
@@ -489,6 +515,7 @@ LINES: Mapping[str, Mapping[str, Any] | str | None] = {
     "no number": {"tops": float("nan")},
     "a bottleneck that isn't one": {"bottleneck": "nonsense"},
     "another column": {"more": 1},
+    "a column less, as earlier versions wrote": {"stream_seconds": None},
     "a fraction of a point": {"point": 0.5},
     "depth": "[" * 100_000,
     "no text": "\udcff",
@@ -507,6 +534,7 @@ def test_a_line_that_no_sweep_writes_is_computed_again(change: str, small: Path)
         first = first.replace('"cycles":', '"cycles":1')
     else:
         row: dict[str, Any] = {name: value for name, value in json.loads(first).items() if name != "crc"} | new
+        row = {name: value for name, value in row.items() if value is not None}
         first = line_of_row(row.pop("point"), row).decode().rstrip()
     Path("two.points.jsonl").write_text("\n".join([head, first, *rest, ""]), "utf-8", "surrogateescape")
     assert run(*command, "two.csv") == 0
@@ -566,7 +594,7 @@ def test_the_summary_has_the_fronts_of_what_was_swept(small: Path, capsys: pytes
         "slower or equally fast weight memory",
         "program that uses as much of the unified buffer or less",
     )
-    assert [told.count(f"Pareto front: no {cost} does more TOPS. ") for cost in costs] == [1, 1, 0]
+    assert [told.count(f"Pareto front: no {cost} is faster. ") for cost in costs] == [1, 1, 0]
     assert "the page has the same for unified buffer in use" in told
 
 
@@ -575,11 +603,11 @@ def test_a_front_says_all_values_of_its_points(small: Path, capsys: pytest.Captu
     sets = [word for axis in axes for word in ("--set", axis)]
     assert run("sweep", small, *sets, "-D", "batch=4,8", "-o", "a.csv", "--jobs", "1") == 0
     told = capsys.readouterr().out
-    front = told.partition("unit does more TOPS.")[2].partition("Pareto")[0]
+    front = told.partition("unit is faster.")[2].partition("Pareto")[0]
     assert max(map(len, front.splitlines())) <= 80
-    assert re.search(r"\nbest: [\d.]+ [GM]OPS, ", told), told
+    assert re.search(r"\nbest: [\d.]+ [GM]OPS end to end, ", told), told
     words = " ".join(front.split())
-    assert words.startswith("mxu TOPS bottleneck other values 16 ")
+    assert words.startswith("mxu speed end to end bottleneck other values 16 ")
     assert re.search(r" weight_memory_bytes 200000000, unified_buffer_rows 90000, batch \d", words)
 
 
@@ -600,9 +628,8 @@ def test_a_page_of_many_axes_says_which_maps_it_leaves_out(small: Path) -> None:
     page = Path("a.html").read_text()
     left = [f"{first} and {second}" for first, second in combinations(numbers, 2)][5:]
     assert f"The first 5 of 10 pairs; there is no map of {', '.join(left[:-1])} and {left[-1]}." in page
-    maps = [f"cycles of {model}; across: host_bandwidth; down: weight_bandwidth" for model in ("small", "other")]
-    assert all(page.count(f"<figcaption>{words}") == 0 for words in maps), "the clock differs"
-    assert all(page.count(f"<figcaption>{words.replace('cycles', 'time')}") == 1 for words in maps)
+    maps = [f"time end to end of {model}; across: host_bandwidth; down: weight_bandwidth" for model in ("small", "other")]
+    assert all(page.count(f"<figcaption>{words}") == 1 for words in maps)
 
 
 def test_numbers_of_the_page_have_all_digits_of_their_whole_part(small: Path) -> None:
@@ -620,7 +647,8 @@ def test_heads_of_the_page_have_units(small: Path) -> None:
     """One for all times; and what one can search for is there."""
     page = sweep_page(tpucc.sweep(small, overrides={"weight_bandwidth": [34e9], "mxu": [16, 32]}, jobs=1))
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
-    assert data["time"] == {"column": data["columns"].index("seconds"), "head": "time, µs", "of_a_second": 10**6}
+    assert [data["heads"][column] for column in data["times"]] == ["end to end, µs", "in a stream, µs", "device, µs"]
+    assert data["of_a_second"] == 10**6
     assert {"useful_macs, %", "weight_bandwidth, bytes/s", "macs", "ub_peak_bytes"} < set(data["heads"])
     assert re.search(r'placeholder="find: [a-z ]+ mxu=32"', page)
 
@@ -747,6 +775,9 @@ def test_a_sweep_that_is_killed_can_go_on_at_once(small: Path) -> None:
 
 
 def test_from_python(small: Path) -> None:
+    def speed(row: Mapping[str, Any]) -> float:
+        return float(row["macs"] / row["end_to_end_seconds"])
+
     done: list[int] = []
     found = tpucc.sweep(small, overrides={"mxu": [16, 32]}, params={"batch": [4, 8]}, jobs=1, told=done.append)
     assert done == [0, 1, 2, 3, 4]
@@ -755,7 +786,7 @@ def test_from_python(small: Path) -> None:
     found.save("a.csv")
     assert run("sweep", "small.tpu", "--set", "mxu=16,32", "-D", "batch=4,8", "-o", "b.csv", "--quiet", "--jobs", "1") == 0
     assert Path("a.csv").read_text() == Path("b.csv").read_text().replace("small.tpu", str(small))
-    assert all(a["tops"] < b["tops"] for a, b in zip(found.front(), found.front()[1:], strict=False))
+    assert all(speed(a) < speed(b) for a, b in zip(found.front(), found.front()[1:], strict=False))
     found.save("a.html")
     found.page().save("b.html")
     assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
@@ -775,57 +806,87 @@ def test_another_machine_of_the_same_name_is_another_sweep(small: Path) -> None:
 
 def test_a_front_has_the_points_that_no_other_one_beats() -> None:
     """Of two equal ones the cheaper, and of two that are equal in both the first; a point that can't be compiled has no numbers."""
-    costs, cycles = np.array([1.0, 1, 2, 3, 3, np.nan, 1]), np.array([5.0, 4, 4, 3, 6, np.nan, 4])
-    columns = {name: np.full(7, np.nan) for name in (*MEASURES, "macs", *COSTS)} | {"mxu": costs, "cycles": cycles, "macs": np.ones(7)}
-    figures = Figures(plan_of("mxu=1,2,3,4,5,6,7"), columns, ("nothing",) * 7, ("",) * 5 + ("E0622", ""))
-    assert (figures.measure, figures.costs, figures.best(), figures.ties(1)) == ("cycles", ("mxu",), [3], 2)
+    plan, costs = plan_of("mxu=1,2,3,4,5,6,7"), [1.0, 1, 2, 3, 3, np.nan, 1]
+    figures = figures_with(plan, mxu=costs, end_to_end_seconds=[5.0, 4, 4, 3, 6, np.nan, 4])
+    assert (figures.measure, figures.costs, figures.best(), figures.ties(1)) == ("end_to_end_seconds", ("mxu",), [3], 2)
     assert figures.fronts("mxu") == [[1, 3]]
 
 
 def figures_with(plan: Plan, **columns: list[float]) -> Figures:
-    """Figures of points without other columns."""
-    given = {name: np.full(plan.count, np.nan) for name in (*MEASURES, "macs", *COSTS)}
+    """Figures of points with a unit of work and without other columns."""
+    given = {name: np.full(plan.count, np.nan) for name in KEPT} | {"macs": np.ones(plan.count), "host_macs": np.zeros(plan.count)}
     given |= {name: np.array(values) for name, values in columns.items()}
     return Figures(plan, given, ("nothing",) * plan.count, ("",) * plan.count)
 
 
 def test_rows_that_a_machine_computes_twice_are_no_work() -> None:
-    """With bands in a small buffer TOPS are more, and the model takes longer."""
-    twice = figures_with(plan_of("unified_buffer_rows=1,2"), cycles=[19.0, 14.0], macs=[100.0, 76.0], tops=[10.0, 9.0])
-    assert (twice.measure, twice.best(), twice.has_repeated_work) == ("cycles", [1], False)
+    """With bands in a small buffer the device's TOPS are more, and the model takes longer."""
+    twice = figures_with(plan_of("unified_buffer_rows=1,2"), end_to_end_seconds=[19.0, 14.0], macs=[100.0, 76.0])
+    assert (twice.measure, twice.best()) == ("end_to_end_seconds", [1])
     plan = plan_of("unified_buffer_rows=1,2", "-batch=4,8")
-    columns = {"macs": [100.0, 200.0, 80.0, 160.0], "tops": [10.0, 11.0, 9.0, 9.5], "cycles": [20.0, 36.0, 18.0, 34.0]}
-    batches = figures_with(plan, **columns)
-    assert batches.measure == "tops"
-    assert batches.values.tolist() == pytest.approx([8, 8.8, 9, 9.5])
+    batches = figures_with(plan, macs=[100.0, 200.0, 80.0, 160.0], end_to_end_seconds=[20.0, 36.0, 18.0, 34.0])
+    assert batches.measure == "end_to_end_tops"
+    assert batches.values.tolist() == pytest.approx([160e-12 / 20, 320e-12 / 36, 160e-12 / 18, 320e-12 / 34])
     assert batches.best() == [3]
-    assert batches.has_repeated_work
-    assert not figures_with(plan, **{**columns, "macs": [80.0, 160.0, 80.0, 160.0]}).has_repeated_work
+
+
+def test_products_that_one_machine_leaves_to_the_host_are_work_of_the_model() -> None:
+    """Both machines compute one model; the second one's device has fewer products, which is no other work."""
+    columns = {"macs": [100.0, 60.0], "host_macs": [0.0, 40.0], "end_to_end_seconds": [5.0, 4.0]}
+    moved = figures_with(plan_of("host_step_seconds=1,2"), **columns)
+    assert moved.work.tolist() == [100, 100]
+    batches = figures_with(plan_of("-batch=4,8"), **columns | {"host_macs": [0.0, 140.0]})
+    assert batches.values.tolist() == pytest.approx([200e-12 / 5, 400e-12 / 4])
 
 
 def test_models_are_compared_each_with_itself() -> None:
     """A model of more work is no worse machine: here both have the same front."""
     plan = replace(plan_of("mxu=1,2,3"), models=("a.tpu", "b.tpu"))
-    figures = figures_with(plan, mxu=[1.0, 2, 3] * 2, cycles=[9.0, 9, 5, 90, 80, 85], macs=[1.0] * 3 + [2.0] * 3)
-    assert (figures.measure, figures.best(), figures.fronts("mxu")) == ("cycles", [2, 4], [[0, 2], [3, 4]])
-    one_alone = figures_with(plan, mxu=[1.0, 2, 3] * 2, cycles=[np.nan] * 3 + [9.0, 8, 7], macs=[np.nan] * 3 + [1.0] * 3)
+    columns = {"mxu": [1.0, 2, 3] * 2, "macs": [1.0] * 3 + [2.0] * 3}
+    figures = figures_with(plan, **columns, end_to_end_seconds=[9.0, 9, 5, 90, 80, 85])
+    assert (figures.measure, figures.best(), figures.fronts("mxu")) == ("end_to_end_seconds", [2, 4], [[0, 2], [3, 4]])
+    columns["macs"] = [np.nan] * 3 + [1.0] * 3
+    one_alone = figures_with(plan, **columns, end_to_end_seconds=[np.nan] * 3 + [9.0, 8, 7])
     assert (one_alone.best(), one_alone.fronts("mxu")) == ([5], [[], [3, 4, 5]])
 
 
 @pytest.mark.parametrize(
-    ("axes", "measure"), [((), "cycles"), (("clock_hz=1e8,7e8",), "seconds"), (("-batch=4,8", "clock_hz=1e8,7e8"), "tops")]
+    ("axes", "goal", "measure"),
+    [
+        (("clock_hz=1e8,7e8",), "latency", "end_to_end_seconds"),
+        (("clock_hz=1e8,7e8",), "stream", "stream_seconds"),
+        (("-batch=4,8", "clock_hz=1e8,7e8"), "latency", "end_to_end_tops"),
+        (("-batch=4,8",), "stream", "stream_tops"),
+    ],
 )
-def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], measure: str, small: Path) -> None:
-    plan = plan_of("mxu=16,32", *axes, model=str(small))
+def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], goal: str, measure: str, small: Path) -> None:
+    """Of a batch alone its time with the host's work, of a stream that of each of its batches; of other batches what is done in it."""
+    plan = plan_of("mxu=16,32", *axes, model=str(small), given={"goal": goal})
     with Journal(Path("a.points.jsonl"), plan.identity, plan.count) as journal:
-        figures = figures_of(compute(plan, journal, jobs=1))
+        found = compute(plan, journal, jobs=1)
+        figures, rows = figures_of(found), list(found)
+        told, page = " ".join(summary(found).split()), sweep_page(found)
+    seconds = [row["stream_seconds" if goal == "stream" else "end_to_end_seconds"] for row in rows]
     assert figures.measure == measure
+    rates = [2e-12 * (row["macs"] + row["host_macs"]) / time for row, time in zip(rows, seconds, strict=True)]
+    assert figures.values.tolist() == pytest.approx(rates if figures.is_rate else seconds, rel=1e-12)
     [best] = figures.best()
-    assert figures.values[best] == (max if measure == "tops" else min)(figures.values)
+    assert figures.values[best] == (max if figures.is_rate else min)(figures.values)
+    when = "in a stream" if goal == "stream" else "end to end"
+    assert f"bottleneck {when}: host work" in told
+    assert re.search(rf"best: [\d.]+ {'[MG]OPS' if figures.is_rate else 'µs'} {when}, .*: host work bound: .* Of the device: ", told)
+    assert f"<figcaption>{'speed' if figures.is_rate else 'time'} {when}" in page
 
 
-def test_all_tops_have_three_digits() -> None:
-    assert [worded("tops", value) for value in (0.1, 0.0962, 12.0, 123.4)] == ["0.100", "0.0962", "12.0", "123"]
+def test_the_width_of_the_unit_does_not_change_what_crosses_the_link(small: Path) -> None:
+    """Rows are padded to a number of the machine's own: an axis of that moves other bytes, an axis of `mxu` doesn't."""
+    found = tpucc.sweep(small, overrides={"mxu": [64, 128, 256]}, jobs=1)
+    assert len({row["host_bytes"] for row in found}) == 1
+    found = tpucc.sweep(small, overrides={"host_row_bytes": [1, 64, 256]}, jobs=1)
+    moved = [row["host_bytes"] for row in found]
+    assert moved == sorted(set(moved))
+    alone = [tpucc.compile(small, overrides={"host_row_bytes": size}).stats for size in (1, 64, 256)]
+    assert [row["end_to_end_seconds"] for row in found] == [stats["end_to_end"]["seconds"] for stats in alone]
 
 
 def test_several_models_are_an_axis(small: Path) -> None:
@@ -874,7 +935,7 @@ def test_a_table_in_parquet(small: Path) -> None:
 def test_json_has_counts_and_fronts(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("sweep", small, "--set", "mxu=16,32", "-o", "a.csv", "--jobs", "1", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["points"], told["compiled"], told["measure"]) == (2, 2, "cycles")
+    assert (told["points"], told["compiled"], told["measure"]) == (2, 2, "end_to_end_seconds")
     assert told["fronts"]["mxu"][0]["mxu"] == 16
     assert told["best_of_each"] == [told["best"]]
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from tests.support.pictures import SVG
+from tpucc.sim.durations import duration
 from tpucc.viz.charts.sweeps import Mark, front_svg
 from tpucc.viz.rect import Rect, centred
 from tpucc.viz.text import SMALL, text_width
+
+
+def test_the_axis_of_values_has_its_whole_name_and_round_numbers() -> None:
+    """Values that are near each other, as times are that the host has the most of."""
+    marks = [Mark(point, 1.0 + point, value, "host work", "") for point, value in enumerate((172e-6, 219e-6, 326e-6))]
+    root = ET.fromstring(front_svg("front", "about", ("cost", "speed in a stream"), marks, {"": [0]}, (str, duration)))
+    texts = {text.text or "": text for text in root.iter(f"{SVG}text")}
+    name = texts["speed in a stream"]
+    assert float(name.get("x", "")) >= 0
+    assert name.get("text-anchor") is None, "it begins there"
+    assert {"200 µs", "250 µs", "300 µs"} <= texts.keys()
 
 
 def test_names_of_lines_stand_beside_points() -> None:

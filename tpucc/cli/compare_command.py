@@ -36,7 +36,7 @@ from tpucc.viz.comparison.tables import comparison_table
 @json_option
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
 def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
-    """Compare two compiles: how many cycles B takes more than A, on what they are spent, in which layers, and why.
+    """Compare two compiles: how much longer B takes than A from end to end, on what the cycles are spent, in which layers, and why.
 
     A and B are models or programs; without B, it is A with other options.
     """
@@ -115,6 +115,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
     return {
         "a": {"name": found.names[0], **{key: sides[0].stats[key] for key in keys}},
         "b": {"name": found.names[1], **{key: sides[1].stats[key] for key in keys}},
+        "end_to_end": dict(zip("ab", found.end_to_end, strict=True)) | {"difference": found.seconds().difference},
         "cycles": pair(found.cycles),
         "difference": found.difference,
         "stream": pair(found.stream) | {"difference": found.stream.difference},
@@ -142,7 +143,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
 
 
 def _items(found: Items) -> dict[str, Any]:
-    """The cycles of an item, and the side ("a" or "b") that is better for each; null where both are alike."""
+    """The seconds and the cycles of an item, and the side ("a" or "b") that is better for each; null where both are alike."""
 
     def both(values: tuple[float, float]) -> dict[str, float]:
         return {"a": values[0], "b": values[1], "difference": round(values[1] - values[0], 6)}
@@ -150,6 +151,7 @@ def _items(found: Items) -> dict[str, Any]:
     better = {"throughput": found.throughput, "throughput_in_a_stream": found.streamed, "latency": found.latency}
     return {
         "batch": {"a": found.batch.a, "b": found.batch.b},
+        "end_to_end": {"a": found.seconds.a, "b": found.seconds.b, "difference": found.seconds.difference},
         "cycles": both(found.cycles),
         "cycles_in_a_stream": both(found.stream),
         "better": {name: side or None for name, side in better.items()},

@@ -25,18 +25,25 @@ COSTS: Mapping[str, str] = {
     "unified_buffer_rows": "unified buffer rows",
 }
 """The columns of which more costs more, and what they are."""
-MEASURES: Mapping[str, str] = {"cycles": "cycles", "seconds": "time", "tops": "TOPS"}
-_KEPT = (*MEASURES, "macs", *COSTS)
+MEASURES: Mapping[str, str] = {
+    "end_to_end_seconds": "time end to end",
+    "stream_seconds": "time in a stream",
+    "end_to_end_tops": "speed end to end",
+    "stream_tops": "speed in a stream",
+}
+"""What points are compared by: their times, or the operations of the model in such a time."""
+KEPT = ("end_to_end_seconds", "stream_seconds", "macs", "host_macs", *COSTS)
+"""The columns of numbers that pictures need."""
 
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """The columns of a sweep that pictures need, [points]: NaN where a point has none."""
+    """The columns of a sweep that pictures need, `KEPT`, [points]: NaN where a point has none."""
 
     plan: Plan
     columns: Mapping[str, Float64]
     bottlenecks: tuple[str, ...]
-    """Of each point; empty where it can't be compiled."""
+    """Of each point by its measure; empty where it can't be compiled."""
     errors: tuple[str, ...]
     """The code of each point that can't be compiled; else empty."""
 
@@ -46,39 +53,33 @@ class Figures:
 
     @cached_property
     def work(self) -> Float64:
-        """The multiply-accumulates of each point's model itself: of one model and one choice of params the fewest that a machine does.
-        Others compute rows of bands twice, which is no more work."""
+        """The multiply-accumulates of each point's model itself, the host's among them: of one model and one choice of params the fewest
+        that a machine does. Others compute rows of bands twice, which is no more work."""
         machines = tuple(place for place, axis in enumerate(self.plan.axes, 1) if axis.kind == "set")
-        done = self.columns["macs"].reshape(self.plan.sizes)
+        done = (self.columns["macs"] + self.columns["host_macs"]).reshape(self.plan.sizes)
         return np.broadcast_to(np.fmin.reduce(done, axis=machines, keepdims=True), done.shape).ravel()
 
     @cached_property
     def measure(self) -> str:
-        """What the points of a model are compared by. Cycles of different work say nothing, so that is TOPS; cycles of different clocks are
-        seconds."""
-        if self._several(self.work):
-            return "tops"
-        return "seconds" if self._several(self.columns["clock_hz"]) else "cycles"
+        """What the points of a model are compared by: one of `MEASURES`. Times of different work say nothing, so that is TOPS then."""
+        return f"{way_of(self.plan)}_{'tops' if self._several(self.work) else 'seconds'}"
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether points are compared by TOPS, of which more are better."""
+        return self.measure.endswith("tops")
 
     @cached_property
     def values(self) -> Float64:
-        """The measure of each point; TOPS are those of the model's own work."""
-        found = self.columns[self.measure]
-        if self.measure != "tops":
-            return found
-        done = self.columns["macs"]
-        return found * np.divide(self.work, done, out=np.ones_like(done), where=done > 0)
-
-    @property
-    def has_repeated_work(self) -> bool:
-        """Whether the values are TOPS, and for some point others than in the table, as its machine computes some rows twice."""
-        found = self.columns["tops"]
-        return self.measure == "tops" and bool((self.values < found).any())
+        """The measure of each point; TOPS are the operations of the model's own work, two a multiply-accumulate, in its time."""
+        seconds = self.columns[f"{way_of(self.plan)}_seconds"]
+        with np.errstate(divide="ignore", invalid="ignore"):  # a model without work takes no time
+            return 2e-12 * self.work / seconds if self.is_rate else seconds
 
     @property
     def ranks(self) -> Float64:
         """The measure, such that less is better."""
-        return -self.values if self.measure == "tops" else self.values
+        return -self.values if self.is_rate else self.values
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -135,22 +136,27 @@ class Figures:
         return any(len(np.unique(each[~np.isnan(each)])) > 1 for each in own)
 
 
+def way_of(plan: Plan) -> str:
+    """How points are compared, as columns are called: `end_to_end` of a batch alone, or in a `stream`, which is what `--for` asks for."""
+    return "stream" if plan.given.get("goal") == "stream" else "end_to_end"
+
+
 def figures_of(found: Points) -> Figures:
     """Reads the table once."""
-    columns = {name: np.full(len(found), np.nan) for name in _KEPT}
+    columns = {name: np.full(len(found), np.nan) for name in KEPT}
     bottlenecks, errors = [], []
     for point, row in enumerate(found):
         for name, values in columns.items():
             if isinstance(value := row.get(name), int | float) and not row["error"]:
                 values[point] = value
-        bottlenecks.append(row["bottleneck"] or "")
+        bottlenecks.append(row[f"{way_of(found.plan)}_bottleneck"] or "")
         errors.append(row["error"] or "")
     return Figures(found.plan, columns, tuple(bottlenecks), tuple(errors))
 
 
 def worded(name: str, value: float) -> str:
     """A value of a column with its unit."""
-    if name == "seconds":
+    if name.endswith("seconds"):
         return duration(value)
     if name.endswith("_bytes"):
         return _size(value)
@@ -158,7 +164,12 @@ def worded(name: str, value: float) -> str:
         return f"{value / 1e9:.4g} GB/s"
     if name == "clock_hz":
         return f"{value / 1e6:.4g} MHz"
-    return f"{value:#.3g}".rstrip(".") if name == "tops" else f"{value:,.0f}"
+    return f"{value:,.0f}"
+
+
+def when(figures: Figures) -> str:
+    """`end to end`, or `in a stream`: the measure without what is measured."""
+    return MEASURES[figures.measure].partition(" ")[2]
 
 
 def heads(figures: Figures) -> Iterator[str]:
@@ -167,7 +178,9 @@ def heads(figures: Figures) -> Iterator[str]:
     failures = ", ".join(f"{number:,} with {code}" for code, number in sorted(figures.failures().items()))
     yield f"{count}, {figures.compiled:,} compiled" + (f"; not compiled: {failures}" if failures else "")
     if limits := figures.limits():
-        yield "bottleneck: " + ", ".join(f"{name} {number:,}" for name, number in sorted(limits.items(), key=lambda each: -each[1]))
+        yield f"bottleneck {when(figures)}: " + ", ".join(
+            f"{name} {number:,}" for name, number in sorted(limits.items(), key=lambda each: -each[1])
+        )
     if len(figures.models) > 1:
         yield f"each of the {len(figures.models):,} models has its own best point and fronts: models aren't compared with each other"
 

@@ -24,11 +24,20 @@ def _plain(name: str) -> Callable[[Stats], Any]:
     return lambda found: found[name]
 
 
+def _whole(name: str) -> Callable[[Stats], Any]:
+    return lambda found: found["end_to_end"][name]
+
+
 def _share(name: str) -> Callable[[Stats], Any]:
     return lambda found: found["breakdown"][name]
 
 
 RESULTS: Mapping[str, tuple[type, Callable[[Stats], Any]]] = {
+    "end_to_end_seconds": (float, _whole("seconds")),
+    "stream_seconds": (float, _whole("stream_seconds")),
+    "end_to_end_bottleneck": (str, _whole("bottleneck")),
+    "end_to_end_explanation": (str, _whole("explanation")),
+    "stream_bottleneck": (str, _whole("stream_bottleneck")),
     "cycles": (int, _plain("cycles")),
     "seconds": (float, _plain("seconds")),
     "tops": (float, _plain("tops")),
@@ -47,13 +56,15 @@ RESULTS: Mapping[str, tuple[type, Callable[[Stats], Any]]] = {
     "vector_macs": (int, _plain("vector_macs")),
     "host_macs": (int, _plain("host_macs")),
 }
-"""The columns with numbers: their types, and what of `stats.json` they are. `array_active` and `useful_macs` are percentages of the cycles;
-`host_bytes` are those of both directions. `vector_macs` are a part of `macs`, `host_macs` aren't."""
+"""The columns with numbers: their types, and what of `stats.json` they are. The first five are of its `end_to_end`. `array_active`
+and `useful_macs` are percentages of the cycles; `host_bytes` are those of both directions. `vector_macs` are a part of `macs`, `host_macs`
+aren't."""
 FAILURE = ("error", "reason")
 """The columns of a point that can't be compiled: the error's code and its message."""
 _COUNT = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _KEPT = {int: _COUNT, float: Annotated[float, msgspec.Meta(ge=0)], str: str}
-_RESULTS = {name: _KEPT[kind] for name, (kind, _) in RESULTS.items()} | {"bottleneck": Literal[tuple(str(name) for name in BOTTLENECKS)]}
+_RESULTS = {name: _KEPT[kind] for name, (kind, _) in RESULTS.items()}
+_RESULTS |= {name: Literal[tuple(str(each) for each in BOTTLENECKS)] for name in RESULTS if name.endswith("bottleneck")}
 _FAILURE = {"error": Annotated[str, msgspec.Meta(pattern=r"^E\d{4}$")], "reason": str}
 _LINES = [
     msgspec.json.Decoder(msgspec.defstruct("Line", [("point", _COUNT), *fields.items()], forbid_unknown_fields=True))

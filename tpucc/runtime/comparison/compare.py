@@ -1,4 +1,5 @@
-"""Two compiled models side by side: how many cycles one takes more than the other, in what, in which layers, and why.
+"""Two compiled models side by side: how much longer one takes from end to end, what of that the host takes before and after the device, and
+how many cycles the device takes more, in what, in which layers, and why.
 
 The cycles of the matrix unit are divided as everywhere (`tpucc.sim.accounting`), so that the differences of the rows add up to the whole
 difference, in each layer and in the model. The rows that make most of the difference are named in `cause`, together with those that wait
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +23,13 @@ from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
 from tpucc.runtime.comparison.items import Items, item_words, items_of
 from tpucc.runtime.comparison.layer_rows import largest_words
 from tpucc.runtime.comparison.layers import LayerDifference, enumerated, layers_of
-from tpucc.runtime.comparison.pairs import Pair, more, paired, spent, together
+from tpucc.runtime.comparison.pairs import Pair, Seconds, more, paired, spent, together
 from tpucc.runtime.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.durations import durations
 from tpucc.values import dataclass
 
 APART = 1.05
-"""If b takes so many times a's cycles, or more, of how many times it is for a batch alone, a stream of batches is told apart from it."""
+"""If b takes so many times a's time, or more, of how many times it is for a batch alone, a stream of batches is told apart from it."""
 
 OF_BLOCKS = {
     "biases": ["bias"],
@@ -45,12 +46,14 @@ ADDRESSES = ("ub", "acc", "host")
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides. `items` is there where their batches differ. `rows` are those of the accounting, by their keys in
-    `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names. `layers` are sorted by the size of their
-    difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a batch in a stream of them.
+    `names` are those of the sides, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows` are
+    those of the accounting, by their keys in `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names.
+    `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a
+    batch in a stream of them.
     """
 
     names: tuple[str, str]
+    end_to_end: tuple[Mapping[str, Any], Mapping[str, Any]]
     cycles: Pair
     stream: Pair
     items: Items | None
@@ -65,6 +68,10 @@ class Comparison:
         """How many cycles b takes more than a."""
         return self.cycles.difference
 
+    def seconds(self, part: str = "seconds") -> Seconds:
+        """The time of a batch from end to end, or a part of it by its key."""
+        return _part(self.end_to_end, part)
+
 
 def compare(
     a: Runtime,
@@ -76,6 +83,7 @@ def compare(
     """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`. `notes` are all that the
     compiler has for each side."""
     sides = (a, b)
+    whole = (a.stats["end_to_end"], b.stats["end_to_end"])
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
     stream = Pair(a.stats["stream"]["cycles"], b.stats["stream"]["cycles"])
     rows = paired(*(spent(side) for side in sides))
@@ -85,8 +93,10 @@ def compare(
     is_moved = moved.difference * cycles.difference > 0 and abs(moved.difference) >= MOST * abs(cycles.difference)
     reasons = list(reasons_of(rows, Pair(*(FOR_HOST.count(side) for side in sides)), partial(explanation, sides)))
     sentences = [
-        _sentence(sides, cycles, said),
+        f"{_begun(_part(whole, 'seconds').takes(said, ' from end to end'))}.",
         *([item_words(items, said)] if items else []),
+        *_by_the_host(sides, whole),
+        _sentence(sides, cycles, said),
         *_other_models(sides, layers),
         *_of_each_core(sides),
         *machines(sides),
@@ -96,17 +106,17 @@ def compare(
         *reasons,
         *(other_peak(sides, said) if not cycles.difference else []),
         *(largest_words(layers, cycles.difference, said) if not is_moved else []),
-        *(_in_a_stream(sides, cycles, stream, said) if not items else []),
+        *(_in_a_stream(whole, said) if not items else []),
     ]
     own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
-    return Comparison(names, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
+    return Comparison(names, whole, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
 
 
 def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]) -> str:
     """What is said of two programs of one machine of which only the rows of the accounting are known: empty if b takes no longer."""
     rows = paired(a, b)
     cycles = together(list(rows.values()))
-    return " ".join([_longer(cycles, said), *reasons_of(rows)]) if cycles.difference > 0 else ""
+    return " ".join([_begun(_takes(cycles, said)), *reasons_of(rows)]) if cycles.difference > 0 else ""
 
 
 def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
@@ -132,24 +142,13 @@ def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
 
 def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
     if not cycles.difference:
-        return f"Both take {cycles.a:,} cycles, with {_instructions(sides)}."
-    return f"{_longer(cycles, said)}{_at_their_clocks(sides, [side.stats['seconds'] for side in sides])}"
+        return f"On the device both take {cycles.a:,} cycles, with {_instructions(sides)}."
+    clocks = {side.program.target.clock_hz for side in sides}
+    times = f" At their clocks that is {Seconds(*(side.stats['seconds'] for side in sides)).words}." if len(clocks) > 1 else ""
+    return f"On the device {_takes(cycles, said)}{times}"
 
 
-def _at_their_clocks(sides: tuple[Runtime, Runtime], seconds: Sequence[float]) -> str:
-    """The times that cycles take, where the clocks differ."""
-    a, b = durations(seconds)
-    return f" At their clocks that is {b} instead of {a}." if _clocks(sides) != 1 else ""
-
-
-def _clocks(sides: tuple[Runtime, Runtime]) -> float:
-    """How many times as long as a's a cycle of b takes."""
-    a, b = (side.program.target.clock_hz for side in sides)
-    return float(a / b)
-
-
-def _longer(cycles: Pair, said: tuple[str, str]) -> str:
-    words = _takes(cycles, said)
+def _begun(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
@@ -158,13 +157,30 @@ def _takes(cycles: Pair, said: tuple[str, str]) -> str:
     return f"{said[1]} takes {more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
 
 
-def _in_a_stream(sides: tuple[Runtime, Runtime], cycles: Pair, stream: Pair, said: tuple[str, str]) -> Iterator[str]:
-    """Where another side is sooner in a stream of batches, or b takes another number of times a's cycles there."""
-    apart = max(stream.times, cycles.times) >= APART * min(stream.times, cycles.times)
-    alone, streamed = (pair.times * _clocks(sides) for pair in (cycles, stream))
-    if (alone - 1) * (streamed - 1) < 0 or apart:
-        words = _takes(stream, said) if stream.difference else f"both take {stream.a:,} cycles."
-        yield f"For each batch of a stream, {words}{_at_their_clocks(sides, [side.stats['stream']['seconds'] for side in sides])}"
+def _part(whole: tuple[Mapping[str, Any], Mapping[str, Any]], part: str) -> Seconds:
+    return Seconds(*(side[part] for side in whole))
+
+
+def _by_the_host(sides: tuple[Runtime, Runtime], whole: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Iterator[str]:
+    """What the host takes before the device and after it, where that differs, with the operators that it computes there."""
+    for part, when in (("before", "Before the device starts"), ("after", "After the device has finished")):
+        seconds = _part(whole, f"host_{part}")
+        if seconds.difference:
+            a, b = (f"{time} ({_host_work(side.stats['untimed'][part])})" for side, time in zip(sides, seconds.texts, strict=True))
+            yield f"{when} the host takes {b} instead of {a}."
+
+
+def _host_work(part: Mapping[str, Any]) -> str:
+    """`patches, 1,280,000 elements`: to make integers of inputs and numbers of outputs has no name."""
+    return ", ".join([*([enumerated(part["operators"])] if part["operators"] else []), counted(part["elements"], "element")])
+
+
+def _in_a_stream(whole: tuple[Mapping[str, Any], Mapping[str, Any]], said: tuple[str, str]) -> Iterator[str]:
+    """Where another side is sooner in a stream of batches, or b takes another number of times a's time there."""
+    alone, streamed = (_part(whole, part) for part in ("seconds", "stream_seconds"))
+    apart = max(streamed.times, alone.times) >= APART * min(streamed.times, alone.times)
+    if alone.difference * streamed.difference < 0 or apart:
+        yield f"For each batch of a stream {streamed.takes(said)}."
 
 
 def _instructions(sides: tuple[Runtime, Runtime]) -> str:

@@ -7,7 +7,11 @@ from typing import Any
 
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
+from tpucc.sim.durations import duration, durations
 from tpucc.values import dataclass
+
+ONE_UNIT = 100
+"""Two times of which one is so many times the other are told in one unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,55 @@ class Pair:
     def times(self) -> float:
         """How many times that of a that of b is."""
         return self.b / max(self.a, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A time of both sides."""
+
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        """How much longer that of b is, to a picosecond: what is less comes of rounding."""
+        return round(self.b - self.a, 12)
+
+    @property
+    def times(self) -> float:
+        """How many times that of a that of b is."""
+        return self.b / self.a if self.a else 1.0
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both in one unit, `131.6 µs` and `147.9 µs`, unless one is so short beside the other that nothing would be left of it."""
+        if 0 < ONE_UNIT * min(self.a, self.b) < max(self.a, self.b):
+            return duration(self.a), duration(self.b)
+        a, b = durations([self.a, self.b])
+        return a, b
+
+    @property
+    def words(self) -> str:
+        """`147.9 µs instead of 131.6 µs`."""
+        a, b = self.texts
+        return f"{b} instead of {a}"
+
+    @property
+    def change(self) -> str:
+        """The difference with its sign: `+16.4 µs`; empty where there is none."""
+        return f"{'-' if self.difference < 0 else '+'}{duration(abs(self.difference))}" if self.difference else ""
+
+    @property
+    def share(self) -> str:
+        """The difference in percent of a: `+12.4 %`."""
+        return f"{100 * (self.times - 1):+,.1f} %"
+
+    def takes(self, said: tuple[str, str], how: str = "") -> str:
+        """`B takes 16.4 µs more than A from end to end (147.9 µs instead of 131.6 µs, +12.4 %)`, or `both take 131.6 µs`."""
+        if not self.difference:
+            return f"both take {self.texts[0]}{how}"
+        way = "more" if self.difference > 0 else "less"
+        return f"{said[1]} takes {self.change[1:]} {way} than {said[0]}{how} ({self.words}, {self.share})"
 
 
 def together(pairs: Sequence[Pair]) -> Pair:

@@ -302,7 +302,7 @@ def _ticks(scale: Scale, binary: bool = False) -> list[float]:
     if binary:
         powers = [2.0**power for power in range(64) if scale.low <= math.log10(2.0**power) <= scale.high]
         return powers[:: max(1, math.ceil(len(powers) / 7))]
-    for digits in ((1,), (1, 2, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9)):
+    for digits in ((1,), (1, 2, 5), range(1, 10), [half / 2 for half in range(2, 20)]):
         tens = range(math.floor(scale.low), math.ceil(scale.high) + 1)
         found = [digit * 10.0**ten for ten in tens for digit in digits if scale.low <= math.log10(digit * 10.0**ten) <= scale.high]
         if len(found) >= 3:
@@ -343,4 +343,4 @@ def _side(scale: Scale, words: str, worded: Worded) -> Markup:
     for value in _ticks(scale):
         y = scale(math.log10(value))
         parts += [line(LEFT, y, WIDTH - RIGHT, y, "grid"), label(worded(value), LEFT - 8, y + 4, anchor="end")]
-    return joined([*parts, label(words, LEFT - 8, TOP - 10, SMALL, "soft", "end")])
+    return joined([*parts, label(words, EDGE, TOP - 10, SMALL, "soft")])

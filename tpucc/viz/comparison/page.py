@@ -1,4 +1,4 @@
-"""The page of a comparison: the cause, the accounting side by side, both timelines and buffers on one axis, layers and numbers.
+"""The page of a comparison: the cause, the times and the accounting side by side, both timelines and buffers on one axis, layers, numbers.
 
 It is a document with `page.css` of its own.
 """
@@ -19,7 +19,7 @@ from tpucc.viz.charts.memory import KEY as MEMORY
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import KEY as TIMELINE
 from tpucc.viz.charts.timeline import timeline_svg
-from tpucc.viz.comparison.tables import accounting_rows, equal_layers, item_rows, numbers
+from tpucc.viz.comparison.tables import TIMES, accounting_rows, equal_layers, item_rows, numbers, time_rows
 from tpucc.viz.document import Section, document
 from tpucc.viz.pictures import NARROW, times_of
 from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
@@ -41,12 +41,12 @@ def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
 
 
 def headline(found: Comparison) -> str:
-    """Both cycles and the difference in a line."""
-    if not found.difference:
-        return f"Both take {found.cycles.a:,} cycles"
-    share = f" ({100 * found.difference / found.cycles.a:+,.1f} %)" if found.cycles.a else ""
-    each = "; {1:,.1f} an item instead of {0:,.1f}".format(*found.items.cycles) if found.items else ""
-    return f"{found.cycles.b:,} cycles instead of {found.cycles.a:,}{share}{each}"
+    """The times of both from end to end, the difference, and the cycles of the device in a line."""
+    seconds, cycles = found.seconds(), found.cycles
+    whole = f"{seconds.words} ({seconds.share})" if seconds.difference else f"both take {seconds.texts[0]}"
+    each = f"; {found.items.seconds.words} for an item" if found.items else ""
+    device = f"{cycles.b:,} cycles instead of {cycles.a:,}" if cycles.difference else f"{cycles.a:,} cycles in both"
+    return f"End to end {whole}{each}; on the device {device}"
 
 
 def _named(found: Comparison) -> Iterator[tuple[str, str]]:
@@ -58,6 +58,8 @@ def _key(side: str) -> Markup:
 
 
 def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
+    times = (joined([_row_name(name), *_cells(*cells)]) for name, *cells in time_rows(found))
+    yield "times", "The time of a batch", _table(TIMES, times)
     if any(found.notes):
         yield "notes", "Notes of one side alone", joined(_notes(found))
     yield "rows", "Where the matrix unit's cycles go", _rows(found)

@@ -7,16 +7,43 @@ from collections.abc import Iterator
 from tpucc.diagnostics import counted, printable
 from tpucc.runtime.comparison.compare import Comparison
 from tpucc.runtime.comparison.layer_rows import layer_rows
-from tpucc.runtime.comparison.pairs import Pair, together
+from tpucc.runtime.comparison.pairs import Pair, Seconds, together
 from tpucc.sim.accounting import NON_MATRIX, ROWS
 from tpucc.viz.tables import BREAKDOWN, WIDTH, table, wrapped
 
 
 def comparison_table(found: Comparison, width: int = WIDTH) -> str:
-    """The cause in a few sentences; the accounting, the layers with the largest differences, and the numbers that differ."""
+    """The cause in a few sentences; the time from end to end, the accounting, the largest differences of layers, other numbers."""
     sides = "\n".join(wrapped(printable(f"{side}: {name}"), "   ") for side, name in zip("AB", found.names, strict=True))
-    parts = [sides, wrapped(found.cause), _notes(found), _rows(found), _layers(found, width), _counts(found)]
+    parts = [
+        sides,
+        wrapped(found.cause),
+        _notes(found),
+        table(TIMES, time_rows(found)),
+        _rows(found),
+        _layers(found, width),
+        _counts(found),
+    ]
     return "\n\n".join(part for part in parts if part)
+
+
+TIMES = ("time", "A", "B", "difference")
+"""The head of `time_rows`."""
+
+
+def time_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
+    """The cells of each row: the time of a batch from end to end, its parts that are not zero on both sides, an item's where the batches
+    differ, and that of a batch in a stream."""
+    link = Seconds(*(side["link_in"] + side["device"] + side["link_out"] for side in found.end_to_end))
+    rows = [
+        ("end to end", found.seconds()),
+        ("  host before", found.seconds("host_before")),
+        ("  device and link", link),
+        ("  host after", found.seconds("host_after")),
+        *([("an item of the batch", found.items.seconds)] if found.items else []),
+        ("each of a stream", found.seconds("stream_seconds")),
+    ]
+    return [(name, *pair.texts, pair.change) for name, pair in rows if pair.a or pair.b]
 
 
 def accounting_rows(found: Comparison) -> Iterator[tuple[str, Pair]]:

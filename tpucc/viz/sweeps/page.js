@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const PAGE = 100;
-  const { columns, heads, time, shared, texts, shown, rows } = JSON.parse(document.getElementById("data").textContent);
+  const { columns, heads, times, of_a_second, shared, texts, shown, rows } = JSON.parse(document.getElementById("data").textContent);
   const chosen = document.getElementById("chosen");
   const body = document.querySelector("#rows table");
   const find = document.getElementById("find");
@@ -17,11 +17,10 @@
     const value = rows[point][column];
     return shared.includes(column) && value !== null ? texts[value] : value;
   };
-  const headOf = (column) => (column === time.column ? time.head : heads[column]);
   const textOf = (point, column) => {
     const value = valueOf(point, column);
     if (value === null) return "";
-    if (column === time.column) return (value * time.of_a_second).toLocaleString("en", { maximumSignificantDigits: 6 });
+    if (times.includes(column)) return (value * of_a_second).toLocaleString("en", { maximumSignificantDigits: 6 });
     if (typeof value !== "number") return value;
     if (Number.isInteger(value)) return value.toLocaleString("en");
     if (Math.abs(value) >= 1e6) return value.toLocaleString("en", { maximumFractionDigits: 3 });
@@ -67,9 +66,9 @@
     const facts = element("dl");
     columns.forEach((name, column) => {
       if (column === command || textOf(point, column) === "") return;
-      const wide = name === "explanation" || name === "reason";
+      const wide = name.endsWith("explanation") || name === "reason";
       const fact = element("div", "", wide ? { class: "wide" } : {});
-      fact.append(element("dt", headOf(column)), element("dd", textOf(point, column)));
+      fact.append(element("dt", heads[column]), element("dd", textOf(point, column)));
       facts.append(fact);
     });
     chosen.replaceChildren(element("strong", `point ${point.toLocaleString("en")}`), facts, line);
@@ -77,7 +76,7 @@
   }
 
   const names = columns.map((name) => name.toLowerCase().replace(/^-d /, ""));
-  const settings = names.slice(0, columns.indexOf("cycles"));
+  const settings = names.slice(0, columns.indexOf("end_to_end_seconds"));
   const WORD = /[^\s,="]*=(?:"[^"]*"?|\[[^\]]*\]?|[^\s,]*)|"[^"]*"?|[^\s,]+/g;
   const numeric = (word) => word !== "" && !Number.isNaN(Number(word));
 
@@ -135,7 +134,7 @@
   function head(column) {
     const cell = element("th", "", { ...looks(column), ...(sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {}) });
     const sign = sorted.column === column ? (sorted.down ? " ▾" : " ▴") : "";
-    const button = element("button", headOf(column) + sign, { type: "button", title: `${columns[column]} in the table's file` });
+    const button = element("button", heads[column] + sign, { type: "button", title: `${columns[column]} in the table's file` });
     button.addEventListener("click", () => {
       sorted = { column, down: sorted.column === column && !sorted.down };
       arrange();

@@ -6,7 +6,6 @@ It is a document with `page.css` and `page.js` of its own. The script shows the 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -17,14 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.sim.durations import seconds_unit
 from tpucc.sweeps.axes import Axis
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, way_of, worded
 from tpucc.sweeps.points import Points
 from tpucc.sweeps.rows import columns, settings_columns
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
 from tpucc.viz.svg import Markup, escaped, inlined, joined, prose, tag
-from tpucc.viz.sweeps.summary import as_good, reached, varied
+from tpucc.viz.sweeps.summary import as_good, explained, measured, reached, varied
 
 LARGEST = 20_000
 """Points of a page at most: a browser holds all of them."""
@@ -32,7 +32,10 @@ PAIRS = 10
 """Heat maps at most."""
 WIDEST = 120
 """Values of an axis that a heat map has room for."""
-SHARED = ("model", "bottleneck", "explanation", "error", "reason")
+SHARED = (
+    *("model", "error", "reason", "bottleneck", "explanation"),
+    *("end_to_end_bottleneck", "end_to_end_explanation", "stream_bottleneck"),
+)
 """Columns with few different texts: each text stands once."""
 REASONS = 4
 """Of a cell in which nothing can be compiled, beside that of its first point."""
@@ -47,8 +50,8 @@ EACH = " Each model has a line of its own, with its name."
 MAPS = "A cell has the best of all points with its two values. The stronger its colour, the better; the scale is below, and logarithmic."
 DASHED = " Dashed: nothing there can be compiled."
 OWN_WORK = (
-    " TOPS here are of the model's own multiply-accumulates. The table's tops are more at points with a small buffer, as they count what "
-    "is computed twice, too."
+    " TOPS here are the operations of the model, the host's included, in the time that is compared. The table's tops are the device's, and "
+    "count what a small buffer makes it compute twice."
 )
 UNITS: Mapping[str, str] = {
     "utilization": "0 to 1",
@@ -59,8 +62,8 @@ UNITS: Mapping[str, str] = {
     "clock_hz": "Hz",
 }
 """Of columns whose names don't say them."""
-TIMES: Sequence[tuple[float, str]] = ((1e-3, "µs"), (1.0, "ms"), (math.inf, "s"))
-"""The unit of the times of a sweep of which the longest is shorter than so many seconds."""
+TIMES: Mapping[str, str] = {"end_to_end_seconds": "end to end", "stream_seconds": "in a stream", "seconds": "device"}
+"""The columns of times with their names. They have one unit, which the longest of them has."""
 
 
 def sweep_page(found: Points) -> str:
@@ -83,7 +86,7 @@ def _title(found: Points) -> str:
 
 
 def _sections(found: Points, figures: Figures) -> Iterator[Section]:
-    own = OWN_WORK if figures.has_repeated_work else ""
+    own = OWN_WORK if figures.is_rate else ""
     if best := figures.best():
         name = "The best point" if len(figures.models) == 1 else "The best point of each model"
         yield "best", name, joined(_best(found, figures, point) for point in best)
@@ -100,10 +103,12 @@ def _sections(found: Points, figures: Figures) -> Iterator[Section]:
 
 
 def _best(found: Points, figures: Figures, best: int) -> Markup:
-    row = found[best]
     place = tag("a", escaped(varied(found, best)), href=f"#point={best}")
     return joined(
-        [tag("p", escaped(f"{reached(figures, best)}: "), place, escaped(as_good(figures, best))), tag("p", prose(row["explanation"]))]
+        [
+            tag("p", escaped(f"{reached(figures, best)}: "), place, escaped(as_good(figures, best))),
+            tag("p", prose(explained(found, figures, best))),
+        ]
     )
 
 
@@ -122,7 +127,7 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
         which = "the front" if len(fronts) == 1 else "the fronts"
         about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(sum(map(len, fronts)), 'point')} on {which}"
         names = COSTS[cost], MEASURES[measure]
-        worders = partial(worded, cost), partial(worded, measure)
+        worders = partial(worded, cost), partial(measured, figures)
         yield _chart(about, front_svg(f"front-{cost}", about, names, marks, lines, worders, binary=cost.endswith("_bytes")))
 
 
@@ -184,9 +189,9 @@ def _best_there(found: Points, figures: Figures, point: int) -> Cell:
     value = figures.values[point]
     return Cell(
         point,
-        1 / max(value, 1e-12) if figures.measure == "tops" else value,
+        1 / max(value, 1e-12) if figures.is_rate else value,
         figures.bottlenecks[point],
-        worded(figures.measure, value),
+        measured(figures, value),
         _words(found, figures, point),
     )
 
@@ -258,10 +263,15 @@ def _data(found: Points, figures: Figures) -> Markup:
     rows = [short(row) for row in found]
     several = [name for name in settings_columns(found.plan) if len({row[names.index(name)] for row in rows}) > 1]
     shown = _shown(several, figures)
+    unit, of_a_second = seconds_unit(
+        max((value for value in figures.columns["end_to_end_seconds"].tolist() if value == value), default=0.0)
+    )
+    units = {**UNITS, **dict.fromkeys(TIMES, unit)}
     data = {
         "columns": names,
-        "heads": [f"{name}, {UNITS[name]}" if name in UNITS else name for name in names],
-        "time": _time(names.index("seconds"), figures),
+        "heads": [f"{TIMES.get(name, name)}, {units[name]}" if name in units else name for name in names],
+        "times": [names.index(name) for name in TIMES],
+        "of_a_second": of_a_second,
         "shared": shared,
         "texts": list(texts),
         "shown": [names.index(name) for name in shown],
@@ -269,13 +279,6 @@ def _data(found: Points, figures: Figures) -> Markup:
     }
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return Markup(f'<script type="application/json" id="data">{text}</script>\n')
-
-
-def _time(column: int, figures: Figures) -> dict[str, Any]:
-    """The column of the times, its head with one unit for all of them, and how many of it a second has."""
-    longest = max((value for value in figures.columns["seconds"].tolist() if value == value), default=0.0)
-    unit = next(unit for below, unit in TIMES if longest < below)
-    return {"column": column, "head": f"time, {unit}", "of_a_second": {"µs": 10**6, "ms": 1000, "s": 1}[unit]}
 
 
 def _brief(value: float) -> float:
@@ -288,4 +291,5 @@ def _brief(value: float) -> float:
 def _shown(several: Sequence[str], figures: Figures) -> list[str]:
     """The columns of the table in the page; a chosen point shows all."""
     failure = ["error"] if figures.failures() else []
-    return [*several, "cycles", "seconds", "tops", "useful_macs", "ub_peak_bytes", "bottleneck", *failure]
+    limit = f"{way_of(figures.plan)}_bottleneck"
+    return [*several, "end_to_end_seconds", "stream_seconds", "cycles", "tops", "useful_macs", "ub_peak_bytes", limit, *failure]

@@ -7,14 +7,14 @@ from pathlib import PurePath
 from typing import Any
 
 from tpucc.diagnostics import counted, listed, printable
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, worded
+from tpucc.sim.durations import durations
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, when, worded
 from tpucc.sweeps.points import Points
 from tpucc.viz.tables import wrapped
 from tpucc.viz.text import rate_text
 
 SHOWN = 12
 """Points of a cost's fronts that the summary has, of all models; at least three of each."""
-BETTER = {"cycles": "is faster", "seconds": "is faster", "tops": "does more TOPS"}
 NO_CHEAPER = {
     "ub_peak_bytes": "no program that uses as much of the unified buffer or less",
     "weight_bandwidth": "no slower or equally fast weight memory",
@@ -34,9 +34,9 @@ def summary(found: Points) -> str:
     figures = figures_of(found)
     parts = ["\n".join(wrapped(sentence, "  ") for sentence in heads(figures))]
     for best in figures.best():
-        row = found[best]
-        parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}{as_good(figures, best)}: {row['explanation']}", "  "))
-        parts.append(row["command"])
+        words = explained(found, figures, best)
+        parts.append(wrapped(f"best: {reached(figures, best)}, {varied(found, best)}{as_good(figures, best)}: {words}", "  "))
+        parts.append(found[best]["command"])
     shown = (figures.swept or figures.costs[:1])[:FRONTS]
     parts += [_front(found, figures, cost) for cost in shown]
     if more := [COSTS[cost] for cost in figures.costs if cost not in shown]:
@@ -61,11 +61,22 @@ def summary_json(found: Points) -> dict[str, Any]:
 
 
 def reached(figures: Figures, point: int) -> str:
-    """The measure of a point with its unit: `12,345 cycles`, `17.6 µs`, `5.26 GOPS`."""
-    if figures.measure == "tops":
-        return rate_text(1e12 * figures.values[point])
-    words = worded(figures.measure, figures.values[point])
-    return words if figures.measure == "seconds" else f"{words} {MEASURES[figures.measure]}"
+    """The measure of a point with its unit: `17.6 µs end to end`, `5.26 GOPS in a stream`."""
+    return f"{measured(figures, figures.values[point])} {when(figures)}"
+
+
+def measured(figures: Figures, value: float) -> str:
+    """A value of the measure: `17.6 µs`, `5.26 GOPS`."""
+    return rate_text(1e12 * value) if figures.is_rate else worded(figures.measure, value)
+
+
+def explained(found: Points, figures: Figures, point: int) -> str:
+    """What limits a point by its measure, and what would help; where that isn't what limits the device, both."""
+    row, limit = found[point], figures.bottlenecks[point]
+    if limit == row["bottleneck"]:
+        return str(row["explanation"])
+    whole = f": {row['end_to_end_explanation']}" if limit == row["end_to_end_bottleneck"] else ""
+    return f"{limit} bound{whole}. Of the device: {row['explanation']}"
 
 
 def as_good(figures: Figures, best: int) -> str:
@@ -95,7 +106,7 @@ def named(found: Points, point: int) -> str:
 def _front(found: Points, figures: Figures, cost: str) -> str:
     fronts = figures.fronts(cost)
     most = max(SHOWN // len(fronts), 3)
-    head = wrapped(f"Pareto front: {NO_CHEAPER[cost]} {BETTER[figures.measure]}.")
+    head = wrapped(f"Pareto front: {NO_CHEAPER[cost]} is faster.")
     apart = len(found.plan.models) > 1
     tables = [(f"{named(found, front[0])}:\n" if apart else "") + _table(found, figures, cost, front, most) for front in fronts]
     return "\n\n".join([head, *tables])
@@ -104,10 +115,10 @@ def _front(found: Points, figures: Figures, cost: str) -> str:
 def _table(found: Points, figures: Figures, cost: str, front: Sequence[int], most: int) -> str:
     """A front of one model: the first points of it, and always the last one, which is the best."""
     points = front if len(front) <= most else [*front[: most - 1], front[-1]]
-    rows = [
-        (worded(cost, figures.columns[cost][point]), worded(figures.measure, figures.values[point]), figures.bottlenecks[point])
-        for point in points
-    ]
+    values = figures.values[points].tolist()
+    texts = [measured(figures, value) for value in values] if figures.is_rate else durations(values)
+    costs = [worded(cost, figures.columns[cost][point]) for point in points]
+    rows = list(zip(costs, texts, [figures.bottlenecks[point] for point in points], strict=True))
     names = (cost, MEASURES[figures.measure], "bottleneck")
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     settings = [varied(found, point, cost, model=False) for point in points]
