@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from pathlib import Path
 
+from assumptions_page import assumptions_page, sources
 from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
 from measure import programs_as_they_stand, programs_page, row_heads
@@ -45,6 +46,7 @@ from tpucc.viz.waves import random_work, waves_svg
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
+ASSUMPTIONS = "reference/assumptions.md"
 WITH_COMMANDS = (
     "systolic.md",
     "cli.md",
@@ -152,7 +154,7 @@ CHARTED = {
 def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
     """The generated pages by path below docs/, and those with outputs in them; without that of training, which takes minutes, for None."""
     with ProcessPoolExecutor(PROCESSES) as pool:
-        measured = {MEASURED: pool.submit(programs_page)}
+        measured = {MEASURED: pool.submit(programs_page), ASSUMPTIONS: pool.submit(assumptions_page)}
         if trained_on_host is not None:
             measured[TRAINED] = pool.submit(training_page, trained_on_host)
         if (PROGRAMS / "paper").is_dir():
@@ -272,6 +274,12 @@ def missing_rows() -> Iterator[str]:
     yield from (f"{MEASURED}, at {row}," for row in row_heads() if row not in text_of(MEASURED))
 
 
+def stale_sources() -> Iterator[str]:
+    """The page of assumptions, where its beginning isn't what the targets' files say."""
+    if not text_of(ASSUMPTIONS).startswith(f"{MADE}\n{sources()}"):
+        yield f"{ASSUMPTIONS}, at each number and its source,"
+
+
 def stale_patterns() -> Iterator[str]:
     """The page of training, where what is computed without training isn't what it is now."""
     yield from (f"{TRAINED}, at {pattern}," for pattern in quick_patterns() if not re.search(pattern, text_of(TRAINED)))
@@ -288,11 +296,11 @@ def stale_usual() -> Iterator[str]:
 def wrong_pages(options: Namespace) -> Iterator[str]:
     """What is not as the code says, of the pages that the options name."""
     if options.usual:
-        return chain(stale_usual(), stale_patterns())
+        return chain(stale_usual(), stale_sources(), stale_patterns())
     if options.tables:
-        return chain(stale(tables()), missing_rows())
+        return chain(stale(tables()), missing_rows(), stale_sources())
     if options.quick:
-        return chain(stale(quick_pages()), missing_rows())
+        return chain(stale(quick_pages()), missing_rows(), stale_sources())
     known = host_cells(text_of(TRAINED)) if options.trained else None
     return chain(stale(pages(known)), stale_patterns())
 

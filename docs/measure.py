@@ -74,20 +74,20 @@ def measured(name: str, params: Mapping[str, str], omit: frozenset[str] = frozen
 @cache
 def _measured(name: str, given: tuple[tuple[str, str], ...], omit: frozenset[str]) -> Measured:
     params = dict(given)
-    compilation = _compiled(name, Options(params=params, omit=omit))
+    compilation = compiled(name, Options(params=params, omit=omit))
     program, graph = compilation.program, compilation.graph
     assert program is not None
     assert graph is not None
     weights = sum(node.type.size for node in graph if node.op in ("weight", "constant") and node.type.rank)
-    return Measured(_named(name, params), program.device_layers, weights, Runtime(program).stats)
+    return Measured(named(name, params), program.device_layers, weights, Runtime(program).stats)
 
 
-def _compiled(name: str, options: Options) -> Compilation:
+def compiled(name: str, options: Options) -> Compilation:
     path = PROGRAMS / f"{name}.tpu"
     return compile_source(Source(path.name, path.read_text("utf-8")), path.parent, options)
 
 
-def _named(name: str, params: Mapping[str, str]) -> str:
+def named(name: str, params: Mapping[str, str]) -> str:
     name = name.removeprefix("gallery/")
     words = ", ".join(f"{key}={value}" for key, value in params.items())
     return f"{name} ({words})" if words else name
@@ -105,7 +105,7 @@ def programs_as_they_stand() -> str:
 
 def row_heads() -> Iterator[str]:
     """How the rows of all programs begin."""
-    yield from (f"| {_named(name, params)} | " for name, params, *_ in (*AS_THEY_STAND, *GALLERY, *LARGER, *SAVINGS, *SCALED))
+    yield from (f"| {named(name, params)} | " for name, params, *_ in (*AS_THEY_STAND, *GALLERY, *LARGER, *SAVINGS, *SCALED))
 
 
 def _programs() -> Iterator[str]:
@@ -153,7 +153,7 @@ def _program_row(found: Measured) -> str:
     numbers = found.stats
     whole = numbers["end_to_end"]
     cells = (
-        *(found.name, duration(whole["seconds"]), _host_share(whole), duration(whole["stream_seconds"]), whole["bottleneck"]),
+        *(found.name, duration(whole["seconds"]), host_share(whole), duration(whole["stream_seconds"]), whole["bottleneck"]),
         *(f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
         *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}", f"{numbers['host_steps']}"),
         *(f"{numbers['ub_peak_bytes'] / 2**20:.2f} MiB", f"{numbers['cycles']:,}", f"{numbers['tops']:.2f}", numbers["bottleneck"]),
@@ -161,7 +161,7 @@ def _program_row(found: Measured) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _host_share(whole: Mapping[str, Any]) -> str:
+def host_share(whole: Mapping[str, Any]) -> str:
     """Of a batch from end to end the part that the host works at both ends: `12.3 %`."""
     return f"{100 * (whole['host_before'] + whole['host_after']) / whole['seconds']:.1f} %"
 
@@ -221,6 +221,6 @@ def _scaling() -> Iterator[str]:
 
 
 def _scaled_rows(name: str, params: Mapping[str, str]) -> Iterator[str]:
-    programs = (_compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
+    programs = (compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
     for row in cells(scaling([Runtime(program) for program in programs if program is not None])):
-        yield f"| {_named(name, params)} | {' | '.join(row)} |"
+        yield f"| {named(name, params)} | {' | '.join(row)} |"

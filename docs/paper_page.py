@@ -40,7 +40,7 @@ def _section(section: Section) -> Iterator[str]:
     yield f"## {section.title}\n"
     for start in range(0, len(section.columns), COLUMNS):
         columns = section.columns[start : start + COLUMNS]
-        yield from _table(section.head(columns), section.grid(columns))
+        yield from table(section.head(columns), section.grid(columns))
     for sentence in section.notes:
         yield f"{sentence}\n"
     for names, reason in section.reasons():
@@ -67,7 +67,7 @@ def _peaks() -> Iterator[str]:
     yield "## Peaks, computed and published\n"
     yield "Computed: chips × cores × matrix units × dimension² × 2 × clock, in 10¹² operations a second.\n"
     head = ("target", "chips", "cores", "units", "dimension", "MHz", "data type", "computed", "published", "difference", "source")
-    yield from _table(head, [_peak(peak) for peak in published().peaks])
+    yield from table(head, [_peak(peak) for peak in published().peaks])
     for peak in published().peaks:
         if peak.remark:
             yield f"- **{peak.target}, {peak.chips} chips, {peak.published:g}**: {peak.remark}"
@@ -82,7 +82,7 @@ def _peak(peak: Peak) -> tuple[str, ...]:
     return (f"`{peak.target}`", *sizes, *rates, peak.source)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:

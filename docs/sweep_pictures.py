@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import tpucc
+from tpucc.paper.applications import FREE_HOST
 from tpucc.paper.published import published
 from tpucc.target import Target
 from tpucc.viz.charts.chart import Scale
@@ -52,7 +53,7 @@ def write_table() -> None:
         models = [DOCS.parent / "programs" / "paper" / f"{name}.tpu" for name in names]
         found = tpucc.sweep(
             models,
-            overrides={FIELDS: list(dict.fromkeys(designs.values()))},
+            overrides={FIELDS: list(dict.fromkeys(designs.values())), **{field: [value] for field, value in FREE_HOST.items()}},
             table=Path("build", f"figure-11-{bits}.csv"),
             activation_bits=bits,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.target import RANGES, load_target, number_fields, parse_target, target_names, with_overrides
+from tpucc.target import ASSUMED, NEEDED, RANGES, load_target, number_fields, parse_target, target_names, with_overrides
 
 SOURCE = """
 weights random(seed=1)
@@ -50,6 +51,15 @@ def test_tpu_prime_differs_from_tpu_v1_in_its_weight_memory_only() -> None:
     target = load_target("tpu_v1_prime")
     assert target.weight_bandwidth > 5 * load_target("tpu_v1").weight_bandwidth
     assert round(target.ridge_macs_per_byte) == 250
+
+
+@each(target_names())
+def test_every_number_has_its_source(name: str) -> None:
+    """Behind each number the file says that it is published and where, inferred and from what, or assumed and why."""
+    text = (FOLDER / f"{name}.toml").read_text("utf-8")
+    said = set(re.findall(r"^(\w+) = \S+ +# (?:published|inferred|assumed): .{3,}$", text, re.MULTILINE))
+    needed = set() if load_target(name).obstacle else {*NEEDED, *ASSUMED}
+    assert said == {key for key in tomllib.loads(text) if key in number_fields()} | needed
 
 
 def test_a_tile_of_bfloat16_takes_two_bytes_a_weight() -> None:

@@ -29,6 +29,7 @@ Base = Mapping[str, Measured]
 def table3_section(base: Base) -> Section:
     """Where the cycles go, and the speed."""
     notes = (
+        "As in the paper, the cycles are those of the device and its link. What the host computes before and after isn't counted.",
         "Rows 1, 4, 5 and 6 add up to 100 % of the cycles; 2 and 3 are shares of the peak, 7 and 8 parts of row 6.",
         "The paper's row 9 is from production, its other rows are from counters, and it says that they don't quite agree: CNN0's row 2 "
         "would be 71.7 TOPS, MLP1's 8.6 and CNN1's 20.6.",

@@ -10,12 +10,16 @@ from dataclasses import replace
 
 import msgspec
 
+from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.sim.end_to_end import edge_seconds
 from tpucc.sim.timing import time_program
 from tpucc.target import ASSUMED, number_text
 from tpucc.values import dataclass
+
+FACTORS = (0.5, 2.0)
+"""By which each assumption is varied."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,17 @@ def assumption_words(runtime: Runtime) -> str:
     return f"the assumption that moves this most is {most.field}={number_text(most.value)}: end to end {times}, with the same program"
 
 
+def with_factor(program: Program, field: str, factor: float) -> Program:
+    """The same program on a machine whose number `field` is `factor` times as large."""
+    value = getattr(program.target, field)
+    return replace(program, target=msgspec.structs.replace(program.target, **{field: type(value)(value * factor)}))
+
+
 def _varied(runtime: Runtime, field: str) -> Assumption:
-    value = getattr(runtime.program.target, field)
-    halved, doubled = (_seconds(runtime, field, type(value)(value * factor)) for factor in (0.5, 2))
-    return Assumption(field, value, runtime.stats["end_to_end"]["seconds"], halved, doubled)
+    halved, doubled = (_seconds(runtime, with_factor(runtime.program, field, factor)) for factor in FACTORS)
+    return Assumption(field, getattr(runtime.program.target, field), runtime.stats["end_to_end"]["seconds"], halved, doubled)
 
 
-def _seconds(runtime: Runtime, field: str, value: float) -> float:
-    """The time from end to end on a machine with another number."""
-    program = replace(runtime.program, target=msgspec.structs.replace(runtime.program.target, **{field: value}))
+def _seconds(runtime: Runtime, program: Program) -> float:
+    """The time from end to end of the runtime's program on another machine."""
     return sum(edge_seconds(program, runtime.edges)) + time_program(program).makespan / program.target.clock_hz
