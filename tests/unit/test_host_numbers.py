@@ -103,6 +103,9 @@ def test_what_the_host_computes_at_the_edges_is_told() -> None:
     told += " and softmax (line 6) after the device has finished."
     for text in (timeline_table(exe.runtime), counts_table(exe.runtime), stream_table(exe.runtime, 2)):
         assert f"({told})" in words(text)
+    assert "With the host's work before and after, one batch alone takes 24.5 µs, and each further one 20.4 µs, host work" in words(
+        stream_table(exe.runtime, 2)
+    )
     assert told in str(left_out(read_statistics(exe.stats)))
     alone = tpucc.compile_source(EDGES, keep={"a": "host", "b": "host"}).runtime
     assert "(lines 5 and 6; 512 multiply-accumulates).)" in words(timeline_table(alone))

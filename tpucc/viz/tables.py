@@ -176,6 +176,12 @@ def stream_table(runtime: Runtime, batches: int) -> str:
             f"No transfer crosses while another batch computes: that needs {size(found['ub_bytes'])} of unified buffer, and there are "
             f"{size(room)}. So each batch takes as long as one alone."
         )
+    end = stats["end_to_end"]
+    if end["host_before"] + end["host_after"]:
+        words += (
+            f" With the host's work before and after, one batch alone takes {duration(end['seconds'])}, and each further one "
+            f"{duration(end['stream_seconds'])}, {end['stream_bottleneck']} bound."
+        )
     head = f"{printable(stats['model'])} on {machine}: a stream of {counted(batches, 'batch', 'batches')}"
     times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
     return "\n\n".join([wrapped(head, "  "), times + host_note(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
