@@ -78,7 +78,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 _PACKAGES = {"lab": "tpucc.labs"}
 
-__version__ = "0.17.0"
+__version__ = "0.18.0"
 __all__ = [
     "CheckError",
     "Comparison",
