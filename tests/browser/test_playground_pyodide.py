@@ -252,7 +252,7 @@ def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext
     page.locator("#program").select_option("01_hello")
     page.locator("#against").select_option("options")
     page.locator("#status").get_by_text("done").wait_for()
-    assert page.locator("#summary").inner_text() == "End to end both take 28.34 µs; on the device 2,967 cycles in both"
+    assert page.locator("#summary").inner_text() == "End to end both take 28.33 µs; on the device 2,967 cycles in both"
 
 
 def write_python(page: Page, text: str) -> None:

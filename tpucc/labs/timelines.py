@@ -84,7 +84,7 @@ def slower(own: Shown, other: Shown | Reference) -> str:
     if isinstance(other, Reference) and other.program is None:
         return spent_more(other.rows, spent(runtime), said)
     assert other.program is not None
-    return compare(Runtime(other.program), runtime, said=said).cause
+    return compare(Runtime(other.program), runtime, said=said).on_device
 
 
 def timelines_text(own: Shown, other: Shown | Reference) -> str:

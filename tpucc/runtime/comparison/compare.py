@@ -49,7 +49,7 @@ class Comparison:
     `names` are those of the sides, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows` are
     those of the accounting, by their keys in `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names.
     `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a
-    batch in a stream of them.
+    batch in a stream of them. `on_device` are the sentences of `cause` about the device's cycles.
     """
 
     names: tuple[str, str]
@@ -58,6 +58,7 @@ class Comparison:
     stream: Pair
     items: Items | None
     cause: str
+    on_device: str
     rows: Mapping[str, Pair]
     counts: Mapping[str, Pair]
     layers: tuple[LayerDifference, ...]
@@ -92,11 +93,8 @@ def compare(
     moved = moved_cycles(sides, layers)
     is_moved = moved.difference * cycles.difference > 0 and abs(moved.difference) >= MOST * abs(cycles.difference)
     reasons = list(reasons_of(rows, Pair(*(FOR_HOST.count(side) for side in sides)), partial(explanation, sides)))
-    sentences = [
-        f"{_begun(_part(whole, 'seconds').takes(said, ' from end to end'))}.",
-        *([item_words(items, said)] if items else []),
-        *_by_the_host(sides, whole),
-        _sentence(sides, cycles, said),
+    first = _sentence(sides, cycles, said)
+    others = [
         *_other_models(sides, layers),
         *_of_each_core(sides),
         *machines(sides),
@@ -106,10 +104,29 @@ def compare(
         *reasons,
         *(other_peak(sides, said) if not cycles.difference else []),
         *(largest_words(layers, cycles.difference, said) if not is_moved else []),
+    ]
+    sentences = [
+        f"{_begun(_part(whole, 'seconds').takes(said, ' from end to end'))}.",
+        *([item_words(items, said)] if items else []),
+        *_by_the_host(sides, whole),
+        f"On the device {first}",
+        *others,
         *(_in_a_stream(whole, said) if not items else []),
     ]
     own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
-    return Comparison(names, whole, cycles, stream, items, " ".join(sentences), rows, _counts(sides), layers, (own[0], own[1]))
+    return Comparison(
+        names,
+        whole,
+        cycles,
+        stream,
+        items,
+        " ".join(sentences),
+        " ".join([_begun(first), *others]),
+        rows,
+        _counts(sides),
+        layers,
+        (own[0], own[1]),
+    )
 
 
 def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]) -> str:
@@ -142,10 +159,10 @@ def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
 
 def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
     if not cycles.difference:
-        return f"On the device both take {cycles.a:,} cycles, with {_instructions(sides)}."
+        return f"both take {cycles.a:,} cycles, with {_instructions(sides)}."
     clocks = {side.program.target.clock_hz for side in sides}
     times = f" At their clocks that is {Seconds(*(side.stats['seconds'] for side in sides)).words}." if len(clocks) > 1 else ""
-    return f"On the device {_takes(cycles, said)}{times}"
+    return f"{_takes(cycles, said)}{times}"
 
 
 def _begun(words: str) -> str:
