@@ -145,7 +145,8 @@ same cycles. The buffer's chart has the most rows in use at once in each column,
 """
 CHARTED = {
     "04_digits_mlp": "At first it waits for weights, then for inputs from the host; at the end the results leave.",
-    "05_digits_cnn": "The host brings one half of the batch while the machine computes the other. Most of the time it waits for the host.",
+    "05_digits_cnn": "The host brings one half of the batch while the machine computes the other. Most of the time the matrix unit waits "
+    "for the activation unit, which copies the images into their border as they arrive.",
     "06_digits_lstm": "One product for the inputs of all steps, then step after step: each waits for the one before, and for weights.",
 }
 """Programs with charts in the book, and what there is to see."""
