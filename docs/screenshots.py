@@ -57,15 +57,15 @@ SHOTS = (
     Shot("dark", "view=graph&line=18", dark=True),
     Shot("summary"),
     Shot("graph", "view=graph"),
-    Shot("layers", "view=layers&layer=2"),
+    Shot("layers", "view=layers&layer=3"),
     Shot("program", "view=program"),
-    Shot("tiles", "view=tiles&tile=2.4"),
+    Shot("tiles", "view=tiles&tile=3.4"),
     Shot("assembly", "view=assembly&instruction=100"),
     Shot("machine", "view=machine&instruction=300"),
     Shot("passes", "view=passes&line=18", (click("#view-passes button:has-text('fuse-bias')"),)),
-    Shot("roofline", "view=roofline&layer=2"),
-    Shot("error", "view=error&layer=2"),
-    Shot("ranges", "view=ranges&layer=2"),
+    Shot("roofline", "view=roofline&layer=3"),
+    Shot("error", "view=error&layer=3"),
+    Shot("ranges", "view=ranges&layer=3"),
 )
 
 SLIP = ("flatten(h)", "flaten(h)")
