@@ -326,13 +326,13 @@ def test_tables_and_pictures_of_a_comparison_fit_each_window(open_page: OpenPage
     for width in (1920, 1640, 1280, 390):
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 7
+        assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 8
     assert page.locator(".chart svg:visible").evaluate_all("(pictures) => pictures.map((svg) => svg.clientWidth)") == [358] * 4
     page.set_viewport_size({"width": 1640, "height": 844})
     page.locator("#layers td:first-child").evaluate_all(
         "(cells) => cells.forEach((cell) => { cell.textContent = 'a longer name, '.repeat(4); })"
     )
-    assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 7
+    assert page.locator(".scroll, .chart").evaluate_all(over) == [0] * 8
 
 
 def test_the_table_of_layers_fits_the_summary(open_page: OpenPage, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_report_and_its_messages_are_earlier_until_the_next_are_there(page: Pa
     summary, status, messages = (page.locator(place) for place in ("#summary", "#status", "#model-messages"))
     page.route("**/engine", lambda route: None)
     page.locator("#program").select_option("03_wine")
-    summary.get_by_text("before, of 01_hello.tpu: 2,967 cycles").wait_for()
+    summary.get_by_text("before, of 01_hello.tpu: 28.3 µs end to end, 2,967 cycles").wait_for()
     assert is_old(page, "#report")
     page.locator("#stop:enabled").click()
     status.get_by_text("stopped before 03_wine.tpu was compiled; press Run to compile it").wait_for()

@@ -177,7 +177,7 @@ def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage
     assert count[0] > count[1], "two operators have become one"
     pane.get_by_role("button", name="the next rewrite").click()
     assert "rewrite 2 of" in pane.inner_text()
-    assert page.url.endswith("#view=passes-7-1")
+    assert page.url.endswith("#view=passes-6-1")
     page.reload()
     assert "fuse-bias: rewrite 2 of" in pane.inner_text()
     page.evaluate("location.hash = '#view=passes-99-3'")

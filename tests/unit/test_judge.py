@@ -212,5 +212,5 @@ def test_a_note_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     program = Path(__file__).parents[2] / "programs" / "05_digits_cnn.tpu"
     assert run("judge", program) == 0
     notes = [line[:60] for line in "".join(capsys.readouterr()).splitlines() if line.startswith("note: ")]
-    assert any("two halves" in note for note in notes)
+    assert any("batch in two" in note for note in notes)
     assert len(notes) == len(set(notes))

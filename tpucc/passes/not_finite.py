@@ -46,7 +46,7 @@ class FirstNotFinite:
         for index in facts_of(self.node.op).singular:
             name = self.node.operands[index]
             if self._extents.get(name, (1.0,))[0] <= 0:
-                return f"keep {name} above 0, as maximum({name}, 0.001) does"
+                return f"keep {name} above 0, as maximum(…, 0.001) around it does"
         return ""
 
 

@@ -56,7 +56,7 @@ def assumption_words(runtime: Runtime) -> str:
 def with_factor(program: Program, field: str, factor: float) -> Program:
     """The same program on a machine whose number `field` is `factor` times as large."""
     value = getattr(program.target, field)
-    return replace(program, target=msgspec.structs.replace(program.target, **{field: type(value)(value * factor)}))
+    return replace(program, target=msgspec.structs.replace(program.target, **{field: type(value)(value * factor) or value}))
 
 
 def _varied(runtime: Runtime, field: str) -> Assumption:

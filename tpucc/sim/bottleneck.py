@@ -77,14 +77,17 @@ def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0)) -> Bot
 
 
 def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
-    """The next bottleneck with the lever's setting: `; then the host link limits, at 11.2 TOPS`. An estimate of units that overlap in
-    full: the busiest one limits. Nothing where that is the same one, or where the batch isn't known."""
-    after, items = levers.busy_after(work, lever, edges)
+    """The next bottleneck with the lever's setting: `; then the host link limits, at 11.2 TOPS at most`. An estimate of units that overlap
+    in full: the busiest one limits. Where that one is the busiest without the lever, a stream gains nothing by it. Nothing where it is the
+    lever's own, or where the batch isn't known."""
+    (before, _), (after, items) = (levers.busy_after(work, each, edges) for each in (None, lever))
     most = max(after, key=lambda name: after[name])
     rate = 2 * items * sum(layer.macs for layer in work.program.layers) * work.program.cores * work.program.target.clock_hz
     if most is limit or lever.most or not rate:
         return ""
-    return f"; then {BUSY[most]} limits, at {rate / after[most] / 1e12:,.3g} TOPS"
+    if most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
+        return f"; in a stream {BUSY[most]} limits already"
+    return f"; then {BUSY[most]} limits, at {rate / after[most] / 1e12:,.3g} TOPS at most"
 
 
 def _weight_memory(work: Work, share: str) -> str:

@@ -87,15 +87,15 @@ class Work:
         return sum(part.cycles for part in self.path if part.limit in limits) / self.program.target.clock_hz
 
 
-def busy_after(work: Work, lever: Lever, edges: Edges) -> tuple[Mapping[Limit, float], float]:
-    """How many cycles each unit would be busy for a batch with the lever's setting, and how many times as large that batch is.
+def busy_after(work: Work, lever: Lever | None, edges: Edges) -> tuple[Mapping[Limit, float], float]:
+    """How many cycles each unit is busy for a batch with the lever's setting, if there is one, and how many times as large that batch is.
 
     Rows and the host's values grow with the batch, fetches and beginnings don't. Cores share the batch, and each fetches all weights.
     """
     program, machine, touched = work.program, work.program.target, work.touched
-    items = lever.value if lever.option == "batch" else 1.0
-    cores = lever.value / program.cores if lever.option == "cores" else 1.0
-    if lever.option == "set":
+    items = lever.value if lever and lever.option == "batch" else 1.0
+    cores = lever.value / program.cores if lever and lever.option == "cores" else 1.0
+    if lever and lever.option == "set":
         kind = type(getattr(machine, lever.field))
         machine = msgspec.structs.replace(machine, **{lever.field: kind(lever.value)})
     taken = instruction_cycles(program, touched)
