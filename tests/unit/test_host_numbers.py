@@ -8,6 +8,7 @@ import pytest
 
 import tpucc
 from tpucc.cli.summary import compile_text
+from tpucc.runtime.assumptions import assumptions
 from tpucc.sim.end_to_end import PARTS
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
@@ -162,3 +163,10 @@ def test_two_shares_of_the_peak_differ_only_where_the_difference_is_said(unit: s
     assert ("of peak above count products of the activation unit too" in words(timeline_table(runtime))) is is_said
     shares = runtime.stats["breakdown"]["useful_macs"], 100 * runtime.stats["utilization"]
     assert (shares[0] == pytest.approx(shares[1], rel=0.02)) is not is_said
+
+
+def test_half_of_one_byte_is_one_byte() -> None:
+    """And not 0, which would be rows as wide as the matrix unit."""
+    packed = tpucc.compile_source(EDGES, overrides={"host_row_bytes": 1}).runtime
+    [found] = (each for each in assumptions(packed) if each.field == "host_row_bytes")
+    assert found.halved == found.seconds
