@@ -66,4 +66,5 @@ def _varied(runtime: Runtime, field: str) -> Assumption:
 
 def _seconds(runtime: Runtime, program: Program) -> float:
     """The time from end to end of the runtime's program on another machine."""
-    return sum(edge_seconds(program, runtime.edges)) + time_program(program).makespan / program.target.clock_hz
+    before, after = edge_seconds(program, runtime.edges)
+    return before + time_program(program).makespan / program.target.clock_hz + after
