@@ -58,7 +58,7 @@ def test_property(x):
 
 @pytest.mark.long
 def test_a_seed_gives_the_same_cases_and_what_fails_says_the_line_that_repeats_it() -> None:
-    """In ordinary runs there is nothing to draw from but what is always the same."""
+    """In ordinary runs there is nothing to draw from but what is always the same. CI is set here, as it is where CI runs."""
     path = ROOT / "tests" / "meta" / f"test_of_seeds_{os.getpid()}.py"
     path.write_text(TEST)
     try:
@@ -88,4 +88,4 @@ def outcome(path: Path, *words: str) -> str:
         *(("--soak", *words) if words else ()),
         str(path),
     ]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "CI": "true"}, capture_output=True, text=True, check=False).stdout
