@@ -95,6 +95,10 @@ golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read i
 faults: $(DEV) ## plant known faults one by one: each must be caught by tests of `make test` that the list names
 	$(BIN)/python tests/faults/plant.py
 
+fingerprints: $(DEV) ## compare all that is compiled, run, trained and graded with what it was before a change of structure; WRITE=1: write it
+	$(BIN)/python tests/fingerprints.py $(if $(WRITE),--write)
+	$(BIN)/python docs/generate.py --check --usual
+
 soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour; PART=unit, SEED=7
 	$(BIN)/python tests/soak.py $(PART) $(if $(SEED),--seed $(SEED))
 
@@ -129,4 +133,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults soak pages docs site play editor train data clean
+.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak pages docs site play editor train data clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never, Unpack
@@ -37,7 +37,6 @@ from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
-from tpucc.values import dataclass
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg

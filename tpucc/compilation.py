@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tpucc.diagnostics import Source
@@ -18,7 +18,6 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Options as Options
 from tpucc.schedule.pipeline import with_host_part
 from tpucc.stages.backend import BackEnd
-from tpucc.values import dataclass
 
 if TYPE_CHECKING:
     from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none

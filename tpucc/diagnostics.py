@@ -11,11 +11,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
-
-from tpucc.values import dataclass
 
 TAB = 4
 MAX_LINE = 160

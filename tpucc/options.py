@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, Unpack, get_type_hints
 
@@ -19,7 +19,6 @@ from tpucc.passes.plugins import brought
 from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import Target, load_target, with_overrides
-from tpucc.values import dataclass
 
 HOST = "host"
 """The one way of keeping a layer."""

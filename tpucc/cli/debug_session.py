@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from tpucc.diagnostics import counted, did_you_mean, printable
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.numerics import AnyArray
 from tpucc.runtime.debugger import Debugger
-from tpucc.values import dataclass
 from tpucc.viz.tables import wrapped
 
 SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit", "?": "help"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpucc.api import Executable
@@ -17,7 +17,6 @@ from tpucc.passes.model_inputs import checked
 from tpucc.runtime.check import Arrays, calibrated_inputs
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.sensitivity import Losses, losses
-from tpucc.values import dataclass
 
 
 def layer_errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, replace
+from dataclasses import Field, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.stages.stages import stages_of_files
-from tpucc.values import dataclass
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import NO_CALIBRATION
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
-from tpucc.values import dataclass
 from tpucc.viz.page import Accuracy as ShownAccuracy
 
 PROGRAM_SUFFIX = ".tpub"

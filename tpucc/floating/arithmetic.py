@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from tpucc.floating import exact, functions
 from tpucc.floating.exact import Rounded
 from tpucc.floating.reduction import tree_sum
 from tpucc.numerics import AnyArray, Float32
-from tpucc.values import dataclass
 
 T = TypeVar("T")
 Operand = Float32 | Rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
-from tpucc.values import dataclass
 
 BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "@": "matmul"}
 COMPARISONS: Mapping[str, str] = {

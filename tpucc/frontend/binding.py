@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
 from tpucc.frontend import ast
 from tpucc.frontend.problem import Problem
-from tpucc.values import dataclass
 
 ELSEWHERE: Mapping[str, str] = {
     "activation": "an activation is called on the result: relu(…)",

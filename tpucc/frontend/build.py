@@ -7,6 +7,7 @@ keeps: tokens, and nodes of `ast` made before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -17,7 +18,6 @@ from tpucc.frontend import ast, literals
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.problem import LimitReached, Problem, span_of
 from tpucc.frontend.words import PYTHON_ONLY
-from tpucc.values import dataclass
 
 Children = list[Any]
 """The argument that lark gives to a rule's method; its type follows from the grammar."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from tpucc.frontend.optimizers import OPTIMIZERS, Optimizer, Parameter, signatur
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import Poison, Value, describe, is_integer, is_number, poisoned
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
-from tpucc.values import dataclass
 
 FOR_TRAINING = frozenset({"examples", "optimizer"})
 """The directives that only training reads."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
@@ -23,7 +23,6 @@ from tpucc.frontend.unused import unused
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
 from tpucc.ir.graph import Graph, GraphBuilder
 from tpucc.ir.types import TensorType
-from tpucc.values import dataclass
 
 __all__ = ["Limits", "Model", "elaborate"]
 

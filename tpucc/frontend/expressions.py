@@ -6,6 +6,7 @@ A wrong expression is reported where it is and is worth `POISON` from there on, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import Span, counted, did_you_mean
@@ -18,7 +19,6 @@ from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, neg
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
 from tpucc.ops import OPS
 from tpucc.ops.slice import SliceAttributes
-from tpucc.values import dataclass
 
 UNNAMED: Hint = ()
 CHOICE = "where(mask, a, b) chooses between tensors, element by element"

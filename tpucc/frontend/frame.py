@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
@@ -14,7 +14,6 @@ from tpucc.frontend.values import POISON, Items, Tensor, Value
 from tpucc.ir.graph import Attributes, GraphBuilder, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import INTERNAL, OPS
-from tpucc.values import dataclass
 
 Hint = tuple[str, ...]
 """The names that the statement around an expression gives to its results; from them come the names of nodes."""

@@ -7,7 +7,7 @@ how wide an editor shows a tab.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from lark import Token
 from lark.lark import PostLex
@@ -15,7 +15,6 @@ from lark.lark import PostLex
 from tpucc.diagnostics import Label, Span
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.problem import LimitReached, Problem, span_of
-from tpucc.values import dataclass
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
 OPENERS = {close: opener for opener, close in CLOSERS.items()}

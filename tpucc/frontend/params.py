@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Diagnostic, Label, Source, UsageError, did_you_mean, listed
 from tpucc.frontend import ast
@@ -13,7 +13,6 @@ from tpucc.frontend.limits import Limits
 from tpucc.frontend.parse import parse_expression
 from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.values import POISON, Value, describe, has_tensor, poisoned
-from tpucc.values import dataclass
 
 
 def unknown_param(name: str, declared: Collection[str]) -> UsageError:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span
 from tpucc.frontend.limits import Limits
-from tpucc.values import dataclass
 
 SHOWN_CALLS = 4
 """Of a longer chain of calls the innermost are shown, and the outermost."""

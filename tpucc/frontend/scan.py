@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tpucc.diagnostics import Span
-from tpucc.values import dataclass
 
 PIECE = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|(?P<blank>(?:[ \t\r\f]|\#[^\n]*|\\[ \t]*\r?\n)+)|(?P<newline>\n)"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from lark import Token
 
@@ -16,7 +17,6 @@ from tpucc.frontend import words
 from tpucc.frontend.layout import unclosed
 from tpucc.frontend.problem import Problem, span_of
 from tpucc.frontend.scan import Statement, Text
-from tpucc.values import dataclass
 
 HEADERS = ("if", "elif", "for", "def", "model", "train")
 """The words that begin a line that ends with a colon, and have more in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tpucc.diagnostics import Span
@@ -19,7 +19,6 @@ from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import f32
 from tpucc.ops.weight import WeightAttributes
-from tpucc.values import dataclass
 
 IDENTITY_OUTSIDE_TRAINING = frozenset({"dropout"})
 """Operators that do something in `train` alone; elsewhere their value is their first operand, once the arguments are checked."""

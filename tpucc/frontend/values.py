@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from operator import is_
 from typing import TypeGuard, assert_never
@@ -9,7 +10,6 @@ from typing import TypeGuard, assert_never
 from tpucc.diagnostics import printable
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
-from tpucc.values import dataclass
 
 Scalar = int | float | bool | str
 

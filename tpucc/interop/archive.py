@@ -13,7 +13,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Self
@@ -23,7 +23,6 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError, printable, reason, some
 from tpucc.files import opened, unreadable
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 MAX_MEMBERS = 100_000
 MAX_BYTES = 16 * 2**30

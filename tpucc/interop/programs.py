@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.frontend.frame import is_function
 from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
-from tpucc.values import dataclass
 
 _NUMBER = re.compile(r"^\d+_")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)

@@ -15,13 +15,13 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed, printable
 from tpucc.interop.onnx.reading.files.names import BATCH
-from tpucc.values import dataclass
 
 OPSET = 20
 """The newest operators of ONNX that all of PyTorch's exporters since 2.6 write."""

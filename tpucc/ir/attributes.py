@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeGuard, Union, get_args, get_origin, get_type_hints
 
@@ -12,7 +12,6 @@ from tpucc.diagnostics import listed
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import Range
-from tpucc.values import dataclass
 
 Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | Record | Attributes | None"
 """The types of an attribute's value. A frozen dataclass of such values is allowed too."""

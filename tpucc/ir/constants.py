@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.ir.dtypes import FORMATS, OF_NUMPY
-from tpucc.values import dataclass
 
 _HASHED = 64
 """Elements that a hash looks at."""

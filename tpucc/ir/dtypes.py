@@ -7,13 +7,12 @@ format needs. Arithmetic on the numbers is in `tpucc.numerics`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ and `layers`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.types import TensorType
-from tpucc.values import dataclass
 
 if TYPE_CHECKING:
     import networkx

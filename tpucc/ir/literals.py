@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
 from tpucc.ir.types import Range, TensorType, as_float32
-from tpucc.values import dataclass
 
 INLINE = 16
 MAX_DEPTH = 16

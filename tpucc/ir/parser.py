@@ -6,7 +6,7 @@ A node typed without an origin gets its own place in the text when the graph nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
@@ -19,7 +19,6 @@ from tpucc.ir.literals import MAX_ELEMENTS, DataReader, Section, parse_float, pa
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
-from tpucc.values import dataclass
 
 _START = Span(1, 1, 1, 2)
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"

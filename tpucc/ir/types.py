@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tpucc.ir.dtypes import FORMATS
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

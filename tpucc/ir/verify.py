@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean, printable
@@ -15,7 +15,6 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.literals import MAX_DEPTH
 from tpucc.ir.tokens import MAX_DIGITS
 from tpucc.ir.types import Range, TensorType
-from tpucc.values import dataclass
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.]+", re.ASCII)
 _TOO_LARGE: int = 10 ** (MAX_DIGITS - 1)

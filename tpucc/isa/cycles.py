@@ -7,12 +7,12 @@ The first sentence of a function's docstring stands in the reference of the inst
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.numerics import Int64
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,7 +10,7 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from tpucc.isa.formats import bytes_per_value, format_of
 from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Place, Records
 from tpucc.isa.record import FLAGS, ROWS
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 Bools = npt.NDArray[np.bool_]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from tpucc.ir.dtypes import DEVICE_FORMATS, I8, I16, DeviceFormat
 from tpucc.isa.record import FORMAT_FLAGS, Flag, Records
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

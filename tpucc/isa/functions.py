@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -18,7 +18,6 @@ from tpucc.ir.dtypes import I8, DeviceFormat
 from tpucc.isa.formats import encoding_of, format_of
 from tpucc.isa.record import Flag, Place, one_row_each
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate
-from tpucc.values import dataclass
 
 Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
 """The rows that a multiply reads."""

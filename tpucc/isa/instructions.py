@@ -8,6 +8,7 @@ documentation ask the row. The functions of `vector` and `pool` have rows of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from typing import Any, Literal
@@ -33,7 +34,6 @@ from tpucc.isa.record import (
 )
 from tpucc.isa.sentences import Sentence, activates, brings, computes, multiplies, stores_tile, synchronises, takes
 from tpucc.numerics import DeviceInts, Int32
-from tpucc.values import dataclass
 
 __all__ = ["ENGINE_OF", "FUNCTIONS", "RECORD", "SPECS", "UNITS", "Engine", "Flag", "Function", "Instruction", "Opcode", "OperandSpec"]
 __all__ += ["Place", "Records", "Space", "Spec", "activated", "multiplied", "record"]

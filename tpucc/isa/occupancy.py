@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -12,7 +13,6 @@ from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Records
 from tpucc.isa.program import Resident
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 
 def rows_in_use(residents: Sequence[Resident], start: Int64, end: Int64) -> tuple[Int64, Int64]:

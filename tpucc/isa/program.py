@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -15,7 +15,6 @@ from tpucc.ir.types import as_float32
 from tpucc.isa.instructions import RECORD, Records
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
-from tpucc.values import dataclass
 
 
 @cache

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, IntEnum, IntFlag
 from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
-from tpucc.values import dataclass
 
 Member = TypeVar("Member", bound=Enum)
 Row = TypeVar("Row")

@@ -6,11 +6,12 @@ zeros between its groups, and a product with a stack of matrices has them one be
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.isa.program import LayerInfo
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

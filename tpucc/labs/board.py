@@ -6,6 +6,7 @@ import html
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from tpucc.files import read_file
 from tpucc.labs import NAMES, find
 from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
-from tpucc.values import dataclass
 
 LARGEST = 2**24
 

@@ -9,6 +9,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from tpucc.labs.remains import Left
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
 from tpucc.tasks.work import Noted, computed
-from tpucc.values import dataclass
 
 SEED = "TPUCC_SEED"
 """The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""

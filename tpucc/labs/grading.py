@@ -8,7 +8,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -23,7 +23,6 @@ from tpucc.labs.likeness import likeness
 from tpucc.labs.remains import Left
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

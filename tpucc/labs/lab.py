@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from shlex import quote
@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from tpucc.diagnostics import printable, reason
 from tpucc.labs.guest import OWN
-from tpucc.values import dataclass
 
 Plain = Any
 """None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
@@ -14,7 +15,6 @@ from tpucc.labs.child import BUDGET, CALL, PATIENCE
 from tpucc.labs.guest import BY_THE_CLOCK, WAITING
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Term
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
-from tpucc.values import dataclass
 
 LIMITS = f"""
 ## Limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +19,6 @@ from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
-from tpucc.values import dataclass
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
 from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain
 from tpucc.viz.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes

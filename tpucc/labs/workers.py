@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from platform import node
 from typing import Any
@@ -17,7 +17,6 @@ from tpucc.labs.grading import Contents, isolated
 from tpucc.labs.jails import Jail
 from tpucc.labs.lab import Term
 from tpucc.tasks.processes import environment
-from tpucc.values import dataclass
 
 LONGEST = 600
 """Seconds after which one submission's grader is ended: what it has found until then counts. The submission itself has less, `child.START`

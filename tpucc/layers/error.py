@@ -7,6 +7,7 @@ uniform over all of the integers' range has an SQNR of about 6 dB a bit (Bennett
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, DeviceInts, Float64
-from tpucc.values import dataclass
 
 FLOAT32 = 20 * math.log10(2**24)
 """The ratio in decibels of values that are rounded to float32, which has 24 bits: no measurement against float32 gives more."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.numerics import Float64
-from tpucc.values import dataclass
 
 BINS = 64
 """A histogram that is shown has at most so many bins, and more than half as many less one."""

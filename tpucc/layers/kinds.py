@@ -23,6 +23,7 @@ they only say how rows are walked.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -30,7 +31,6 @@ import numpy as np
 from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.values import dataclass
 
 Sides = tuple[int, int, int, int]
 """Rows or columns of pixels at the top, the bottom, the left and the right."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from tpucc.numerics import (
     quantise_weights,
     weight_scales,
 )
-from tpucc.values import dataclass
 
 BIAS_BOUND = 2**30
 """No bias is larger in units of the accumulator: the other half of int32 is left to the products."""

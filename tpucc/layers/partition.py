@@ -12,7 +12,7 @@ Operators of the host that wait for the device, but that the device doesn't wait
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.dataflow import stages
 from tpucc.ir.dtypes import DEVICE_FORMATS
@@ -23,7 +23,6 @@ from tpucc.ops.facts import MOVED, Values
 from tpucc.ops.opdef import Boundary, Given
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ an instruction more for each multiply; so cuts are at whole lines, or whole imag
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 from tpucc.diagnostics import counted
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 ISSUE_CYCLES = 10
 """Cycles added for each instruction, so that few are preferred: the average is 10 to 20 (Jouppi et al., ISCA 2017, section 2)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from tpucc.lowering.steps import emit_step
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.workload import Step
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 SPILL_SHARE = 4
 """When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""

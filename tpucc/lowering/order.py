@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.workload import Step
-from tpucc.values import dataclass
 
 
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

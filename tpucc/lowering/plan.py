@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
 from typing import assert_never
@@ -23,7 +23,6 @@ from tpucc.lowering.tensors import Tensor, whole
 from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts, product_nest
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
 BUILT_IN: Mapping[str, Lowerer] = MappingProxyType({})

@@ -7,12 +7,11 @@ level's tile, under the parameter block of the column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpucc.isa.instructions import Records
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

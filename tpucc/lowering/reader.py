@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import prod
 
@@ -52,7 +52,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 FUNCTIONS = {"add": Function.ADD, "subtract": Function.SUBTRACT, "multiply": Function.MULTIPLY, "table": Function.TABLE}
 POOLINGS = {"max": Function.MAX, "average": Function.AVERAGE}

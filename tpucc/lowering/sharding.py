@@ -7,13 +7,12 @@ rows alone, and from values that all items share.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import assert_never
 
 from tpucc.lowering.tensors import Access, Tensor
 from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

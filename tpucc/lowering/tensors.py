@@ -8,7 +8,7 @@ may have a border: rows of pixels around each image that hold its zero point, so
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 
@@ -19,7 +19,6 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Sides
 from tpucc.numerics import DeviceInts
-from tpucc.values import dataclass
 
 Shape = tuple[int, ...]
 NO_SIDES: Sides = (0, 0, 0, 0)

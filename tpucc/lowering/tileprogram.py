@@ -8,7 +8,7 @@ prefetch and synchronisation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,6 @@ from tpucc.isa.instructions import RECORD, Records
 from tpucc.isa.program import Division, HostBuffer, LayerInfo, Port, Program, bare_program
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 TILE_RECORD = np.dtype(
     [

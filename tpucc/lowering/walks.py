@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-
-from tpucc.values import dataclass
 
 Shape = tuple[int, ...]
 

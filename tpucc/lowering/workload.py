@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Function
 from tpucc.lowering.tensors import Access, Tensor
 from tpucc.lowering.walks import Nest, nest
-from tpucc.values import dataclass
 
 SKIPPED = -1
 """Stands for a weight tile of nothing but zeros, which isn't multiplied with."""

@@ -7,6 +7,7 @@ values by recursive halving, whose order of additions is a tree (`tpucc.floating
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
@@ -16,7 +17,6 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_integer
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.floating.arithmetic import Arithmetic as FloatArithmetic
@@ -15,7 +16,6 @@ from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, on
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
-from tpucc.values import dataclass
 
 FUSIBLE: dict[str, OpDef[Any]] = {"add": add.OP, "sub": sub.OP, "mul": mul.OP}
 """The operators that take in an activation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_flag
 from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_windows, pixels_seen, pool_axes, pool_part, reduce_axis
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

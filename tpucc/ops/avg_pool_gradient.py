@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_shape
 from tpucc.ops.windows import Padding, Pair, pixels_seen, spread_axis
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

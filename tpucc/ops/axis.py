@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 Ends = tuple[int, int]
 """Start and stop along an axis."""

@@ -7,11 +7,10 @@ others in their operators' files; the layers have theirs in `tpucc.layers.batch`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.ir.graph import Attributes, Node
-from tpucc.values import dataclass
 
 
 class MixedError(Exception):

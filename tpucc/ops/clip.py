@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form, Layout, clipped
 from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

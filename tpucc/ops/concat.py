@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -16,7 +17,6 @@ from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_axis, require_sizes, reshaped
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

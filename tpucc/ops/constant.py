@@ -7,6 +7,7 @@ and the folding of constants make the same node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from tpucc.ops.gradient import LEAF
 from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Array, Example, Given, OpDef
 from tpucc.ops.rules import declared
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -20,7 +20,6 @@ from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_integer, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, onnx_windows, patches_of, window_part
-from tpucc.values import dataclass
 
 AT_ONCE = 2**24
 """Values of the patches of several images that are convolved at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product as pairs
 
 import numpy as np
@@ -18,7 +19,6 @@ from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import Padding, Pair, of_groups, patches_of
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -21,7 +21,6 @@ from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import Padding, Pair, axes, onnx_windows, sides_of
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

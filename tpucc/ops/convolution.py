@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.types import TensorType, f32
@@ -14,7 +15,6 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 from tpucc.ops.windows import Padding, Pair
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ The source writes `dequantize(q)`: the parameters are those of q's type. The ari
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

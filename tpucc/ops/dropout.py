@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import each
@@ -12,7 +13,6 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, same, shown
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

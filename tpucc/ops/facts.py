@@ -7,7 +7,7 @@ A pass asks for a fact and never for a name, so that an operator that is added i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -16,7 +16,6 @@ from tpucc.ops.axis import Axis
 from tpucc.ops.batch import BatchRule
 from tpucc.ops.parts import PartRule, Shape, element_by_element, inseparable
 from tpucc.ops.parts import product as rows_and_columns
-from tpucc.values import dataclass
 
 Predicate = Callable[[Any], bool]
 """A fact that the attributes decide."""

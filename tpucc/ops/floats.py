@@ -8,11 +8,11 @@ own (`tpucc.floating`), in which rounding and order are laid down.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

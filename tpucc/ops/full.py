@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from tpucc.ops.gradient import LEAF
 from tpucc.ops.onnx_form import constant_of
 from tpucc.ops.opdef import Array, Example, OpDef
 from tpucc.ops.rules import require_number, require_shape
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from tpucc.floating.arithmetic import Arithmetic
@@ -14,7 +14,6 @@ from tpucc.ops.floats import Defined
 from tpucc.ops.onnx_form import Call
 from tpucc.ops.opdef import Array, Clamp, OpDef, RuleError, Table
 from tpucc.ops.rules import FLOAT32_MAX
-from tpucc.values import dataclass
 
 Parameter = int | float | str | bool | None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_flag, unary
-from tpucc.values import dataclass
 
 FLAT = 16.0
 """Past this magnitude the tangent of the approximation is 1 in float64."""

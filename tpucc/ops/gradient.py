@@ -8,6 +8,7 @@ are compiled like all others. The rules are those of reverse mode (Griewank and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
-from tpucc.values import dataclass
 
 
 class Builder(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, shown
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

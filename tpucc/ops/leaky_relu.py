@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements_with
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_number, unary
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

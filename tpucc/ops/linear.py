@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
@@ -14,7 +15,6 @@ from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, on
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

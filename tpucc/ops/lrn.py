@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Form, Layou
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import UNARY, require_axis, require_f32, require_integer, require_number
 from tpucc.ops.windows import MAX_STEP, reduce_axis
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

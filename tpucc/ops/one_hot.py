@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ops.gradient import Rule
 from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_integer, require_sizes
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

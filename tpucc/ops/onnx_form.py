@@ -10,7 +10,7 @@ of its operands. So whoever calls it turns as few values as possible.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -19,7 +19,6 @@ import numpy as np
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 CHANNELS_FIRST = (0, 3, 1, 2)
 """The axes of [N, H, W, C] in the order [N, C, H, W]."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -21,7 +21,6 @@ from tpucc.ops.facts import MOVED, Facts, Values
 from tpucc.ops.floats import Floats
 from tpucc.ops.gradient import Gradient
 from tpucc.ops.onnx_form import OnnxForm
-from tpucc.values import dataclass
 
 A = TypeVar("A", bound=Attributes)
 Array = npt.NDArray[Any]

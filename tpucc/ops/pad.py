@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import add
 
 import numpy as np
@@ -16,7 +17,6 @@ from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_f32, require_integer, require_sizes
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

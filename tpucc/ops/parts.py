@@ -8,11 +8,11 @@ cuts values ask these rules. The rules of operators that are alone in what they 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.ir.graph import Attributes
 from tpucc.ops.axis import Ends
-from tpucc.values import dataclass
 
 Shape = tuple[int, ...]
 Bounds = tuple[Ends, ...]

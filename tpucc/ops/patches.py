@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

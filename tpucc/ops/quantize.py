@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.rules import FLOAT32_NORMAL, require_integer, require_number, shown
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ops.gradient import Stops
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_integer, require_shape
-from tpucc.values import dataclass
 
 DRAW = TensorType("i32", (3,))
 """The seed, the step, and the number of the first item."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import AVERAGED, Batch, Case, Division, MixedError
@@ -11,7 +12,6 @@ from tpucc.ops.gradient import Backward, Value
 from tpucc.ops.onnx_form import Call
 from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.rules import require_axis, require_f32, require_flag, require_integers
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import methodcaller
 
 from tpucc.ir.graph import Attributes
@@ -16,7 +17,6 @@ from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
 from tpucc.ops.rules import require_integers, require_shape, reshaped
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_pair, require_rank, shown
-from tpucc.values import dataclass
 
 MODES = ("nearest", "bilinear")
 

@@ -6,7 +6,7 @@ The front end has already clipped the bounds as NumPy does and resolved negative
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from tpucc.ir.types import TensorType, f32
@@ -20,7 +20,6 @@ from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleE
 from tpucc.ops.parts import Bounds, Part, Shape, shape_of
 from tpucc.ops.reshape import view
 from tpucc.ops.rules import reshaped
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Like a weight it has no operands and a declared type. The step graph has an outp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
@@ -14,7 +15,6 @@ from tpucc.ops.gradient import LEAF
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import methodcaller
 
 from tpucc.ir.types import TensorType, f32
@@ -14,7 +15,6 @@ from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_integers, reshaped
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ its sequence. Binding the weights turns each into a `constant`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
@@ -15,7 +16,6 @@ from tpucc.ops.gradient import LEAF
 from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ attributes that have a `padding`, a part of the result is computed by the same o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from tpucc.ops.facts import WindowRule
 from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.parts import Bounds, Part, PartRule, Shape
 from tpucc.ops.rules import is_integer, require_f32, require_flag, require_integer, require_pair, require_rank, shown
-from tpucc.values import dataclass
 
 MAX_STEP = 65_535
 """The largest window of a pool, and the largest stride and padding."""

@@ -6,6 +6,7 @@ The paper counts the device and its link, and excludes the host. So the compiler
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import FASTEST, Target
-from tpucc.values import dataclass
 
 SUFFIX = ".tpu"
 FREE_HOST: Mapping[str, float] = {"host_step_seconds": 0.0, "host_elements_per_second": FASTEST}

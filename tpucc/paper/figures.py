@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from tpucc.values import dataclass
 
 LARGE_PERCENT = 10.0
 """Relative difference in percent above which a figure wants a reason."""

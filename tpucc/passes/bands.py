@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
@@ -19,7 +19,6 @@ from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import Names
-from tpucc.values import dataclass
 
 
 def in_bands(graph: Graph, context: Context, most: int, by: str) -> Graph:

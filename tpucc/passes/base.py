@@ -17,7 +17,7 @@ for the user if there are any, as in `return graph.noting("one sentence")`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -26,7 +26,6 @@ from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray, read_only
 from tpucc.plugins.guard import Guest
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 Goal = Literal["latency", "stream"]
 GOALS: tuple[Goal, ...] = get_args(Goal)

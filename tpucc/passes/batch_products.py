@@ -8,7 +8,7 @@ Appleyard, Kočiský and Blunsom, arXiv 1604.01946, batch the input products of 
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph, NoAttributes, Node
@@ -16,7 +16,6 @@ from tpucc.ir.types import f32
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

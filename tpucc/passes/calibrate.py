@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
 from tpucc.ir.dataflow import constant_values
@@ -26,7 +26,6 @@ from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
 from tpucc.passes.saturating import saturating
-from tpucc.values import dataclass
 
 NO_CALIBRATION = "no calibration inputs"
 """How the note begins of a model without any."""

@@ -7,7 +7,7 @@ so that every factor is exact but for the rounding of its scale to float32; the 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
@@ -18,7 +18,6 @@ from tpucc.ops.opdef import Boundary
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.quotients import multiplies
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

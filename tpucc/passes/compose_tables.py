@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tpucc.ir.constants import Constant
@@ -15,7 +15,6 @@ from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

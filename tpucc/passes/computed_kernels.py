@@ -7,7 +7,7 @@ im2col, by the kernel, which has a row for each pixel of a window.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.ir.dataflow import constant_values
@@ -18,7 +18,6 @@ from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, has_weights
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.ir.constants import Constant
@@ -12,7 +14,6 @@ from tpucc.ops.evaluate import compute
 from tpucc.ops.opdef import Given
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ the image joined with itself along a new axis behind the width: `[N, H, W, 1, C]
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.ir.graph import Graph, Node
@@ -15,7 +15,6 @@ from tpucc.ops.parts import Shape
 from tpucc.ops.resize import ResizeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, is_pinned
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

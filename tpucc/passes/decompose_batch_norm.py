@@ -8,7 +8,7 @@ arXiv 1502.03167, algorithm 2, step 11). Both fold into the layer before: the sc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from tpucc.numerics import Float64
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ half of a batch that is computed in halves.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.diagnostics import counted
@@ -26,7 +26,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 WAYS = ("cheaper", "matrix", "vector")
 

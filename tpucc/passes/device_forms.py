@@ -5,7 +5,7 @@ The device multiplies, clamps and averages over windows, but it doesn't divide, 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -21,7 +21,6 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import is_devices
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

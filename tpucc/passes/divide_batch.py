@@ -7,7 +7,7 @@ those of one in all but their leading sizes, and give the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.constants import Constant
@@ -23,7 +23,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.dead_code import live
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 Divisions = Mapping[str, Division]
 UNDIVIDED = "the batch can't be divided among"

@@ -8,7 +8,7 @@ For f with f(s·x) = s·f(x) and s > 0, `f(x @ w1 + b) @ w2` is `f(x @ (w1 / s) 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.base import ASKED, Context, Pass
 from tpucc.passes.rewriter import as_columns, constant_of, is_view
-from tpucc.values import dataclass
 
 HOMOGENEOUS = frozenset({"relu", "leaky_relu", "max_pool", "avg_pool", "global_avg_pool"})
 """Operators that go channel by channel, and for which f(s·x) = s·f(x) where s > 0."""

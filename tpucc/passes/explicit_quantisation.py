@@ -7,7 +7,7 @@ has these parameters instead. The layer that computes v requantises with them, s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
@@ -21,7 +21,6 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.quantised_apart import parameters_of, quantised_apart
 from tpucc.passes.rewriter import is_view
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

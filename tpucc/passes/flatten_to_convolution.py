@@ -7,7 +7,7 @@ pixel, for which each kernel position reads its own pixels. Nothing moves.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
@@ -16,7 +16,6 @@ from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import device_values
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Both are zeros. A convolution's padding moves nothing, and a `pad` moves the who
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
@@ -13,7 +13,6 @@ from tpucc.ops.pad import PadAttributes
 from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, is_pinned
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

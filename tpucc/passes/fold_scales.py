@@ -6,7 +6,7 @@ Sums and products are reassociated in float32, so that results may differ in the
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, as_columns, as_reshape, constant_of, is_pinned, is_view
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

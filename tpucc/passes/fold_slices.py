@@ -6,7 +6,7 @@ block, and multiplying those by zero costs nothing. So grouped convolutions read
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from tpucc.ops.fused import Fused
 from tpucc.ops.slice import SliceAttributes, as_slice
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned, is_product
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

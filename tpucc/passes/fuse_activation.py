@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import legalisation_of
 from tpucc.ops.fused import Fused, fused_form, with_activation
@@ -9,7 +11,6 @@ from tpucc.ops.opdef import Arithmetic, Table
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_fusable
 from tpucc.passes.rewriter import Rewriter, is_function
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

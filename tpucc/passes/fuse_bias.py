@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.ir.constants import Constant
@@ -11,7 +13,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.fused import Fused, fused_form
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product, is_written, obstacle
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

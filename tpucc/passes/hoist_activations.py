@@ -6,7 +6,7 @@ A function that never falls keeps the order of its values: the largest of them b
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of, legalisation_of
@@ -14,7 +14,6 @@ from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums
 from tpucc.passes.rewriter import is_function
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

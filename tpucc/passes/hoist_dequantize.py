@@ -7,7 +7,7 @@ not, since the device has no operator on integers as such.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node
@@ -17,7 +17,6 @@ from tpucc.ops.facts import UNCHANGED
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

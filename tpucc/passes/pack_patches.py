@@ -9,7 +9,7 @@ cross the link.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.ir.constants import Constant
@@ -29,7 +29,6 @@ from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Rewriter, is_pinned
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ reciprocal and a function of a quotient (`singular.py`). Where the device reads 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -29,7 +29,6 @@ from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 from tpucc.passes.scaled_inputs import scaled_inputs
 from tpucc.passes.singular import STAYS, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
-from tpucc.values import dataclass
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"

@@ -10,7 +10,7 @@ The pass works from the outputs to the inputs, and asks of each value which part
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
@@ -25,7 +25,6 @@ from tpucc.ops.parts import Bounds, Part, all_of, shape_of
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Names, is_product
-from tpucc.values import dataclass
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""

@@ -8,7 +8,7 @@ host's operators stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 from tpucc.ir.constants import Constant
@@ -30,7 +30,6 @@ from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import is_written
 from tpucc.passes.zeros_of_integers import zeros_of_integers
-from tpucc.values import dataclass
 
 GRANULARITIES = ("per_channel", "per_tensor")
 

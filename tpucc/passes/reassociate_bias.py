@@ -6,13 +6,12 @@ steps of a recurrent network share one), `b` would be added by the vector unit; 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import Biased, OpenSums, biased
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.shuffle_lanes import ShuffleLanesAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, is_view
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ others move to the edges of the graph, where the host computes them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
@@ -18,7 +18,6 @@ from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_product
-from tpucc.values import dataclass
 
 Permutation = tuple[int, ...]
 SWAPPED = (1, 0)

@@ -6,13 +6,12 @@ it is only another way to count the same rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums, biased
 from tpucc.passes.rewriter import as_reshape, is_function, is_pinned, is_view
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ as those of a machine on which it fits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

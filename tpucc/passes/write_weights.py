@@ -10,7 +10,7 @@ one step share these stops, so they are decided together.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
@@ -28,7 +28,6 @@ from tpucc.passes.choices import require_choice
 from tpucc.passes.place import device_values, is_devices
 from tpucc.passes.rewriter import Rewriter, is_product
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 WAYS = ("cheaper", "host", "device")
 WORTHWHILE = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from tpucc.ops.evaluate import compute
 from tpucc.ops.facts import UNCHANGED
 from tpucc.ops.opdef import Arithmetic
 from tpucc.passes.rewriter import constant_of, is_product
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

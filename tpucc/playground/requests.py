@@ -8,12 +8,10 @@ the visitor's text, it has the fields of `Answer` alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-
-from tpucc.values import dataclass
 
 
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="compile"):

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from functools import partial
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import ParamSpec, TypeGuard, TypeVar
@@ -25,7 +26,6 @@ from tpucc.plugins.depth import shallow
 from tpucc.plugins.limits import TimeIsUp, interruptible, limited
 from tpucc.plugins.printed import KEPT, shortened
 from tpucc.plugins.surroundings import Ending
-from tpucc.values import dataclass
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,9 +9,8 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
-
-from tpucc.values import dataclass
 
 try:
     import resource

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from io import TextIOWrapper
 from operator import is_
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -19,7 +20,6 @@ from typing import Any
 from tpucc import plugins
 from tpucc.plugins import process
 from tpucc.plugins.process import Process
-from tpucc.values import dataclass
 
 _ENDING = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process without a word; all that are like them call these."""

@@ -6,7 +6,7 @@ the other number might choose another program.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -16,7 +16,6 @@ from tpucc.sim.durations import duration
 from tpucc.sim.end_to_end import edge_seconds
 from tpucc.sim.timing import time_program
 from tpucc.target import ASSUMED, number_text
-from tpucc.values import dataclass
 
 FACTORS = (0.5, 2.0)
 """By which each assumption is varied."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.isa.effects import effects
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import Program
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.passes import model_inputs
 from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
 from tpucc.runtime.runtime import DevicePart, Runtime
-from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 

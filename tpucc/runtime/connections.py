@@ -7,6 +7,7 @@ come from a part before it, with the same numbers meant by its integers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from tpucc.diagnostics import Diagnostic, ProgramError, printable
@@ -16,7 +17,6 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.program import Port, Program
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.ops.verify import verify_operators
-from tpucc.values import dataclass
 
 Kind = tuple[str, int, Quantisation | None]
 """Data type, number of elements and meaning: shapes may differ between a port and the host's view of it."""

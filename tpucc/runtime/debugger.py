@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tpucc.isa.effects import effects
 from tpucc.isa.formats import format_of
@@ -18,7 +19,6 @@ from tpucc.runtime.batches import Arrays
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.machine import Rows, after, written
 from tpucc.sim.waiting import Stretch
-from tpucc.values import dataclass
 
 UNDO_BYTES = 1 << 28
 """How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""

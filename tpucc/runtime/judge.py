@@ -15,7 +15,7 @@ Four comparisons, each with a fault that only it finds:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Literal, get_args
 
@@ -42,7 +42,6 @@ from tpucc.runtime.check import (
     random_inputs,
 )
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 
 Against = Literal["onnxruntime"]
 """A library that computes the same layers."""

@@ -8,6 +8,7 @@ be: RMSE, the root of the mean squared error, in the output's unit; and R², 1 l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,6 @@ from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.runtime.check import Arrays, float_reference
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, assert_never
@@ -41,7 +41,6 @@ from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import require_compilable
-from tpucc.values import dataclass
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")

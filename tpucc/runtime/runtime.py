@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,6 @@ from tpucc.sim.ports import Host
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.sim.waiting import Waiting, waiting
-from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 Given = Mapping[str, npt.ArrayLike]

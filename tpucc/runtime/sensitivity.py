@@ -7,6 +7,7 @@ are put in the place of the float32 ones, and what depends on them is computed a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from tpucc.runtime.check import Arrays, float_reference
 from tpucc.runtime.fidelity import ALONE, Together, both_graphs, fidelity, narrowed, twins_of, work_of
 from tpucc.runtime.quality import score
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 
 MOST_ROWS = 256
 """Rows that are measured on at most, spread evenly; fewer when they would take more than `MOST_WORK`, but a batch at least."""

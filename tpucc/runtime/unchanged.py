@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.program import Port, Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 OTHER_MODEL, OTHER_PORTS, OTHER_TARGET, OTHER_HOST = "E0762", "E0763", "E0764", "E0765"
 _HOST_PARTS = {"cores": "number of cores", "host_step": "host step"}

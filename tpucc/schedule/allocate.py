@@ -10,12 +10,12 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 Allocate = Callable[["Lives", int], Int64]
 """`allocate(lives, rows)`: the first row of each buffer, or `TooLarge`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -17,7 +17,6 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import schedule
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline, durations, time_program
-from tpucc.values import dataclass
 
 LARGEST = 100_000
 """Instructions of the largest program for which others are tried."""

@@ -14,13 +14,14 @@ to a row is remembered by the row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.effects import Bools, Effects, Walks
 from tpucc.isa.instructions import Engine
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 ENGINES = len(Engine)
 ROW_ENGINES = (Engine.HOST, Engine.MATRIX, Engine.ACTIVATION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

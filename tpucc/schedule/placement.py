@@ -13,7 +13,7 @@ that activate empties some while the matrix unit fills others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -29,7 +29,6 @@ from tpucc.schedule.allocate import Allocate, Full, Lives, TooLarge, allocate, l
 from tpucc.schedule.spill import Stay, spill
 from tpucc.sim.timing import durations
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tpucc.lowering.room import too_large
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
-from tpucc.values import dataclass
 
 _BLANK = np.zeros(1, TILE_RECORD)
 """An instruction without operands."""

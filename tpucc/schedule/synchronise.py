@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from tpucc.isa.instructions import Engine, Opcode
 from tpucc.numerics import AnyArray, Int64
 from tpucc.schedule.hazards import ENGINES, ROW_ENGINES, conflicts
 from tpucc.schedule.listing import Listing, blank
-from tpucc.values import dataclass
 
 
 class Wait(NamedTuple):

@@ -7,10 +7,10 @@ ISCA 2017): `non_matrix` is the sum of all rows from `RAW_STALL` on. Table 3 nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tpucc.sim.segments import Cause
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

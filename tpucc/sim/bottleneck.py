@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -20,7 +21,6 @@ from tpucc.sim.levers import Lever, Work
 from tpucc.sim.tilerows import tile_rows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 BOTTLENECKS: Mapping[str, str] = MappingProxyType(
     {

@@ -16,6 +16,7 @@ there whenever they are needed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Int64
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline
-from tpucc.values import dataclass
 
 WAYS = ("overlapped", "serial", "scale_sim", "opentpu")
 PARTS = ("host", "fetch", "shift", "rows", "pipeline", "activation")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -25,7 +26,6 @@ from tpucc.sim.end_to_end import Edges
 from tpucc.sim.tilerows import TileRows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import number_text
-from tpucc.values import dataclass
 
 LEAST = 1.5
 """A larger batch is a lever only if the batch can grow by this factor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from tpucc.isa.instructions import SPECS, Flag, Instruction, Place
 from tpucc.isa.program import Program
 from tpucc.isa.record import OPERAND_OF
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int32, Int64
-from tpucc.values import dataclass
 
 Rows = slice | Int64
 """Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""

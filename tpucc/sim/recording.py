@@ -7,6 +7,7 @@ reach the window. Every device instruction computes each of its rows from its ow
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.machine import Applied, applied, host_rows, numbered, sources_of
 from tpucc.sim.ports import stretches
-from tpucc.values import dataclass
 
 ROWS, LANES, SIDE = 4, 8, 4
 """Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""

@@ -6,6 +6,7 @@ over all segments, a layer's cycles the sum over its own.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -15,7 +16,6 @@ from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
-from tpucc.values import dataclass
 
 
 class Cause(IntEnum):

@@ -53,6 +53,7 @@ stream needs; where `fits` is false there is less, and the figures are those of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,6 @@ from tpucc.sim.end_to_end import Edges, end_to_end
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
-from tpucc.values import dataclass
 
 
 def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[str, Any]:

@@ -17,6 +17,8 @@ as far ahead as after the run before. From then on every batch takes the same ti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,7 +27,6 @@ from tpucc.isa.instructions import Engine
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.timing import EventLoop, Tiles, Timeline, instruction_cycles, stalls_of
-from tpucc.values import dataclass
 
 MOST_RUNS = 12
 """A program whose weight fetch doesn't repeat by then is taken at its last run."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.diagnostics import counted
@@ -9,7 +11,6 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.sim.critical import Limit, Part
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ buffer moves `mxu` bytes a cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -40,7 +41,6 @@ from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode
 from tpucc.isa.link import Transferring, link_bytes
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 import msgspec
@@ -27,7 +28,6 @@ from tpucc.numerics import Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
-from tpucc.values import dataclass
 
 PROCESS = 1
 NANO = 1e9

@@ -6,6 +6,7 @@ The matrix unit's stretches are the stalls of the timeline. The other units wait
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,7 +19,6 @@ from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
-from tpucc.values import dataclass
 
 
 class Reason(IntEnum):

@@ -7,7 +7,7 @@ with one is the user's stages'.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -25,7 +25,6 @@ from tpucc.schedule import schedule
 from tpucc.schedule.pipeline import scheduled_places, tile_numbers
 from tpucc.stages.stages import Stages
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 if TYPE_CHECKING:
     from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from tpucc.plugins.files import executed
 from tpucc.plugins.guard import SECONDS, short
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.synchronise import Synchronise, synchronise
-from tpucc.values import dataclass
 
 Order = Callable[[TileProgram], Sequence[int]]
 """`order(tiles)`: the numbers of the tile instructions in their new order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.options import static_text
 from tpucc.target import number_of, number_text
-from tpucc.values import dataclass
 
 Kind = Literal["set", "param"]
 FLAGS: Mapping[Kind, str] = {"set": "--set", "param": "-D"}

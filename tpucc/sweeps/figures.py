@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +14,6 @@ from tpucc.numerics import Float64
 from tpucc.sim.durations import duration
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import Points
-from tpucc.values import dataclass
 
 COSTS: Mapping[str, str] = {
     "ub_peak_bytes": "unified buffer in use",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,6 @@ from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.rows import Row, failed, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.tasks.work import refused
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

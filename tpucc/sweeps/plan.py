@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -28,7 +28,6 @@ from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import stages_of_files
 from tpucc.sweeps.axes import FLAGS, Axis, require_apart, wrong
 from tpucc.target import Target, require_compilable, with_overrides
-from tpucc.values import dataclass
 
 MOST = 10_000
 """Points of a sweep, unless more are asked for."""

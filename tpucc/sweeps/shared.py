@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -24,7 +24,6 @@ from tpucc.isa.program import Program
 from tpucc.lowering.room import lacks_room
 from tpucc.options import Options
 from tpucc.target import Target, require_compilable
-from tpucc.values import dataclass
 
 T = TypeVar("T")
 Question = tuple[str, tuple[Hashable, ...]]

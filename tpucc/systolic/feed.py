@@ -8,13 +8,13 @@ arrived and the multiply that took the one before has started.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.numerics import AnyArray
 from tpucc.systolic.state import NONE, Multiply, Tile
-from tpucc.values import dataclass
 
 Lanes = npt.NDArray[np.void]
 """The contents of a line of registers, or of the whole array: a structured array of one of the following."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.numerics import AnyArray, Int32, Int64
-from tpucc.values import dataclass
 
 Bools = npt.NDArray[np.bool_]
 

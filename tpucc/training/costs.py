@@ -9,8 +9,7 @@ after it have 1/n of the bytes.
 from __future__ import annotations
 
 import math
-
-from tpucc.values import dataclass
+from dataclasses import dataclass
 
 LINK = 62e9
 """Bytes a second of one link in one direction: 496 Gb/s, as published of TPU v2."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from tpucc.ops.one_hot import require_labels
 from tpucc.passes.divide_batch import batch_of
 from tpucc.passes.model_inputs import checked, made_up
 from tpucc.runtime.quality import notices
-from tpucc.values import dataclass
 
 TAKEN = "training takes them as they are, but 8-bit integers will cut them off there"
 """What becomes of values outside the range that the source declares."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +19,6 @@ from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds
 from tpucc.runtime.quality import score
 from tpucc.training.plan import Plan
-from tpucc.values import dataclass
 
 Arrays = Mapping[str, AnyArray]
 LACKING = f"the held-out set has no array {LABELS}, which accuracy is measured by"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tpucc.ir.graph import Graph, Node
@@ -14,7 +15,6 @@ from tpucc.passes.training.names import GRADIENT, NEXT, key_of, loss_of, states,
 from tpucc.passes.training.optimizer import Optimizer
 from tpucc.passes.training.reduce import AllReduce
 from tpucc.training.step import Step, bytes_of
-from tpucc.values import dataclass
 
 
 class Role(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from tpucc.training.initial import given_weights, initial_weights
 from tpucc.training.plan import Plan
 from tpucc.training.state import LARGEST, State, digest, read_state
 from tpucc.training.step import Step, make_step
-from tpucc.values import dataclass
 
 HOST = "host"
 """The target whose arithmetic is float32 as NumPy computes it."""

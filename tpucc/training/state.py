@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, overload
@@ -18,7 +18,6 @@ from tpucc.interop.archive import Archive, Member, npz_bytes
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 STATE = "state/"
 """Before the keys of values in the file; other keys are those of the training."""

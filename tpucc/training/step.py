@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.frontend.training import Training
 from tpucc.ir.graph import Graph, Node
 from tpucc.passes.base import Context
@@ -10,7 +12,6 @@ from tpucc.passes.training.differentiate import Differentiate
 from tpucc.passes.training.names import NEXT, key_of, values_of
 from tpucc.passes.training.pipeline import training_passes
 from tpucc.target import load_target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import msgspec
 
@@ -19,7 +20,6 @@ from tpucc.runtime.check import quantises_values, rounded_notes
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.windows import recording
-from tpucc.values import dataclass
 from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from tpucc.values import dataclass
 from tpucc.viz.palette import INKS, KINDS, Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.svg import Markup, Value, joined, label, tag
 from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width, whole

@@ -6,13 +6,13 @@ Notebooks strip style sheets and scripts from what they don't trust: the summary
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
 from tpucc.interop.reads import require_kept
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 from tpucc.viz.page.summary import facts, layer_table, lead, left_out
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.svg import Markup, escaped, row, table, tag

@@ -10,9 +10,9 @@ on canvases read them with `getComputedStyle`, which would give them the functio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tpucc.values import dataclass
 from tpucc.viz.fonts import font_rules
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.diagnostics import printable
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import durations
-from tpucc.values import dataclass
 from tpucc.viz.tables import table, wrapped
 
 

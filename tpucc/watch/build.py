@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpucc.compilation import Compilation
@@ -15,7 +15,6 @@ from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.runtime.comparison.compare import compare
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 from tpucc.viz.comparison.page import comparison_page, headline
 
 SAVED = "tpucc compile does the same and saves what reproduces it"

@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import PurePosixPath
@@ -17,8 +18,6 @@ from socketserver import TCPServer, ThreadingMixIn
 from threading import Thread, Timer
 from typing import Self
 from urllib.parse import unquote
-
-from tpucc.values import dataclass
 
 LOOPBACK = "127.0.0.1"
 NAMES = ("localhost", LOOPBACK, "[::1]")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import resources
 from itertools import pairwise
 from string import Template
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain import explain
-from tpucc.values import dataclass
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
@@ -13,7 +14,6 @@ from tpucc.driver import front_end
 from tpucc.files import inside, opened
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
-from tpucc.values import dataclass
 from tpucc.watch.build import Built, Outcome, Recipe, attempt
 from tpucc.watch.server import Board
 from tpucc.watch.site import compiling, view_of

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, counted, plain_diagnostic
-from tpucc.values import dataclass
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import is_slice, reads, statics
@@ -19,7 +19,6 @@ from tpucc.interop.decompile.literals import listed
 from tpucc.interop.decompile.names import common_stem, unnamed
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
 from tpucc.interop.decompile.statics import Parameter, Scope, Vector, constant
-from tpucc.values import dataclass
 
 OPERATIONS = 6
 """Operations in one expression, at most."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 
 from tpucc.frontend.apply import BINARY, COMPARISONS
@@ -15,7 +15,6 @@ from tpucc.ir.attributes import identity
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
-from tpucc.values import dataclass
 
 SYMBOLS = {op: symbol for symbol, op in (*BINARY.items(), *COMPARISONS.items())}
 """The operators that have a symbol."""

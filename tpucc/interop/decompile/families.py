@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.program import Operand, Step, Value
-from tpucc.values import dataclass
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 FEWEST = 4

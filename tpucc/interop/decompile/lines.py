@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from tpucc.interop.decompile.program import Number, Operand, Step, Value, Weight
 from tpucc.interop.decompile.variables import Numbers
 from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.opdef import Matrix
-from tpucc.values import dataclass
 
 if TYPE_CHECKING:
     from tpucc.interop.decompile.bodies import Writer

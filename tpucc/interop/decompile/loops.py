@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tpucc.interop.decompile.bounds import MARK, marked
 from tpucc.interop.decompile.tables import Signatures, is_added, linear, walked
-from tpucc.values import dataclass
 
 LONGEST = 12
 """Lines of a loop's body, at most."""

@@ -8,7 +8,7 @@ attributes, keys of weights) therefore has one value an environment, and `static
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tpucc.interop.decompile.same import is_identity, is_number
@@ -18,7 +18,6 @@ from tpucc.ops import INTERNAL
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
-from tpucc.values import dataclass
 
 Shape: TypeAlias = tuple[int, ...]
 

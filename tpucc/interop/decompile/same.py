@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpucc.frontend.training import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ir.attributes import identities
@@ -16,7 +16,6 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
-from tpucc.values import dataclass
 
 
 def same_model(a: Graph, b: Graph) -> bool:

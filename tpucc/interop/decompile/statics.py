@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, TypeGuard
 
 from tpucc.interop.decompile.literals import listed, literal
 from tpucc.interop.decompile.program import Unwritable
 from tpucc.ir.attributes import identity
-from tpucc.values import dataclass
 
 Vector = tuple[Any, ...]
 """A static value in each environment."""

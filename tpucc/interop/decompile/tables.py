@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from tpucc.interop.decompile.bounds import MARK, marked, shortened
 from tpucc.interop.decompile.names import RESERVED
 from tpucc.interop.decompile.statics import fresh
 from tpucc.ops import OPS
-from tpucc.values import dataclass
 
 LONGEST = 12
 """Lines of a loop's body, at most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 
@@ -15,7 +15,6 @@ from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.ops.slice import SliceAttributes
-from tpucc.values import dataclass
 
 LONGEST = 64
 """Steps of a window, at most."""

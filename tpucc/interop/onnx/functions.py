@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,6 @@ from tpucc.layers.parameters import UnfitError, clamp_bounds, function_table
 from tpucc.numerics import DeviceInts, Float64
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Table
-from tpucc.values import dataclass
 
 OPERATORS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
     "Abs": ("abs", {}, ()),

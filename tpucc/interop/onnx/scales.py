@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, Float64
-from tpucc.values import dataclass
 
 NEIGHBOURS = 2
 """A scale of weights is sought among so many float32 numbers on both sides of the quotient."""

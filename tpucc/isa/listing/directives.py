@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -30,7 +30,6 @@ from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, Lay
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
-from tpucc.values import dataclass
 
 DEFAULT_TARGET = "tpu_v1"
 _FILLS = 8

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, ParamSpec
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, ProgramError, Source, Span, counted, did_you_mean, listed, printable
 from tpucc.ir.digests import without_repetition
 from tpucc.isa.listing.words import Word, label_in, line_error, place_of, words
-from tpucc.values import dataclass
 
 _P = ParamSpec("_P")
 _NUMBER = re.compile(r"; (\d{1,12})\r?$")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from tpucc.ir.textdata import quote
 from tpucc.isa.listing.lines import Arguments
 from tpucc.isa.listing.words import Word, integer, integers, name, name_text, real, sizes, spans
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ give an instruction by number instead; `disassemble` writes them only where plac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tpucc.diagnostics import did_you_mean, printable
@@ -22,7 +22,6 @@ from tpucc.isa.listing.lines import Arguments, Directive, Errors
 from tpucc.isa.listing.schema import COUNT, NAME, Entry, read, shown
 from tpucc.isa.listing.words import Word, line_error
 from tpucc.isa.program import Program, Resident
-from tpucc.values import dataclass
 
 _STAY = (
     Entry("name", NAME, what="a name"),

@@ -8,13 +8,13 @@ each in program order. A long program with regular buffers has a few events for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.effects import Bools, Walks
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 READ, BEGIN, WRITE, END = range(4)
 """Kinds of events, in their order within one instruction: it reads; a stay in the memory begins; it writes; a stay ends."""

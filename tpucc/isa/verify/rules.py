@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +15,6 @@ from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostBuffer, Port, Program
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 MAX_REPORTED = 10
 """Of one rule no more violations than this are reported: the first ones, in program order."""

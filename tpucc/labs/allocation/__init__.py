@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -22,7 +22,6 @@ from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
 from tpucc.target import load_target
-from tpucc.values import dataclass
 
 Number = TypeVar("Number", int, Int64)
 BEST, WORST = 1.06, 1.45

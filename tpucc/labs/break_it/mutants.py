@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 
@@ -10,7 +11,6 @@ import tpucc
 from tpucc.diagnostics import counted
 from tpucc.labs.break_it.plain import Plain, PlainInstruction, plain
 from tpucc.labs.break_it.truth import Faults, Rule
-from tpucc.values import dataclass
 
 WAITS = 0.6
 """How many instructions of short programs are waits, where these matter."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from tpucc.labs.break_it.plain import Plain, PlainInstruction
-from tpucc.values import dataclass
 
 Faults = Mapping[int, str]
 """The numbers of the instructions that break a rule, each with the reason."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.labs.front_end.meaning import Given
-from tpucc.values import dataclass
 
 Shape = tuple[int, ...]
 

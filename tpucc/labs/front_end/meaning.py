@@ -6,6 +6,7 @@ An archive for students has recorded the answers and values of the public calls,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +16,6 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.labs.lab import Failed, Plain, Term
 from tpucc.labs.recorded import packed, recorded
 from tpucc.ops.opdef import Array
-from tpucc.values import dataclass
 
 Given = Mapping[str, object]
 """The attributes `by` and `axis`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from random import Random
 from typing import Any
 
@@ -27,7 +27,6 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.verify import verify_operators
-from tpucc.values import dataclass
 
 NAME = "lab1.tpu"
 

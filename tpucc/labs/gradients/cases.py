@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 from tpucc.labs.gradients.rules import KINKED
 from tpucc.numerics import Float64
 from tpucc.ops import OPS
-from tpucc.values import dataclass
 
 STEP, FINE = 1e-5, 2.0**-24
 """How far an element is moved. Operators with kinks are straight between them, and their points have few bits: the fine step is exact."""

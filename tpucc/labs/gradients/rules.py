@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tpucc.labs.lab import Term
-from tpucc.values import dataclass
 
 SMOOTH = ("tanh", "sigmoid", "softmax")
 SHAPED = ("mul", "div", "matmul", "mean", "avg_pool")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from random import Random
 
@@ -21,7 +22,6 @@ from tpucc.labs.lab import Submission
 from tpucc.numerics import Float64
 from tpucc.ops.gradient import Value
 from tpucc.passes.training.build import Apart
-from tpucc.values import dataclass
 
 STEPS = 15
 NEAR = 1e-5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 from itertools import chain
@@ -25,7 +25,6 @@ from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
-from tpucc.values import dataclass
 
 FULL, NONE = 1.06, 1.25
 """The quotient of cycles and the reference's, as a geometric mean, that earns all points, and the one that earns none."""

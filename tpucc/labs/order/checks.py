@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,6 @@ from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import Int64
 from tpucc.schedule import schedule
-from tpucc.values import dataclass
 
 Transfers = Literal["free", "kept", "at once"]
 

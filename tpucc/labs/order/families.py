@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -19,7 +19,6 @@ from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel, Written
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.written import read_product
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 CHUNK = 4
 """Rows of each sum."""

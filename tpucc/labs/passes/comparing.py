@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from random import Random
@@ -25,7 +25,6 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Clamp
 from tpucc.passes.running import verify_stage
-from tpucc.values import dataclass
 from tpucc.viz.pictures import graph_svg
 
 LONGEST = 100_000

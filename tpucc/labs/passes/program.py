@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import tpucc
 from tpucc.ir.graph import Graph
@@ -10,7 +11,6 @@ from tpucc.labs.lab import Failed, Outcome, Submission, judging_seed
 from tpucc.labs.passes.comparing import ask, different, listing, wanted
 from tpucc.labs.passes.rules import Rules
 from tpucc.passes.base import Context
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

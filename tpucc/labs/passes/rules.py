@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.labs.lab import Term
-from tpucc.values import dataclass
 
 FUNCTIONS = ("relu6", "tanh", "sigmoid", "elu", "gelu", "silu", "hard_sigmoid", "hard_swish")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ from tpucc.runtime.blame import maker_of
 from tpucc.schedule.pipeline import schedule
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
-from tpucc.values import dataclass
 from tpucc.viz.svg import escaped, tag
 
 if TYPE_CHECKING:

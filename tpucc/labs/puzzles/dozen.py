@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -12,7 +12,6 @@ from tpucc.labs.lab import AS_WRITTEN, Term
 from tpucc.labs.puzzles.puzzle import Most, Puzzle
 from tpucc.labs.puzzles.setting import LANES, Block, Setting, clamped, drawn, product
 from tpucc.numerics import Int8
-from tpucc.values import dataclass
 
 TABLES: Mapping[str, tuple[str, Callable[[int], int]]] = {
     "relu": ("negative values become 0", lambda value: max(value, 0)),

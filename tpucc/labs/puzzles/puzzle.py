@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 from textwrap import fill
@@ -13,7 +14,6 @@ from tpucc.labs.lab import AS_WRITTEN, Term
 from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
 from tpucc.labs.puzzles.setting import Setting
 from tpucc.target import Target, load_target, number_fields
-from tpucc.values import dataclass
 from tpucc.viz.svg import Markup, escaped, joined, tag
 
 WIDTH = 78

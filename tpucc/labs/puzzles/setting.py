@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from tpucc.ir.textdata import encode
 from tpucc.isa.listing.data import matrix_lines
 from tpucc.numerics import Int8, Int64
-from tpucc.values import dataclass
 
 LANES = 4
 """Of the matrix unit of every puzzle, thus values in a row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 
@@ -13,7 +14,6 @@ from tpucc.labs.lab import Failed, Submission
 from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.rules import Rules
 from tpucc.numerics import AnyArray, Float32
-from tpucc.values import dataclass
 
 LAYERS = ("fc1", "fc2", "fc3")
 TENSORS = ("image", *LAYERS)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from tpucc.labs.lab import Term
 from tpucc.numerics import ZERO_SCALE, AnyArray, Float32, Float64, Int64
-from tpucc.values import dataclass
 
 Ties = Literal["even", "away", "zero"]
 SMALLEST = float(np.finfo(np.float32).tiny)

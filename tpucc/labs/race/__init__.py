@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -14,7 +15,6 @@ from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first,
 from tpucc.labs.race.running import FUNCTIONS, Run, run
 from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 FULL, NONE = 0.37, 0.95
 """The quotient of cycles and the plain program's, as a geometric mean, that earns all points, and the one that earns none."""

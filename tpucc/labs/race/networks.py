@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-
-from tpucc.values import dataclass
 
 MXU = 8
 WASTES: Mapping[str, str] = {

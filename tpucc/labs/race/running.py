@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
@@ -26,7 +26,6 @@ from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import NOISE, NOISE_STAGE
 from tpucc.stages.stages import STAGES
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 REWRITE = "rewrite"
 FUNCTIONS = (*STAGES, REWRITE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,7 +20,6 @@ from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.written import read_product
 from tpucc.runtime.comparison.compare import spent_more
 from tpucc.runtime.comparison.pairs import spent
-from tpucc.values import dataclass
 
 FULL, NONE = 1.1, 1.6
 """The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 
 import tpucc
 from tpucc.labs.recorded import recorded
 from tpucc.labs.tiling.rules import Rules
 from tpucc.runtime.comparison.pairs import spent
-from tpucc.values import dataclass
 
 BUFFER_ROWS = 1024
 """Rows of the unified buffer: enough, so that only accumulators are scarce."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.listing.words import name_text
@@ -11,7 +11,6 @@ from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Term
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tiletext import MULTIPLIES
-from tpucc.values import dataclass
 
 MOST_LINES = 5000
 """Lines of one layer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,6 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

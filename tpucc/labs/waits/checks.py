@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import isfinite
 
@@ -26,7 +26,6 @@ from tpucc.schedule.hazards import ROW_ENGINES, conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 FORM = "(before instruction, engine that waits, engines waited for)"
 Told = tuple[int, tuple[int, ...]]

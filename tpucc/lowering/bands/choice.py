@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 
@@ -19,7 +19,6 @@ from tpucc.ir.graph import Node
 from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
 from tpucc.lowering.bands.sizes import Sizes
-from tpucc.values import dataclass
 
 LONGEST = 12
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""

@@ -7,6 +7,7 @@ the bands together. The estimate is for one image of the batch.
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
@@ -16,7 +17,6 @@ from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
 from tpucc.lowering.bands.sizes import Sizes
 from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.tensors import NO_SIDES, widest
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.dataflow import constant_values
@@ -14,7 +15,6 @@ from tpucc.ops.axis import Axis, sides
 from tpucc.ops.facts import MADE
 from tpucc.ops.opdef import Matrix, View
 from tpucc.ops.parts import Part, Shape, all_of, shape_of
-from tpucc.values import dataclass
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.graph import Node
@@ -14,7 +15,6 @@ from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.facts import COPIED
 from tpucc.ops.opdef import Matrix, View
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

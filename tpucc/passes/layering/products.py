@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_o
 from tpucc.passes.layering.tail import Tail, tail_of
 from tpucc.passes.layering.transposed import interleaved
 from tpucc.passes.rewriter import is_written
-from tpucc.values import dataclass
 
 
 def product(layers: LayerGraph, node: Node) -> Node:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
@@ -11,7 +13,6 @@ from tpucc.numerics import DeviceInts
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Clamp, Table
 from tpucc.passes.layering.graph import LayerGraph
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

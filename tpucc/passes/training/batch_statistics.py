@@ -6,7 +6,7 @@ Keras, where the variance is the mean of the squares (not divided by one less, a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
@@ -18,7 +18,6 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 from tpucc.passes.training.build import Within
 from tpucc.passes.training.names import NEXT
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ end of the same graph, each with the place of the forward node that it belongs t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from tpucc.ops.gradient import Backward, Gradients, Missing, Rule, Stops, Value
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.training.build import Growing
 from tpucc.passes.training.names import GRADIENT, NEXT, loss_of, states, values_of
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

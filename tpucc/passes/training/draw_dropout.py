@@ -7,7 +7,7 @@ batch, or on the order in which anything is computed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType
@@ -17,7 +17,6 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 from tpucc.passes.training.build import Within
 from tpucc.passes.training.names import DRAW
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.ir.constants import Constant
@@ -12,7 +14,6 @@ from tpucc.ops.floats import Ieee
 from tpucc.passes.base import Context
 from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.rewriter import Rewriter, constant_of
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

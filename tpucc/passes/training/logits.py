@@ -7,13 +7,12 @@ computed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

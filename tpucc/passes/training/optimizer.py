@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
@@ -12,7 +14,6 @@ from tpucc.passes.training.build import Growing
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
 from tpucc.passes.training.optimizers import OPTIMIZERS
 from tpucc.passes.training.optimizers.update import Update
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.ir.graph import Graph, Output
 from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.training.build import Growing
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph
 from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ for the same (`GROUPS`), each with the numbers of both programs that explain it:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,6 @@ from tpucc.runtime.comparison.layers import LayerDifference, enumerated, layers_
 from tpucc.runtime.comparison.pairs import Pair, Seconds, more, paired, spent, together
 from tpucc.runtime.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 
 APART = 1.05
 """If b takes so many times a's time, or more, of how many times it is for a batch alone, a stream of batches is told apart from it."""

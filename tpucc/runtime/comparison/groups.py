@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,6 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import activation_work
 from tpucc.sim.waiting import Reason, waiting
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.runtime.batches import model_batch
 from tpucc.runtime.comparison.pairs import Pair, Seconds
 from tpucc.runtime.runtime import Runtime
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

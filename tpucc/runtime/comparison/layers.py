@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import Origin
@@ -14,7 +15,6 @@ from tpucc.runtime.comparison.items import Items
 from tpucc.runtime.comparison.pairs import Pair, row_cycles
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
-from tpucc.values import dataclass
 
 _NUMBERED = re.compile(r"\.\d+$")
 

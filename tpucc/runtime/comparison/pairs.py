@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, durations
-from tpucc.values import dataclass
 
 ONE_UNIT = 100
 """Two times of which one is so many times the other are told in one unit."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -19,7 +20,6 @@ import numpy.typing as npt
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.numerics import INT32_MAX, Int8, Int32, Int64
 from tpucc.onnxruntime import session
-from tpucc.values import dataclass
 
 Backend = Literal["numpy", "onnxruntime"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)

@@ -7,7 +7,7 @@ first: it joins multiplies to large exact float32 products and requantises whole
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Protocol
@@ -30,7 +30,6 @@ from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.interpret import Interpreter, Watch
 from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, host_rows, operand
 from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
-from tpucc.values import dataclass
 
 
 class Step(Protocol):

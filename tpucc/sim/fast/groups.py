@@ -20,6 +20,7 @@ write of a weight tile it closes, too: products after it may use the tile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,6 @@ from tpucc.isa.effects import Effects, Walks
 from tpucc.isa.instructions import SPECS, Engine, activated, multiplied
 from tpucc.sim.machine import Rows
 from tpucc.target import Target
-from tpucc.values import dataclass
 
 MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.meaning is multiplied]
 ACTIVATES = [opcode for opcode, spec in SPECS.items() if spec.meaning is activated]

@@ -9,7 +9,7 @@ the others. If they aren't known of a row, all its lanes count as in use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken
 from tpucc.sim.machine import OPERANDS, SPLATS, Applied, Machine, Rows
 from tpucc.sim.ports import stretches
-from tpucc.values import dataclass
 
 Compute = Callable[[Sequence[Int8]], Int8]
 """From the sources to the result, all with the lanes in use."""

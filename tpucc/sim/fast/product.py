@@ -14,6 +14,7 @@ Rounding once is what the conversion of the int32 sum does, so the four agree in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
@@ -27,7 +28,6 @@ from tpucc.sim.fast.backends import SHIFT
 from tpucc.sim.fast.walks import LookUp, Places, put, taken
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
-from tpucc.values import dataclass
 
 
 class Sum(Enum):

@@ -8,13 +8,13 @@ any product that fits the accumulators is exact: that is the way of one whose si
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.isa.functions import used_size
 from tpucc.numerics import EXACT, AnyArray, Int8, Int64, column_bound
 from tpucc.sim.fast.backends import Backend, Integers, integers
-from tpucc.values import dataclass
 
 TileGrid = tuple[tuple[int, ...], ...]
 """Tile indices: one tuple for each column block, from the top tile to the bottom one."""

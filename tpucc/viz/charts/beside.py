@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from tpucc.values import dataclass
 from tpucc.viz.heading import INK_HALO
 from tpucc.viz.rect import Point, Rect, centred
 from tpucc.viz.svg import NOTHING, Markup, Value, joined, label, line

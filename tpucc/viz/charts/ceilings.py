@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.diagnostics import counted, percent
 from tpucc.target import Target
-from tpucc.values import dataclass
 from tpucc.viz.charts.beside import NAME, clearest
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.charts.roofs import LINK, UNIT, RooflinePoint, bandwidth_text, ridge

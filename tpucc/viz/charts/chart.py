@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -12,7 +13,6 @@ from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import seconds_unit
 from tpucc.sim.segments import Cause
-from tpucc.values import dataclass
 from tpucc.viz.palette import KINDS, Kind, solid_paint
 from tpucc.viz.svg import Markup, Value, joined, label, line, tag
 from tpucc.viz.text import SMALL, number, numbers, text_width

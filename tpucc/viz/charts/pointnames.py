@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
-from tpucc.values import dataclass
 from tpucc.viz.charts.beside import NEAR, Room, are_near
 from tpucc.viz.charts.chart import Legend
 from tpucc.viz.rect import Point

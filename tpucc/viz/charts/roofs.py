@@ -5,8 +5,9 @@ As in the TPU paper, intensity counts multiply-accumulates for each byte of weig
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tpucc.target import Target
-from tpucc.values import dataclass
 from tpucc.viz.text import number
 
 FULL = 0.995

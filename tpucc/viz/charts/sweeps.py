@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from tpucc.values import dataclass
 from tpucc.viz.charts.beside import NAME, Room, pieces
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.heading import EDGE

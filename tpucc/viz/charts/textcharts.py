@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
@@ -20,7 +20,6 @@ from tpucc.prose import glued, loose
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, seconds_unit
 from tpucc.sim.segments import Cause
-from tpucc.values import dataclass
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.viz.palette import Kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from typing import assert_never
 
@@ -13,7 +14,6 @@ from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.values import dataclass
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line

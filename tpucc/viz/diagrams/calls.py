@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tpucc.diagnostics import Span, counted
 from tpucc.ir.graph import Graph
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram
 from tpucc.viz.diagrams.operators import weights_name
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tpucc.diagnostics import counted, percent
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
 from tpucc.viz.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
 

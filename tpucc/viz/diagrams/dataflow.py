@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
 from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.hostwork import HostWork, host_work, port_rows, step_rows
 from tpucc.viz.palette import Kind, kind_of_layer

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpucc.diagnostics import Origin, percent
-from tpucc.values import dataclass
 from tpucc.viz.palette import KINDS, Kind, in_order
 from tpucc.viz.text import LINE_HEIGHT, MAX_NAME, NORMAL, SMALL, shown, text_width
 

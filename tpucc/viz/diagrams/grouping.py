@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import groupby, takewhile
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from tpucc.diagnostics import Span
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Diagram
 
 LONGEST_PERIOD = 2048

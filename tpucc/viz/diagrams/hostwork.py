@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from tpucc.isa.effects import Effects
 from tpucc.isa.program import Port, Program
 from tpucc.layers.partition import computing, operators_in
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import first_names

@@ -8,10 +8,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.collapse import Collapsed, sized
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.part import Part, Period

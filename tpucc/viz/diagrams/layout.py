@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import inf
 from statistics import fmean
@@ -15,7 +15,6 @@ from statistics import fmean
 import numpy as np
 
 from tpucc.numerics import Float64
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.rect import Point, Rect, centred, hull
 from tpucc.viz.text import SMALL, shown, text_width

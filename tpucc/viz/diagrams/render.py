@@ -15,10 +15,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata, util
 
 from tpucc.diagnostics import reason
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.collapse import LARGEST, Collapsed, sized
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.dot import dot_source

@@ -6,13 +6,12 @@ A rewrite is what hangs together of the nodes that went, came or read something 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tpucc.ir.graph import Graph
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.collapse import sized
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.operators import CONSTANTS, operator_diagram

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import counted, listed
 from tpucc.ir.graph import Node
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of
-from tpucc.values import dataclass
 from tpucc.viz.diagrams.calls import by_calls, line_of
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
 from tpucc.sim.recording import Recording
 from tpucc.sim.waiting import Waiting
-from tpucc.values import dataclass
 from tpucc.viz.charts.timeline import Times
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.diagrams.insides import Inside

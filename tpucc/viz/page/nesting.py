@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.values import dataclass
 
 _BLOCK = re.compile(r"\s*(for|def|model)\b")
 _DEFINITION = re.compile(r"(def|model)\s+(\w+)")

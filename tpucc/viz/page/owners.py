@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tpucc.isa.effects import Bools, Effects, Walks
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
-from tpucc.values import dataclass
 from tpucc.viz.page.columns import deltas
 from tpucc.viz.page.origins import Origins
 

@@ -10,9 +10,10 @@ line on its way through.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tpucc.values import dataclass
 from tpucc.viz.waves.work import Demo
 
 DIGIT = 0.57

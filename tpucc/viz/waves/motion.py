@@ -6,8 +6,8 @@ Where nothing moves (a reader who prefers so, a printer, a program that ignores 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from tpucc.values import dataclass
 from tpucc.viz.svg import Markup, number_text, tag
 
 SECONDS = 1.2

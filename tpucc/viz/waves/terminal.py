@@ -7,6 +7,7 @@ accumulators, each under its column, and beside them what NumPy says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.systolic import NONE
-from tpucc.values import dataclass
 from tpucc.viz.palette import INKS, KINDS, WAVES, Kind
 from tpucc.viz.waves.work import Demo, Frame
 

@@ -7,6 +7,7 @@ the tile before. NumPy multiplies the same matrices; nothing of its product goes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -16,7 +17,6 @@ import numpy as np
 from tpucc.numerics import Int32, Int64
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
 from tpucc.systolic.state import Bools
-from tpucc.values import dataclass
 
 SIDES = range(2, 33)
 """Rows and columns of elements that a screen has room for."""

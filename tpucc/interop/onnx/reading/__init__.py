@@ -7,7 +7,7 @@ all nodes. Nothing here needs the onnx package, and nothing of a file is execute
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 BATCH = 8
 """The batch of a model that leaves it open."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal, get_args
 
@@ -46,7 +46,6 @@ from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError
-from tpucc.values import dataclass
 
 Layout = Literal["nhwc", "nchw"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.interop.onnx.functions import Function, Step
 from tpucc.interop.onnx.writing.model import Activation, Weight
@@ -17,7 +17,6 @@ from tpucc.numerics import DeviceInts, affine_parameters
 from tpucc.ops import legalisation_of
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic
-from tpucc.values import dataclass
 
 ARITHMETIC = {"add": "Add", "multiply": "Mul", "subtract": "Sub"}
 """The steps of a value and a number, by the functions of the vector unit."""

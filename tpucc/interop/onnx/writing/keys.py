@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.rewriter import base_name
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

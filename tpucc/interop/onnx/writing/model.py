@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tpucc.interop.onnx.functions import Function
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 OPSET, IR_VERSION = 21, 10
 

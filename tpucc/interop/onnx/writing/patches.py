@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.constants import Constant
@@ -15,7 +15,6 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.patches import PatchesAttributes, window_axes
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.rewriter import Names
-from tpucc.values import dataclass
 
 
 def without_patches(graph: Graph) -> Graph:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from tpucc.ops.gradient import Value
-from tpucc.values import dataclass
 
 
 class Slots(Protocol):

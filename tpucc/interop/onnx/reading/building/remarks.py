@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.ir.graph import Graph
 from tpucc.ops.weight import WeightAttributes
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeGuard
 
 import numpy as np
@@ -12,7 +13,6 @@ from tpucc.interop.onnx.reading.building.axes import placed
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import Weight
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 IMAGE = 4
 """The axes of images."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray, Float32, dequantise
-from tpucc.values import dataclass
 
 Axes = tuple[tuple[int, ...], ...]
 """For each axis of the file the node's axes that it is made of, the slowest first; none for an axis of size 1."""

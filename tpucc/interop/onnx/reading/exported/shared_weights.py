@@ -8,7 +8,7 @@ import has one weight, too. Its largest values are more than that: they give the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -19,7 +19,6 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import quantisation_of
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, Float64, quantise, quantise_weights, weight_scales
-from tpucc.values import dataclass
 
 STEPS = 8
 """The largest value of a column is sought among so many float32 numbers on both sides of the scale's multiple."""

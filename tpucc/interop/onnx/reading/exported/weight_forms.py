@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST
-from tpucc.values import dataclass
 
 KERNEL_OF_ONNX = (3, 2, 0, 1)
 """Where ONNX's kernels have the axes of the source's."""

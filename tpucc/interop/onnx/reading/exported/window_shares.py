@@ -7,6 +7,7 @@ holds against the shape. They say which padding counts, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -17,7 +18,6 @@ from tpucc.interop.onnx.reading.files.problems import changed
 from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.opdef import RuleError
 from tpucc.ops.windows import PoolAttributes, pool_axes
-from tpucc.values import dataclass
 
 SHARES = "shares"
 """The attribute; that of no file, whose attributes are numbers, words and arrays."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 
 import numpy as np
@@ -17,7 +18,6 @@ from tpucc.diagnostics import ProgramError
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16, BOOL, FLOAT, FLOATS, INT64, NAMES, TYPES
-from tpucc.values import dataclass
 
 UINT8, INT8, UINT16, INT16, INT32, FLOAT16 = (
     next(number for number, type_ in TYPES.items() if type_ == wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 
 import numpy as np
@@ -13,7 +13,6 @@ from tpucc.interop.onnx.reading.files.model import NO_TENSOR, OnnxGraph, OnnxNod
 from tpucc.interop.onnx.reading.files.names import identifier
 from tpucc.interop.onnx.reading.files.problems import named, no_tensor, refused
 from tpucc.interop.onnx.reading.files.tensors import FLOAT, INT64, NO_NUMBERS
-from tpucc.values import dataclass
 
 CLASSIFIER, EXTRACTOR, ZIP_MAP = (f"ai.onnx.ml.{op}" for op in ("LinearClassifier", "ArrayFeatureExtractor", "ZipMap"))
 PASSED_ON = frozenset(["Cast", "Identity", "Reshape"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.interop.onnx.functions import Function
@@ -12,7 +12,6 @@ from tpucc.interop.onnx.reading.files.problems import CHECKER, named
 from tpucc.interop.onnx.reading.files.tensors import BOOL, INT32, INT64, NAMES, TYPES
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 OPSETS = range(7, 29)
 """The versions of ONNX's operators that are read."""

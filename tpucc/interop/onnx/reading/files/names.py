@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
 
@@ -12,7 +12,6 @@ from tpucc.frontend.frame import is_function
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.interop.onnx.reading.files.tensorflow import UNKNOWN_SIZE, layer_of
-from tpucc.values import dataclass
 
 K = TypeVar("K")
 LONGEST = 60

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from tpucc.diagnostics import counted, did_you_mean, listed
 from tpucc.interop.onnx.reading.files.model import OPTIMISED, OnnxGraph, OnnxNode, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, shortened
 from tpucc.interop.onnx.reading.files.tensors import NAMES, TYPES
-from tpucc.values import dataclass
 
 _TABLE = """
     Abs Ceil Cos Erf Exp Floor GlobalAveragePool GlobalMaxPool HardSwish Identity IsNaN Log Mish Neg NonZero Not Reciprocal Relu

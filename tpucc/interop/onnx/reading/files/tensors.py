@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from tpucc.files import inside, opened, why
 from tpucc.interop.onnx.reading.files.problems import malformed, named, refused, shortened
 from tpucc.interop.onnx.reading.files.wire import BYTES, Field, Reader, WireError, signed, text, varints, view
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 MAX_RANK = 32
 MAX_SIZE = 2**31 - 1

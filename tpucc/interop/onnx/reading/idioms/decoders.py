@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from tpucc.ops.facts import Values
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.ops.weight import WeightAttributes
-from tpucc.values import dataclass
 
 PIXELS_FIRST = (TransposeAttributes((0, 2, 3, 1)), TransposeAttributes((0, 2, 1)))
 BY_COLUMNS: Mapping[str, int] = {"batch_norm": 0, "embedding": 1, "matmul": 1}

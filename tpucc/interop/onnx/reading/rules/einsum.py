@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from string import ascii_letters
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
@@ -13,7 +14,6 @@ from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.products import product
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tpucc.diagnostics import counted, listed
 from tpucc.interop.onnx.reading.building.call import Call
@@ -10,7 +11,6 @@ from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.files.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules.elements import softplus
 from tpucc.ir.graph import Node
-from tpucc.values import dataclass
 
 
 @dataclass(frozen=True)

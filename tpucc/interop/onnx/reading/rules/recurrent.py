@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -17,7 +18,6 @@ from tpucc.interop.onnx.reading.rules.gate_functions import GateFunction, gate_f
 from tpucc.interop.onnx.reading.rules.places import part
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 MOST_STEPS = 2_000
 LSTM_ORDER = (0, 2, 3, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.rules.reductions import reduced
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
-from tpucc.values import dataclass
 
 CHANNELS_LAST = (0, 2, 3, 1)
 
