@@ -84,7 +84,8 @@ def _explanation(seconds: float, program: Program, edges: Edges) -> str:
     host = sum(edge_seconds(program, edges))
     if not host:
         return ""
-    words = f"end to end a batch takes {duration(seconds)}, {percent(host, seconds)} of that for the host before and after"
+    share = percent(host, seconds)
+    words = f"end to end a batch takes {duration(seconds)}, {share} of that for the work of the host before and after, which is assumed"
     return f"{words}; {_lever(program, edges, host)}" if 2 * host > seconds else words
 
 

@@ -37,9 +37,9 @@ def time_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
     link = Seconds(*(side["link_in"] + side["device"] + side["link_out"] for side in found.end_to_end))
     rows = [
         ("end to end", found.seconds()),
-        ("  host before", found.seconds("host_before")),
+        ("  host before, assumed", found.seconds("host_before")),
         ("  device and link", link),
-        ("  host after", found.seconds("host_after")),
+        ("  host after, assumed", found.seconds("host_after")),
         *([("an item of the batch", found.items.seconds)] if found.items else []),
         ("each of a stream", found.seconds("stream_seconds")),
     ]
