@@ -1510,6 +1510,18 @@ def test_every_command_takes_a_value_of_an_input_of_one_integer(tmp_path: Path, 
     assert "check: equal" in capsys.readouterr().out
 
 
+@each([("true", "y = x * 2.0"), ("False", "y = -x"), ("1", "y = x * 2.0")])
+def test_a_boolean_on_the_command_line_is_true_or_false(
+    given: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(with_branches([], c=onnx.TensorProto.BOOL), tmp_path / "m.onnx")
+    assert run("import", tmp_path / "m.onnx", "-D", f"c={given}", "-o", tmp_path / "m.tpu") == 0
+    assert wanted in (tmp_path / "m.tpu").read_text()
+    assert run("import", tmp_path / "m.onnx", "-D", "c=yes", "-o", tmp_path / "n.tpu") == 2
+    assert "c: yes is no size" in (said := " ".join(capsys.readouterr().err.split()))
+    assert "of an input of one integer or boolean, -D takes a number from 0 on, true or false" in said
+
+
 def test_of_a_computed_condition_both_branches_are_computed_and_one_is_chosen() -> None:
     steps = [node("ReduceMax", ["x"], ["m"], keepdims=1), node("Greater", ["m", "two"], ["c"])]
     model = with_branches(steps)

@@ -213,6 +213,13 @@ def test_a_model_without_device_work_is_bound_by_nothing() -> None:
     assert not any("nothing bound" in text for text in texts)
 
 
+def test_a_model_without_operators_has_no_bottleneck() -> None:
+    empty = tpucc.compile_source("model empty(x: f32[3, 5]):\n    return x\n")
+    assert empty.stats["end_to_end"]["bottleneck"] == "nothing"
+    host = tpucc.compile_source("model host(x: f32[3, 5]):\n    return softmax(x)\n")
+    assert "(10.02 µs instead of 0.00 µs)." in tpucc.compare(empty, host).cause
+
+
 def test_weights_past_the_weight_memory_are_shown_at_their_declaration() -> None:
     text = "weights random(seed=0)\nmodel m(x: f32[2, 9000]):\n    weight w: f32[9000, 300]\n    return x @ w\n"
     error = refused(tpucc.LimitError, text, target="tiny")

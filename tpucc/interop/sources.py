@@ -101,9 +101,14 @@ def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:
     return {name: text for name, text in named.items() if name is not None}
 
 
+BOOLEANS = {"false": "0", "true": "1"}
+"""What `-D` takes for an input of one boolean, beside its number."""
+
+
 def open_sizes(params: Mapping[str, str]) -> dict[str, int]:
-    """The texts of -D as sizes. Raises `UsageError` E1008 for one that isn't a size."""
-    numbers = {name: text.lstrip("0")[:LONGEST] or "0" for name, text in params.items() if text.isascii() and text.isdigit()}
+    """The texts of -D as sizes, and of inputs of one integer or boolean. Raises `UsageError` E1008 for one that is neither."""
+    texts = {name: BOOLEANS.get(text.lower(), text) for name, text in params.items()}
+    numbers = {name: text.lstrip("0")[:LONGEST] or "0" for name, text in texts.items() if text.isascii() and text.isdigit()}
     return {name: _size(name, int(numbers[name]) if name in numbers else None, text) for name, text in params.items()}
 
 
@@ -124,7 +129,8 @@ def whole_sizes(params: Mapping[str, object]) -> dict[str, int]:
 def _size(name: str, value: int | None, text: str) -> int:
     shown, wanted = printable(text[:LONGEST]), printable(name)
     if value is None or value < 0:
-        raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is no size: sizes are whole numbers from 1 on"))
+        help = "of an input of one integer or boolean, -D takes a number from 0 on, true or false"
+        raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is no size: sizes are whole numbers from 1 on", help=(help,)))
     if value > LARGEST:
         raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is too large: sizes are at most {LARGEST:,}"))
     return value

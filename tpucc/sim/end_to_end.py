@@ -76,7 +76,7 @@ def _bottleneck(stats: Mapping[str, Any], edges: float) -> str:
     seconds = {limit.replace("_", " "): share / 100 * stats["seconds"] for limit, share in stats["critical_path"].items()}
     if edges:
         seconds[Limit.HOST_WORK.value] = seconds.get(Limit.HOST_WORK.value, 0.0) + edges
-    return max(seconds, key=lambda limit: seconds[limit]) if seconds else str(stats["bottleneck"])
+    return max(seconds, key=lambda limit: seconds[limit]) if any(seconds.values()) else str(stats["bottleneck"])
 
 
 def _explanation(seconds: float, program: Program, edges: Edges) -> str:

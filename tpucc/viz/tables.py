@@ -106,7 +106,8 @@ def end_to_end_words(stats: Mapping[str, Any]) -> str:
     found = stats["end_to_end"]
     parts = (("host before", found["host_before"]), ("device and link", stats["seconds"]), ("host after", found["host_after"]))
     told = ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts if seconds)
-    return f"{duration(found['seconds'])} a batch: {told} (the host's assumed)"
+    whole = f"{duration(found['seconds'])} a batch"
+    return f"{whole}: {told} (the host's assumed)" if told else whole
 
 
 def bottleneck_words(stats: Mapping[str, Any]) -> str:

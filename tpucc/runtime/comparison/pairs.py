@@ -78,7 +78,8 @@ class Seconds:
         if not self.difference:
             return f"both take {self.texts[0]}{how}"
         way = "more" if self.difference > 0 else "less"
-        return f"{said[1]} takes {self.change[1:]} {way} than {said[0]}{how} ({self.words}, {self.share})"
+        numbers = f"{self.words}, {self.share}" if self.a else self.words
+        return f"{said[1]} takes {self.change[1:]} {way} than {said[0]}{how} ({numbers})"
 
 
 def together(pairs: Sequence[Pair]) -> Pair:
