@@ -113,6 +113,9 @@ site: $(SITE) ## the book and the playground as a site in build/site, and a craw
 	$(BIN)/python docs/playground/build_playground.py -o build/site/playground $(if $(PYODIDE),--pyodide $(PYODIDE))
 	$(BIN)/python docs/site/crawl.py
 
+book: $(SITE) ## the compiler's code in reading order, as one page in build/book, which a browser also prints
+	$(BIN)/python docs/site/book.py
+
 $(PLAYGROUND): | $(READY)
 	$(BIN)/python docs/playground/build_playground.py -o $(@D)
 	@touch $@
@@ -133,4 +136,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak pages docs site play editor train data clean
+.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak pages docs site book play editor train data clean

@@ -24,6 +24,8 @@ LIVE = {
 }
 """Pages that tpucc writes itself, and how."""
 EMBED = re.compile(r"^<!-- live (?P<file>[\w.-]+): (?P<title>.+) -->$", re.MULTILINE)
+SOURCE = re.compile(r"^<!-- source: (?P<path>tpucc/[\w/]+\.py) -->$", re.MULTILINE)
+"""Where a page shows a file of the code, whole."""
 PLAYGROUND = "<!-- the playground -->"
 """Where a page leads to the playground, which `docs/playground/build_playground.py` puts beside the book."""
 OUTSIDE = re.compile(r"\[(?P<words>[^\]]+)\]\((?:\.\./)+(?:programs|tests|tpucc|benchmarks)/[^)]+\)")
@@ -88,6 +90,8 @@ def prepared(page: Path) -> str:
     up = "../" * len(page.relative_to(WORK).parents[:-1])
     frame = rf'<iframe class="live" src="{up}live/\g<file>" title="\g<title>" loading="lazy"></iframe>'
     text = EMBED.sub(rf'{frame}\n<p><a href="{up}live/\g<file>">\g<title>, on a page of its own</a></p>', text)
+    listing = f"```{{literalinclude}} {up}../../\\g<path>\n:language: python\n:lineno-match:\n```"
+    text = SOURCE.sub(listing, text)
     text = text.replace(PLAYGROUND, f'<p><a href="{up}playground/index.html">Open the playground</a></p>')
     text = OUTSIDE.sub(r"\g<words>", text).replace("](README.md", "](index.md").replace("/README.md", "/index.md")
     return f"{text}\n{contents()}" if page == WORK / "index.md" else text

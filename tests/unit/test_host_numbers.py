@@ -170,3 +170,9 @@ def test_half_of_one_byte_is_one_byte() -> None:
     packed = tpucc.compile_source(EDGES, overrides={"host_row_bytes": 1}).runtime
     [found] = (each for each in assumptions(packed) if each.field == "host_row_bytes")
     assert found.halved == found.seconds
+
+
+def test_an_assumption_is_left_out_where_no_machine_has_half_or_twice_of_it() -> None:
+    fastest = tpucc.compile_source(EDGES, overrides={"host_elements_per_second": 1e18}).runtime
+    assert "host_elements_per_second" not in {each.field for each in assumptions(fastest)}
+    assert "host_step_seconds" in {each.field for each in assumptions(fastest)}

@@ -16,7 +16,7 @@ from tpucc.api import Executable
 from tpucc.cli.main import main
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine
-from tpucc.sim.stream import AHEAD, Stream, stream
+from tpucc.sim.stream import AHEAD, Stream, crossing_transfers, stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
@@ -91,10 +91,8 @@ def test_the_period_is_that_of_twenty_batches(name: str) -> None:
     exe = compiled(name)
     program, found = exe.runtime.program, streamed(exe)
     touched = effects(program.instructions)
-    cycles = instruction_cycles(program, touched)
-    host = touched.engine == Engine.HOST
-    crossing = host & (touched.host_reads | touched.host_writes)
-    loop, begin = EventLoop(program, touched, np.where(crossing, 0, cycles)), 0
+    cycles = np.where(crossing_transfers(program, touched), 0, instruction_cycles(program, touched))
+    loop, begin = EventLoop(program, touched, cycles), 0
     for _ in range(20):
         loop.run()
         computing = max(loop.finished[unit] for unit in AHEAD) - begin

@@ -6,6 +6,7 @@ the other number might choose another program.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -38,8 +39,12 @@ class Assumption:
 
 
 def assumptions(runtime: Runtime) -> list[Assumption]:
-    """All of them, that one first which moves the most."""
-    found = [_varied(runtime, field) for field in ASSUMED if getattr(runtime.program.target, field)]
+    """All of them, that one first which moves the most. A number that no machine may have half or twice of is left out."""
+    found: list[Assumption] = []
+    for field in ASSUMED:
+        if getattr(runtime.program.target, field):
+            with suppress(ValueError):
+                found.append(_varied(runtime, field))
     return sorted(found, key=lambda each: -each.moves)
 
 
@@ -53,7 +58,7 @@ def assumption_words(runtime: Runtime) -> str:
 
 
 def with_factor(program: Program, field: str, factor: float) -> Program:
-    """The same program on a machine whose number `field` is `factor` times as large."""
+    """The same program on a machine whose number `field` is `factor` times as large. Raises `ValueError` where it is out of bounds."""
     value = getattr(program.target, field)
     return replace(program, target=msgspec.structs.replace(program.target, **{field: type(value)(value * factor) or value}))
 

@@ -57,7 +57,7 @@ class Stream:
 def stream(program: Program, alone: Timeline) -> Stream:
     """A batch in a stream of `program`, whose timeline `alone` is known. In a time that is linear in its instructions."""
     touched = effects(program.instructions)
-    crossing = _crossing(program, touched)
+    crossing = crossing_transfers(program, touched)
     cycles = instruction_cycles(program, touched)
     link = int(cycles[touched.engine == Engine.HOST].sum())
     rows = program.peak_rows + int(touched.rows[crossing].sum())
@@ -67,7 +67,7 @@ def stream(program: Program, alone: Timeline) -> Stream:
     return Stream(max(link, timeline.makespan), timeline.makespan, link, rows, True, timeline)
 
 
-def _crossing(program: Program, touched: Effects) -> npt.NDArray[np.bool_]:
+def crossing_transfers(program: Program, touched: Effects) -> npt.NDArray[np.bool_]:
     """The transfers of the model's inputs and outputs; not those from and to host steps, spills or constants."""
     inputs = {block for port in program.prologue_ports for block in port.blocks}
     read = {port.name for reads, _ in program.step_ports for port in reads}
