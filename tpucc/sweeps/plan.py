@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.driver import passes_of
 from tpucc.files import read_file
@@ -28,6 +27,7 @@ from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import stages_of_files
 from tpucc.sweeps.axes import FLAGS, Axis, require_apart, wrong
 from tpucc.target import Target, require_compilable, with_overrides
+from tpucc.version import VERSION
 
 MOST = 10_000
 """Points of a sweep, unless more are asked for."""
@@ -147,7 +147,7 @@ class Plan:
     def identity(self) -> dict[str, Any]:
         """What a table is of: tpucc's version, the models and the files that they need by their digests, options and axes."""
         return {
-            "tpucc": tpucc.__version__,
+            "tpucc": VERSION,
             "models": {model: _digest(*files_of(Path(model))) for model in self.models},
             "options": [*self.words, _digest(*self._files(), values=repr(self.given.get("target")))],
             "axes": {f"{FLAGS[axis.kind]} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
