@@ -85,7 +85,7 @@ def without_passes(made: Compilation) -> Program:
     names = {step.name for step in pipeline(made.options.level, (), {}, (), include)}
     settings = {name: values for name, values in made.options.settings.items() if name in names}
     chosen = replace(made.options, omit=made.options.omit & names, include=include, settings=settings)
-    options = replace(chosen, extra=(), stages=Stages(), stop_after=None)
+    options = replace(chosen, passes=(), stages=Stages(), stop_after=None)
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
     recorder = Recorder(None, None)
@@ -140,7 +140,7 @@ def _explained(error: Exception, state: State) -> Exception:
 
 def passes_of(options: Options) -> tuple[Pass, ...]:
     """The passes that these options ask for, in order. Raises `UsageError`."""
-    return pipeline(options.level, options.extra, options.settings, options.omit, options.include)
+    return pipeline(options.level, options.passes, options.settings, options.omit, options.include)
 
 
 def stage_names(options: Options) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def context_of(state: State, *, sparing: bool = False) -> Context:
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
     is_random = state.model is not None and state.model.random_seed is not None and options.weights is None
-    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing, options.goal, is_random)
+    return Context(options.target, state.calibration, options.cores, format, tuple(options.keep), sparing, options.goal, is_random)
 
 
 def pass_places(options: Options) -> list[str]:

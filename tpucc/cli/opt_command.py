@@ -25,7 +25,7 @@ from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.textversion import require_version, stamped
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.options import Options, options_of
+from tpucc.options import Options, read_options
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
@@ -57,8 +57,7 @@ def command(wanted: str, model: Path, like: Path | None, with_data: bool, output
     keep_inputs(output)
     seconds = given["plugin_timeout"]
     brought = {path: passes_of_file(path, seconds) for path in given.pop("passes")}
-    options = options_of(**{name: value for name, value in given.items() if value is not None})
-    options = replace(options, params=given["params"])
+    options = read_options({name: value for name, value in given.items() if value is not None}, installed=False)
     steps = list(_steps(wanted, _known([step for found in brought.values() for step in found], seconds)))
     told(_about(brought, steps))
     state = _read(model, like, options)

@@ -89,7 +89,7 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
 def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
     """A row for each stage, and for each pass of the user's; passes of tpucc's that found nothing to do share one, below the last pass that
     did."""
-    shown = {"verify", *(step.name for step in compilation.options.extra)}
+    shown = {"verify", *(step.name for step in compilation.options.passes)}
     idle = [s for s in compilation.snapshots if not s.changed and s.stage not in shown]
     rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s not in idle]
     if idle:
