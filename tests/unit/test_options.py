@@ -98,7 +98,7 @@ def test_an_option_left_out_is_its_default() -> None:
 
 
 def test_pairs_say_how_they_are_written() -> None:
-    for name, option in OPTIONS.items():
+    for option in OPTIONS.values():
         if option.flag and option.flag.form == "pairs":
             with pytest.raises(click.BadParameter, match=f"as in {option.flag.example}"):
                 command.make_context("compile", ["m.tpu", option.flag.name, "text"])
