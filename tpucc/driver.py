@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
+from tpucc.data.sources import bind_weights, named_at, params_of, read_calibration
+from tpucc.data.weights import require_computable_values
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, ProgramError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
-from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
-from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph

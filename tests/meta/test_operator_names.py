@@ -88,7 +88,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/writing/patches.py": ("import constant, import patches, import quantize", REWRITE),
     "interop/onnx/writing/rewriting.py": ("import constant, import dequantize", BOUNDARY),
     "interop/onnx/writing/words.py": ("input", NODES),
-    "interop/weights.py": ("constant, import constant, import weight, weight", NODES),
+    "data/weights.py": ("constant, import constant, import weight, weight", NODES),
     "ir/node.py": ("input", NODES),
     "isa/container.py": ("constant*2", OTHER),
     "isa/listing/directives.py": ("constant*2, input*3", BUFFERS),

@@ -13,12 +13,11 @@ from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.driver import passes_of
-from tpucc.files import read_file
+from tpucc.files import MODELS, read_file
 from tpucc.frontend.ast import Param
 from tpucc.frontend.elaborate import require_values
 from tpucc.frontend.params import unknown_param
 from tpucc.frontend.parse import parse
-from tpucc.interop.foreign import MODELS
 from tpucc.interop.sources import files_of, items_of, read_source
 from tpucc.options import Options, command_words, read_options
 from tpucc.sweeps.axes import Axis, require_apart, wrong
