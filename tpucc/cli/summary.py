@@ -9,10 +9,10 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
-from tpucc.driver import BACK_STAGES
 from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
+from tpucc.stage_names import BACK_STAGES
 from tpucc.viz.charts.errors import decibels, unmeasured
 from tpucc.viz.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.viz.text import size

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, UsageError
-from tpucc.driver import passes_of, without_passes
+from tpucc.driver import without_passes
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
@@ -41,6 +41,7 @@ from tpucc.runtime.check import (
     random_inputs,
 )
 from tpucc.runtime.runtime import Runtime
+from tpucc.stage_names import passes_of
 
 ROUNDING = 1e-4
 """The difference that float32 sums in another order may make, as a share of an output's largest magnitude: a thousand roundings."""

@@ -18,7 +18,7 @@ from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_to_fit
+from tpucc.driver import back_end, compile_source, recorded, run_to_fit
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
@@ -37,6 +37,7 @@ from tpucc.runtime.constants import ModelConstants
 from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
 from tpucc.schedule.pipeline import scheduled_places
+from tpucc.stage_names import FRONT_STAGES, pass_places, require_stage
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import require_compilable
