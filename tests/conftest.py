@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import SMALL
 from tests.support.examples import SOAKED
 from tests.support.seeds import LARGEST, VARIABLE, run_seed
 
@@ -104,6 +103,8 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The source file of the small model, alone in the working directory."""
+    from tests.support.command_line import SMALL  # the core's tests run without a command line
+
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.tpu").write_text(SMALL)
     return tmp_path / "small.tpu"

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tpucc.version import VERSION
+
 if TYPE_CHECKING:
     from tpucc import labs as lab
     from tpucc.api import (
@@ -78,7 +80,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 _PACKAGES = {"lab": "tpucc.labs"}
 
-__version__ = "0.18.0"
+__version__ = VERSION
 __all__ = [
     "CheckError",
     "Comparison",

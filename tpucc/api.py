@@ -17,6 +17,8 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.files import write_file, write_files
+from tpucc.interop.bases import base_at
+from tpucc.interop.outside import Against, outside_judge
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
 from tpucc.ir.printer import print_graph
@@ -26,10 +28,10 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
 from tpucc.runtime.comparison.compare import Comparison
 from tpucc.runtime.comparison.compare import compare as compared
-from tpucc.runtime.judge import Against, Verdict
+from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.quality import notices
-from tpucc.runtime.resume import Base, base_at
+from tpucc.runtime.resume import Base
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.sim.fast.backends import Backend, require
@@ -403,7 +405,7 @@ class ImportedModel:
 
     def compile(self, **asked: Unpack[Keywords]) -> Executable:
         """Compiles the model: the keywords are those of `tpucc.compile`."""
-        from tpucc.interop.onnx.reading.text import ImportedSource
+        from tpucc.data.sources import ImportedSource
 
         source = ImportedSource(f"{self.name}{'.onnx' if self.reads else ''}{IMPORTED}", self.source, self.weights, self.params)
         return _executable(drive(source, Path(), options_of(**asked)), (*self.reads, *files_asked(asked)))
@@ -466,7 +468,7 @@ def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, se
     It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`. With `against`
     "onnxruntime", that library must compute the same integers, too.
     """
-    return verdict_on(exe.runtime, exe.compilation, inputs, seed, against)
+    return verdict_on(exe.runtime, exe.compilation, inputs, seed, outside_judge(against))
 
 
 def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> None:
@@ -475,7 +477,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
     Inputs and outputs have the model's names and layout. Raises `UsageError` for a loaded program, which has no graph, and E0505 for a file
     whose name doesn't end in .onnx.
     """
-    from tpucc.runtime.export import exported, require_onnx_name  # when called: a model that is compiled needs none of it
+    from tpucc.interop.export import exported, require_onnx_name  # when called: a model that is compiled needs none of it
 
     if exe.compilation is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))

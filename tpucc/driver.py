@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
+from tpucc.data.sources import bind_weights, named_at, params_of, read_calibration
+from tpucc.data.weights import require_computable_values
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, ProgramError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
-from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
-from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
@@ -28,19 +28,18 @@ from tpucc.lowering.room import lacks_room
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
-from tpucc.passes.base import Brought, Context, Pass
+from tpucc.passes.base import Brought, Context
 from tpucc.passes.divide_batch import divisions
-from tpucc.passes.pipeline import PASSES, pipeline, replacements, unknown_name
+from tpucc.passes.pipeline import PASSES, pipeline, replacements
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
+from tpucc.stage_names import pass_places, passes_of, require_stage
 from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
 
 T = TypeVar("T")
 
-FRONT_STAGES = ("parse", "elaborate", "weights")
-BACK_STAGES = ("lower", "schedule", "verify")
 SPARING = "what takes fewest cycles doesn't fit the unified buffer, so passes chose what takes fewest rows of it"
 
 
@@ -85,7 +84,7 @@ def without_passes(made: Compilation) -> Program:
     names = {step.name for step in pipeline(made.options.level, (), {}, (), include)}
     settings = {name: values for name, values in made.options.settings.items() if name in names}
     chosen = replace(made.options, omit=made.options.omit & names, include=include, settings=settings)
-    options = replace(chosen, extra=(), stages=Stages(), stop_after=None)
+    options = replace(chosen, passes=(), stages=Stages(), stop_after=None)
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
     recorder = Recorder(None, None)
@@ -136,27 +135,6 @@ def _explained(error: Exception, state: State) -> Exception:
     if isinstance(error, Error) and error.source is None and any(d.labels for d in error.diagnostics):
         return type(error)(error.diagnostics, state.source)
     return error
-
-
-def passes_of(options: Options) -> tuple[Pass, ...]:
-    """The passes that these options ask for, in order. Raises `UsageError`."""
-    return pipeline(options.level, options.extra, options.settings, options.omit, options.include)
-
-
-def stage_names(options: Options) -> tuple[str, ...]:
-    """The names that `--stop-after` and `--print-after` take, in order."""
-    return tuple(dict.fromkeys(stage_order(options)))
-
-
-def stage_order(options: Options) -> tuple[str, ...]:
-    """The stages in the order in which they run; a pass that runs twice is there twice."""
-    return (*FRONT_STAGES, *(p.name for p in passes_of(options)), *BACK_STAGES)
-
-
-def require_stage(name: str, options: Options) -> None:
-    """Raises `UsageError` when no stage is named so."""
-    if name not in stage_names(options):
-        raise unknown_name("stage", name, stage_names(options))
 
 
 def read_model(state: State, folder: Path, recorder: Recorder) -> None:
@@ -226,13 +204,7 @@ def context_of(state: State, *, sparing: bool = False) -> Context:
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
     is_random = state.model is not None and state.model.random_seed is not None and options.weights is None
-    return Context(options.target, state.calibration, options.cores, format, options.on_host, sparing, options.goal, is_random)
-
-
-def pass_places(options: Options) -> list[str]:
-    """The passes as the head of a graph names them: `fuse-bias`; `constant-folding 1` where another of this name comes later."""
-    names = [step.name for step in passes_of(options)]
-    return [name if name not in names[index + 1 :] else f"{name} {names[: index + 1].count(name)}" for index, name in enumerate(names)]
+    return Context(options.target, state.calibration, options.cores, format, tuple(options.keep), sparing, options.goal, is_random)
 
 
 def back_end(state: State, recorder: Recorder) -> None:

@@ -33,6 +33,8 @@ LISTED = 500
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ROOM = "make room, or write to another disk; files that were there before are as they were"
+MODELS = (".tpu", ".onnx")
+"""How the names of models end. A person who names a file that isn't there may mean one of these."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 

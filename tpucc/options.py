@@ -1,12 +1,12 @@
-"""The options of a compilation, in one list. The keywords of `tpucc.compile` and the options of the command line follow from it."""
+"""The options of a compilation, in one list: the fields of `Options`. Command line, Python API, sweeps and playground read it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, Unpack, get_type_hints
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -15,199 +15,86 @@ from tpucc.frontend.elaborate import Limits
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.passes.base import GOALS, Goal, Pass
 from tpucc.passes.choices import require_choice
-from tpucc.passes.plugins import brought
+from tpucc.passes.plugins import brought, installed_passes, passes_of_file
 from tpucc.plugins.guard import SECONDS
-from tpucc.stages.stages import STAGES, Stages
+from tpucc.stages.stages import STAGES, Stages, stages_of_files
 from tpucc.target import Target, load_target, with_overrides
 
 HOST = "host"
 """The one way of keeping a layer."""
+DEFAULT_TARGET = "tpu_v1"
 PathLike = str | os.PathLike[str]
+Form = Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds"]
+"""The values of a flag: `pairs` are written NAME=VALUE, and may be several, as may `names` and `files`."""
+_ARCHIVE = 'np.savez("data.npz", name=array, …) writes arrays to a file'
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
 class Flag:
-    """How the command line asks for an option. `kind` says what its value is: `pairs` are written NAME=VALUE and may be several."""
+    """How the command line asks for an option."""
 
-    flag: str
-    help: str
+    name: str
+    form: Form = "text"
     metavar: str | None = None
-    kind: Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds"] = "text"
-    default: Any = None
     choices: tuple[int | str, ...] = ()
     example: str = ""
     once: bool = False
     """Whether a name may have one value only; of several the last counts otherwise."""
 
 
-class Keywords(TypedDict, total=False):
-    """The keywords of `tpucc.compile`, each with its option of the command line; those that have none are asked for in another way."""
-
-    target: Annotated[str | Target, Flag("--target", "The machine to compile for.", "NAME|FILE.toml", default="tpu_v1")]
-    overrides: Annotated[
-        Mapping[str, object],
-        Flag("--set", "Change a number of the target.", "FIELD=VALUE", "pairs", example="--set weight_bandwidth=136e9"),
-    ]
-    params: Annotated[Mapping[str, object], Flag("-D", "Set a param of the source.", "NAME=VALUE", "pairs", example="-D batch=8")]
-    weights: Annotated[PathLike, Flag("--weights", "Read the weights from here.", "FILE", "file")]
-    calibration: Annotated[PathLike, Flag("--calibrate", "Measure the activations' ranges on these inputs.", "FILE.npz", "file")]
-    level: Annotated[int, Flag("-O", "How much to optimise.", kind="choice", default=2, choices=(0, 1, 2))]
-    passes: Annotated[tuple[Pass, ...], Flag("--pass", "Add the passes of this file.", "FILE.py", "files")]
-    omit: Annotated[tuple[str, ...], Flag("--omit", "Leave out an optional pass.", "PASS", "names")]
-    include: Annotated[tuple[str, ...], Flag("--with", "Also run a pass that only runs when it is asked for.", "PASS", "names")]
-    stages: Annotated[
-        Stages,
-        Flag(
-            "--replace",
-            f"Use the function STAGE of this file in place of the built-in one: {', '.join(STAGES)}.",
-            "STAGE=FILE.py",
-            "pairs",
-            example="--replace allocate=mine.py",
-            once=True,
-        ),
-    ]
-    plugin_timeout: Annotated[
-        float, Flag("--plugin-timeout", "How long one call of your passes and stages may take.", "SECONDS", "seconds", SECONDS)
-    ]
-    activation_bits: Annotated[int, Flag("--activation-bits", "Width of quantised activations.", kind="choice", choices=tuple(BY_BITS))]
-    keep: Annotated[
-        Mapping[str, str],
-        Flag("--keep", "Keep a layer, or those of a line, in float32 on the host.", "LAYER=host", "pairs", example="--keep fc1=host"),
-    ]
-    cores: Annotated[int, Flag("--cores", "Cores that share the batch.", kind="count", default=1)]
-    goal: Annotated[
-        Goal,
-        Flag("--for", "What to make short: the time of one batch, or of each in a stream.", kind="choice", default=GOALS[0], choices=GOALS),
-    ]
-    settings: Mapping[str, Mapping[str, object]]
-
-
-FLAGS: Mapping[str, Flag] = {
-    name: flag
-    for name, hint in get_type_hints(Keywords, include_extras=True).items()
-    for flag in getattr(hint, "__metadata__", ())
-    if isinstance(flag, Flag)
-}
-"""The option of each keyword that has one."""
-
-
 @dataclass(frozen=True)
-class Options:
-    """The options of one compilation: the keywords as the driver needs them.
+class Option:
+    """One option, as Python and the command line ask for it.
 
-    `weights` and `calibration` are files that override those that the source names. `extra` are passes that the user brought; `settings`
-    maps a pass's name to options for it; `omit` names optional passes to leave out, `include` those to run that need to be asked for;
-    `cores` share the batch. One call of a pass or stage of the user's has `plugin_timeout` seconds. `on_host` are the layers to keep there.
-    `goal` is what to make short.
+    `accepts` are the types of the keyword's value, which `kind` describes in a message; `instead` is the message's help. `default` is the
+    value of a keyword that is left out. `value` makes the field's value of the keyword's; it raises `UsageError` for one out of bounds.
+    An option without a `flag` has another form on the command line.
     """
 
-    target: Target = field(default_factory=lambda: load_target("tpu_v1"))
-    params: Mapping[str, str] = field(default_factory=dict)
-    weights: Path | None = None
-    calibration: Path | None = None
-    level: int = 2
-    extra: tuple[Pass, ...] = ()
-    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    omit: frozenset[str] = frozenset()
-    include: frozenset[str] = frozenset()
-    stages: Stages = field(default_factory=Stages)
-    plugin_timeout: float = SECONDS
-    activation_bits: int | None = None
-    on_host: tuple[str, ...] = ()
-    cores: int = 1
-    goal: Goal = GOALS[0]
-    stop_after: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    help: str
+    accepts: tuple[type, ...]
+    kind: str
+    default: Any = None
+    value: Callable[[Any], Any] = _same
+    instead: str = ""
+    flag: Flag | None = None
 
 
-def options_of(**asked: Unpack[Keywords]) -> Options:
-    """The options that the keywords of `tpucc.compile` ask for. Raises `UsageError`, and `ProgramError` for a target's file."""
-    _require_kinds(asked)
-    machine, overrides = asked.get("target", "tpu_v1"), asked.get("overrides") or {}
-    bits, weights, calibration = asked.get("activation_bits"), asked.get("weights"), asked.get("calibration")
-    if bits is not None and bits not in BY_BITS:
-        raise UsageError(Diagnostic("E0518", f"activations have {listed([*map(str, BY_BITS)], 'or')} bits, found {bits}"))
-    if (seconds := asked.get("plugin_timeout", SECONDS)) <= 0:
-        raise UsageError(Diagnostic("E0518", f"plugin_timeout is a number of seconds above 0, found {seconds}"))
-    return Options(
-        target=load_target(machine, overrides) if isinstance(machine, str) else with_overrides(machine, overrides),
-        params={name: static_text(value) for name, value in (asked.get("params") or {}).items()},
-        weights=None if weights is None else Path(weights),
-        calibration=None if calibration is None else Path(calibration),
-        level=asked.get("level", 2),
-        extra=tuple(brought(step, seconds) for step in asked.get("passes", ())),
-        settings=asked.get("settings") or {},
-        omit=frozenset(asked.get("omit", ())),
-        include=frozenset(asked.get("include", ())),
-        stages=asked.get("stages") or Stages(),
-        plugin_timeout=seconds,
-        activation_bits=bits,
-        on_host=_on_host(asked.get("keep") or {}),
-        cores=asked.get("cores", 1),
-        goal=_goal(asked.get("goal", GOALS[0])),
-    )
+def _field(option: Option, flag: Flag | None = None) -> Any:
+    """A field of `Options`, with its row of the list."""
+    return field(default_factory=lambda: option.value(option.default), metadata={"option": replace(option, flag=flag)})
 
 
-def _require_kinds(asked: Mapping[str, object]) -> None:
-    """Raises `UsageError` E0529 for a keyword that isn't one, and for a value of another kind than its own."""
-    for name, value in asked.items():
-        if name not in _KINDS:
-            of_option = [f"did you mean {keyword}?" for keyword, flag in FLAGS.items() if flag.flag == f"--{name}"]
-            near = did_you_mean(name, _KINDS) or next(iter(of_option), "") or f"there are {listed(list(_KINDS))}"
-            raise UsageError(Diagnostic("E0529", f"compiling has no keyword {name}", help=(near,)))
-        kind, words = _KINDS[name]
-        empty = isinstance(value, str) and not value and (kind, words) == _PATH
-        if empty or (value is not None and not isinstance(value, kind)):
-            found = "an empty text" if empty else type(value).__name__
-            raise UsageError(Diagnostic("E0529", f"{name} is {words}, found {found}", help=(_INSTEAD.get(name, ""),)))
+def _machine(target: str | Target) -> Target:
+    return load_target(target) if isinstance(target, str) else target
 
 
-_PATH = ((str, os.PathLike), "the path of a file")
-_TABLE = (Mapping, "a dict")
-_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "target": ((str, Target), "the name of a machine or a Target"),
-    "overrides": _TABLE,
-    "params": _TABLE,
-    "weights": _PATH,
-    "calibration": _PATH,
-    "level": (int, "0, 1 or 2"),
-    "passes": ((tuple, list), "a tuple of passes"),
-    "omit": ((tuple, list, set, frozenset), "a tuple of names of passes"),
-    "include": ((tuple, list, set, frozenset), "a tuple of names of passes"),
-    "stages": (Stages, "a tpucc.Stages"),
-    "plugin_timeout": ((int, float), "a number of seconds"),
-    "activation_bits": (int, "a number of bits"),
-    "keep": _TABLE,
-    "cores": (int, "a number of cores"),
-    "goal": (str, "latency or stream"),
-    "settings": _TABLE,
-}
-"""The values of each keyword, as a type and in words."""
-_ARCHIVE = 'np.savez("data.npz", name=array, …) writes arrays to a file'
-_INSTEAD = {"weights": _ARCHIVE, "calibration": _ARCHIVE, "stages": "tpucc.Stages(allocate=mine)", "passes": "passes=(Mine(),)"}
+def _path(value: PathLike | None) -> Path | None:
+    return None if value is None else Path(value)
 
 
-def changed(options: Options, **asked: Unpack[Keywords]) -> Options:
-    """`options` with what these keywords ask for in their place; numbers of the machine change those of its own. Raises as `options_of`."""
-    if "overrides" in asked:
-        asked.setdefault("target", options.target)
-    made = options_of(**asked)
-    names = {_FIELDS.get(keyword, keyword) for keyword in asked}
-    return replace(options, **{name: getattr(made, name) for name in names})
+def _texts(params: Mapping[str, object]) -> Mapping[str, str]:
+    return {name: static_text(value) for name, value in params.items()}
 
 
-_FIELDS = {"passes": "extra", "overrides": "target", "keep": "on_host"}
-"""The fields of `Options` that have other names than their keywords."""
+def _seconds(value: float) -> float:
+    if value <= 0:
+        raise UsageError(Diagnostic("E0518", f"plugin_timeout is a number of seconds above 0, found {value}"))
+    return value
 
 
-def _goal(asked: Goal) -> Goal:
-    """Raises `UsageError` E0517 for another goal than one of `GOALS`."""
-    require_choice("goal", asked, GOALS)
-    return asked
+def _bits(value: int | None) -> int | None:
+    if value is not None and value not in BY_BITS:
+        raise UsageError(Diagnostic("E0518", f"activations have {listed([*map(str, BY_BITS)], 'or')} bits, found {value}"))
+    return value
 
 
-def _on_host(keep: Mapping[str, str]) -> tuple[str, ...]:
-    """The layers to keep on the host. Raises `UsageError` E0534 for another way of keeping one."""
+def _kept(keep: Mapping[str, str]) -> Mapping[str, str]:
+    """Raises `UsageError` E0534 for another way of keeping a layer than `HOST`."""
     for layer, way in keep.items():
         if way != HOST:
             near = f"--keep {layer}={HOST} computes it in float32"
@@ -215,7 +102,209 @@ def _on_host(keep: Mapping[str, str]) -> tuple[str, ...]:
                 near = f"a program has one width: --activation-bits {way} is for all its layers; {near}"
             message = f"a layer is kept on the {HOST}, in float32; {layer} can't be kept as {way}"
             raise UsageError(Diagnostic("E0534", message, help=(near,)))
-    return tuple(keep)
+    return keep
+
+
+def _goal(goal: Goal) -> Goal:
+    """Raises `UsageError` E0517 for another goal than one of `GOALS`."""
+    require_choice("goal", goal, GOALS)
+    return goal
+
+
+_PATH = ((str, os.PathLike), "the path of a file")
+_TABLE = ((Mapping,), "a dict")
+_NAMES = ((tuple, list, set, frozenset), "a tuple of names of passes")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one compilation.
+
+    `weights` and `calibration` are files that override those that the source names. `params` are texts of the language. `passes` are
+    passes that the user brought; `settings` maps a pass's name to options for it.
+    """
+
+    target: Target = _field(
+        Option("The machine to compile for.", (str, Target), "the name of a machine or a Target", DEFAULT_TARGET, _machine),
+        Flag("--target", metavar="NAME|FILE.toml"),
+    )
+    params: Mapping[str, str] = _field(
+        Option("Set a param of the source.", *_TABLE, {}, _texts),
+        Flag("-D", "pairs", "NAME=VALUE", example="-D batch=8"),
+    )
+    weights: Path | None = _field(
+        Option("Read the weights from here.", *_PATH, None, _path, _ARCHIVE),
+        Flag("--weights", "file", "FILE"),
+    )
+    calibration: Path | None = _field(
+        Option("Measure the activations' ranges on these inputs.", *_PATH, None, _path, _ARCHIVE),
+        Flag("--calibrate", "file", "FILE.npz"),
+    )
+    level: int = _field(
+        Option("How much to optimise.", (int,), "0, 1 or 2", 2),
+        Flag("-O", "choice", choices=(0, 1, 2)),
+    )
+    passes: tuple[Pass, ...] = _field(
+        Option("Add the passes of this file.", (tuple, list), "a tuple of passes", (), tuple, "passes=(Mine(),)"),
+        Flag("--pass", "files", "FILE.py"),
+    )
+    omit: frozenset[str] = _field(
+        Option("Leave out an optional pass.", *_NAMES, (), frozenset),
+        Flag("--omit", "names", "PASS"),
+    )
+    include: frozenset[str] = _field(
+        Option("Also run a pass that only runs when it is asked for.", *_NAMES, (), frozenset),
+        Flag("--with", "names", "PASS"),
+    )
+    stages: Stages = _field(
+        Option(
+            f"Use the function STAGE of this file in place of the built-in one: {', '.join(STAGES)}.",
+            (Stages,),
+            "a tpucc.Stages",
+            Stages(),
+            _same,
+            "tpucc.Stages(allocate=mine)",
+        ),
+        Flag("--replace", "pairs", "STAGE=FILE.py", example="--replace allocate=mine.py", once=True),
+    )
+    plugin_timeout: float = _field(
+        Option("How long one call of your passes and stages may take.", (int, float), "a number of seconds", SECONDS, _seconds),
+        Flag("--plugin-timeout", "seconds", "SECONDS"),
+    )
+    activation_bits: int | None = _field(
+        Option("Width of quantised activations.", (int,), "a number of bits", None, _bits),
+        Flag("--activation-bits", "choice", choices=tuple(BY_BITS)),
+    )
+    keep: Mapping[str, str] = _field(
+        Option("Keep a layer, or those of a line, in float32 on the host.", *_TABLE, {}, _kept),
+        Flag("--keep", "pairs", "LAYER=host", example="--keep fc1=host"),
+    )
+    cores: int = _field(
+        Option("Cores that share the batch.", (int,), "a number of cores", 1),
+        Flag("--cores", "count"),
+    )
+    goal: Goal = _field(
+        Option("What to make short: the time of one batch, or of each in a stream.", (str,), "latency or stream", GOALS[0], _goal),
+        Flag("--for", "choice", choices=GOALS),
+    )
+    settings: Mapping[str, Mapping[str, object]] = _field(Option("Set the options of passes.", *_TABLE, {}))
+    stop_after: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+OVERRIDES = Option(
+    "Change a number of the target.", *_TABLE, {}, flag=Flag("--set", "pairs", "FIELD=VALUE", example="--set weight_bandwidth=136e9")
+)
+"""The keyword `overrides`, which has no field: it changes the target."""
+
+
+def _rows() -> Iterator[tuple[str, Option]]:
+    for each in fields(Options):
+        if "option" in each.metadata:
+            yield each.name, each.metadata["option"]
+        if each.name == "target":
+            yield "overrides", OVERRIDES
+
+
+OPTIONS: Mapping[str, Option] = dict(_rows())
+"""The option of each keyword, in the order in which the command line lists them."""
+
+
+def flag_of(keyword: str) -> str:
+    """What asks for a keyword on the command line."""
+    flag = OPTIONS[keyword].flag
+    assert flag is not None
+    return flag.name
+
+
+class Keywords(TypedDict, total=False):
+    """The keywords of `tpucc.compile`, for type checkers: the types that each option may be given as."""
+
+    target: str | Target
+    overrides: Mapping[str, object]
+    params: Mapping[str, object]
+    weights: PathLike
+    calibration: PathLike
+    level: int
+    passes: tuple[Pass, ...]
+    omit: Collection[str]
+    include: Collection[str]
+    stages: Stages
+    plugin_timeout: float
+    activation_bits: int
+    keep: Mapping[str, str]
+    cores: int
+    goal: Goal
+    settings: Mapping[str, Mapping[str, object]]
+
+
+if tuple(Keywords.__annotations__) != tuple(OPTIONS):
+    raise TypeError("the keywords of tpucc.compile are the options, in one order")
+
+
+def options_of(**asked: Unpack[Keywords]) -> Options:
+    """The options that the keywords of `tpucc.compile` ask for. Raises `UsageError`, and `ProgramError` for a target's file."""
+    _require_kinds(asked)
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    overrides, machine = given.pop("overrides", {}), given.pop("target", DEFAULT_TARGET)
+    values = {name: OPTIONS[name].value(value) for name, value in given.items()}
+    values["target"] = load_target(machine, overrides) if isinstance(machine, str) else with_overrides(machine, overrides)
+    values["passes"] = tuple(brought(step, values.get("plugin_timeout", SECONDS)) for step in values.get("passes", ()))
+    return Options(**values)
+
+
+def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options:
+    """The options that a command line asks for: params are texts, passes and stages are files, which are executed.
+
+    Passes of installed packages join those of files if they are `installed`. Raises as `options_of`, and `PluginError`.
+    """
+    seconds = given.get("plugin_timeout") or SECONDS
+    own = installed_passes(seconds) if installed else ()
+    passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds)))
+    stages = stages_of_files({stage: Path(file) for stage, file in (given.get("stages") or {}).items()}, seconds)
+    made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})  # type: ignore[typeddict-item]
+    return replace(made, params=given.get("params") or {})
+
+
+def changed(options: Options, **asked: Unpack[Keywords]) -> Options:
+    """`options` with what these keywords ask for in their place; numbers of the machine change those of its own. Raises as `options_of`."""
+    if "overrides" in asked:
+        asked.setdefault("target", options.target)
+    made = options_of(**asked)
+    return replace(options, **{name: getattr(made, name) for name in asked if name != "overrides"})
+
+
+def command_words(given: Mapping[str, Any]) -> Iterator[str]:
+    """What was given to `read_options`, as the words of a command; without what is so by default."""
+    for name, option in OPTIONS.items():
+        value = given.get(name)
+        if value is None or value == option.default or option.flag is None:
+            continue
+        flag = option.flag.name
+        if name == "target" and isinstance(value, Target):
+            value = value.name
+        if isinstance(value, Mapping):
+            yield from (word for key, part in value.items() for word in (flag, f"{key}={part}"))
+        elif isinstance(value, tuple | list | set | frozenset):
+            yield from (word for part in value for word in (flag, str(part)))
+        else:
+            yield from [f"{flag}{value}"] if name == "level" else [flag, str(value)]
+    for step, settings in (given.get("settings") or {}).items():
+        yield from (word for setting, value in settings.items() for word in (f"--{step}-{setting.replace('_', '-')}", str(value)))
+
+
+def _require_kinds(asked: Mapping[str, object]) -> None:
+    """Raises `UsageError` E0529 for a keyword that isn't one, and for a value of another kind than its own."""
+    for name, value in asked.items():
+        if name not in OPTIONS:
+            of_flag = [f"did you mean {keyword}?" for keyword, option in OPTIONS.items() if option.flag and option.flag.name == f"--{name}"]
+            near = did_you_mean(name, OPTIONS) or next(iter(of_flag), "") or f"there are {listed(list(OPTIONS))}"
+            raise UsageError(Diagnostic("E0529", f"compiling has no keyword {name}", help=(near,)))
+        option = OPTIONS[name]
+        empty = isinstance(value, str) and not value and (option.accepts, option.kind) == _PATH
+        if empty or (value is not None and not isinstance(value, option.accepts)):
+            found = "an empty text" if empty else type(value).__name__
+            raise UsageError(Diagnostic("E0529", f"{name} is {option.kind}, found {found}", help=(option.instead,)))
 
 
 def static_text(value: object) -> str:

@@ -16,7 +16,9 @@ import tpucc
 from tests.differential.test_gallery import SMALL
 from tests.support.cases import LONG, each, one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
+from tpucc.interop.export import exported
 from tpucc.interop.onnx.writing.patches import without_patches
+from tpucc.interop.outside import Session
 from tpucc.interop.programs import folder
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
@@ -29,8 +31,6 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.compose_tables import ComposeTables
 from tpucc.passes.model_inputs import drawn
 from tpucc.runtime.check import random_inputs
-from tpucc.runtime.export import exported
-from tpucc.runtime.outside import Session
 
 reading = pytest.importorskip("tpucc.interop.onnx.reading")
 """The importer, where it is."""

@@ -16,15 +16,15 @@ from tests.support.seeds import at_length
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
+from tpucc.interop.export import exported
 from tpucc.interop.onnx.writing.graph import onnx_model
+from tpucc.interop.outside import Session, compare_with_onnxruntime
 from tpucc.layers.partition import partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
 from tpucc.passes.model_inputs import drawn as drawn_input
-from tpucc.runtime.export import exported
-from tpucc.runtime.outside import Session, compare_with_onnxruntime
 from tpucc.runtime.runtime import Runtime
 
 EACH, COUNT = 40, 200

@@ -9,13 +9,14 @@ import pytest
 
 from tests.support.cases import LONG, one_of
 from tpucc.compilation import Compilation
-from tpucc.driver import compile_source, passes_of
+from tpucc.driver import compile_source
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.passes.base import ASKED
 from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import Comparison, compare_with_reference, random_inputs
 from tpucc.runtime.runtime import Runtime
+from tpucc.stage_names import passes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALLER = {

@@ -23,7 +23,6 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
-import tpucc
 from tests.labs.test_jails import run_here
 from tests.labs.test_labs import Here, mistakes, results, score
 from tests.support import lab_solutions
@@ -609,7 +608,7 @@ def test_results_are_kept_for_what_they_were_graded_by(tmp_path: Path, monkeypat
     for other in ({"seed": 4}, {"lab": find("order")}, {"term": Term("spring")}):
         assert again(JAILS[1], **other) == ["namespaces"]
     assert again(JAILS[1]) == ["namespaces"]
-    monkeypatch.setattr(tpucc, "__version__", "0.0.1")
+    monkeypatch.setattr("tpucc.labs.classes.VERSION", "0.0.1")
     assert again(JAILS[1]) == ["namespaces"]
     assert again(NONE) == ["none"]
 

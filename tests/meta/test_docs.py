@@ -13,7 +13,7 @@ import click
 import pytest
 
 import tpucc
-from tpucc.cli.main import group as command_line
+from tpucc.cli.commands import group as command_line
 from tpucc.ops import INTERNAL, OPS
 from tpucc.viz.text import rate_text
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tpucc.data.sources import bind_weights
+from tpucc.data.weights import weights_of
 from tpucc.driver import front_end
-from tpucc.interop.sources import bind_weights, read_source
-from tpucc.interop.weights import weights_of
+from tpucc.interop.sources import read_source
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes

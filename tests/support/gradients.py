@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
-from tpucc.ops.gradient import Backward, Gradients, Rule, Value
+from tpucc.ops.gradient import DEFAULTS, Backward, Gradients, Rule, Value
 from tpucc.ops.opdef import Array, Example, OpDef, RuleError
 
 STEP = 1e-5
@@ -44,9 +44,9 @@ class Eager:
     def array(self, value: Value) -> Array:
         return self._arrays[int(value.name)]
 
-    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any] = DEFAULTS) -> Value:
         operator = OPS[op]
-        given = operator.attributes() if attributes is None else attributes
+        given = operator.attributes(**attributes) if isinstance(attributes, Mapping) else attributes
         type_ = operator.infer(given, [value.type for value in operands])
         return self.value(operator.reference(given, [self.array(value) for value in operands]), type_)
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from tests.support.network_draft import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, Bounds, Draft, Shape, sizes
 from tests.support.network_moves import fitting
+from tpucc.data.sources import bind_weights
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Limits, elaborate
 from tpucc.frontend.parse import parse
-from tpucc.interop.sources import bind_weights
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import tpucc
+from tpucc.data.weights import bind_arrays
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
-from tpucc.interop.weights import bind_arrays
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 

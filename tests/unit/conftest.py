@@ -8,7 +8,6 @@ import pytest
 
 from tpucc.ir.types import Range
 from tpucc.passes.calibrate import Calibrate
-from tpucc.viz.diagrams.render import VARIABLE
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -16,7 +15,7 @@ def layouts_without_a_process(request: pytest.FixtureRequest) -> Iterator[None]:
     """Most tests that compile don't look at pictures, and Graphviz works in two processes for each."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.path.stem.startswith(PICTURES):
-            patch.setenv(VARIABLE, "builtin")
+            patch.setenv("TPUCC_DOT", "builtin")  # the core's tests run without diagrams
         yield
 
 

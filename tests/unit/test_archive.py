@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.support.cases import each
+from tpucc.data.archive import Archive, npz_bytes, read_arrays
 from tpucc.diagnostics import InputError, UsageError
-from tpucc.interop.archive import Archive, npz_bytes, read_arrays
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -15,8 +15,8 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import SMALL, run
-from tpucc.cli.main import COMMANDS
-from tpucc.interop.archive import npz_bytes
+from tpucc.cli.commands import COMMANDS
+from tpucc.data.archive import npz_bytes
 from tpucc.runtime.check import ROUNDED
 from tpucc.sim.fast.execute import Simulator
 

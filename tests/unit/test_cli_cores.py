@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.command_line import SMALL, run
-from tpucc.interop.archive import npz_bytes
+from tpucc.data.archive import npz_bytes
 
 SOURCE = SMALL.replace("batch = 4", "batch = 8")
 

@@ -14,7 +14,8 @@ from rich.cells import cell_len
 from tests.support.cases import each, one_of
 from tpucc import plugins
 from tpucc.cli.columns import described, filled, prose, table_width
-from tpucc.cli.main import COMMANDS, main
+from tpucc.cli.commands import COMMANDS
+from tpucc.cli.main import main
 from tpucc.cli.messages import fitted, say
 from tpucc.explain import codes
 from tpucc.ops import OPS

@@ -17,10 +17,10 @@ import pytest
 from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc import files
+from tpucc.data.archive import read_arrays
+from tpucc.data.safetensors import Safetensors
 from tpucc.diagnostics import InputError, UsageError
 from tpucc.files import COMMIT, read_file, write_files
-from tpucc.interop.archive import read_arrays
-from tpucc.interop.safetensors import Safetensors
 
 WEIGHTED = """
 weights "w.npz"
@@ -303,7 +303,7 @@ def test_an_archive_that_lies_is_refused_with_a_word(content: bytes, tmp_path: P
 
 def test_an_archive_that_would_fill_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A megabyte of packed zeros; the real limits are larger by the same factors."""
-    monkeypatch.setattr("tpucc.interop.archive.SMALL", 2**16)
+    monkeypatch.setattr("tpucc.data.archive.SMALL", 2**16)
     stream = io.BytesIO()
     np.save(stream, np.zeros(2**20, np.float32))
     with pytest.raises(InputError, match="as no array of values does"):

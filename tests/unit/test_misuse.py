@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import SMALL, run
-from tpucc.cli.main import COMMANDS
+from tpucc.cli.commands import COMMANDS
 from tpucc.numerics import Int64
 from tpucc.runtime.quality import Accuracy, quality
 from tpucc.schedule.allocate import Lives

@@ -17,7 +17,9 @@ from tests.support.command_line import SMALL, run
 from tests.support.onnxruntime import session as session_of
 from tpucc.compilation import Compilation
 from tpucc.driver import compile_source
+from tpucc.interop.export import exported
 from tpucc.interop.onnx.writing import file, layers
+from tpucc.interop.outside import Session
 from tpucc.interop.sources import read_source
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.reference import LAYER_REFERENCES
@@ -25,8 +27,6 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
 from tpucc.passes.model_inputs import drawn
 from tpucc.runtime import check
-from tpucc.runtime.export import exported
-from tpucc.runtime.outside import Session
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 OTHERS = Path(__file__).parents[1] / "programs"

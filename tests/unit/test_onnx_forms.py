@@ -15,12 +15,12 @@ from tests.unit.test_ops import drawn
 from tpucc.diagnostics import Origin, UsageError
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
+from tpucc.interop.outside import Session
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.numerics import AnyArray
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.onnx_form import Form, NoForm
 from tpucc.ops.opdef import OpDef
-from tpucc.runtime.outside import Session
 
 FORMS = [op for op in OPS.values() if isinstance(op.onnx, Form)]
 CLOSE = 2e-6

@@ -12,13 +12,13 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import model_of
+from tpucc.data.weights import bind_arrays
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.decompile.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
-from tpucc.interop.weights import bind_arrays
 from tpucc.ir.graph import Graph
 from tpucc.ops.evaluate import evaluate
 

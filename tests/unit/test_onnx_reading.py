@@ -20,6 +20,7 @@ from tests.support.command_line import run
 from tests.support.onnx_files import model_of, quantised_network
 from tests.support.onnxruntime import session as session_of
 from tpucc.cli.main import main
+from tpucc.data.weights import bind_arrays
 from tpucc.interop.onnx.reading import Imported, sequences
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.interop.onnx.reading.files.model import OPSETS
@@ -28,7 +29,6 @@ from tpucc.interop.onnx.reading.nearest import UNREAD
 from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.rules import RULES, gather_elements
 from tpucc.interop.sources import open_sizes
-from tpucc.interop.weights import bind_arrays
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise

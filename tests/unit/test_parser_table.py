@@ -141,6 +141,7 @@ UNUSED = (
 )  # fmt: skip
 
 
+@pytest.mark.annex
 def test_check_imports_nothing_that_it_does_not_need() -> None:
     run = "import sys\nfrom tpucc.cli.main import main\nmain(['check', 'programs/01_hello.tpu'])\n"
     code = f"{run}print([name for name in {UNUSED} if name in sys.modules])"

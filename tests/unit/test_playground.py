@@ -19,8 +19,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.playground import builder
 from tests.support.watching import SMALL, WRONG
+from tpucc.data.archive import npz_bytes
 from tpucc.diagnostics import PluginError
-from tpucc.interop.archive import npz_bytes
 from tpucc.interop.programs import example
 from tpucc.isa.container import encode
 from tpucc.playground import making

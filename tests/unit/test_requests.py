@@ -184,7 +184,7 @@ def refuse_to_draw(*_: object) -> NoReturn:
     ],
 )
 def test_what_is_too_large_is_found_before_anything_is_drawn(code: str, line: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpucc.interop.weights.random_array", refuse_to_draw)
+    monkeypatch.setattr("tpucc.data.weights.random_array", refuse_to_draw)
     error = refused(tpucc.LimitError, f"weights random(seed=0)\n{text}")
     assert (error.code, error.labels[0].span.line) == (code, line)
 

@@ -13,7 +13,7 @@ import tpucc
 from tests.support.operator_graphs import built
 from tests.unit.test_fidelity import ByHand, dense, drawn, sqnr
 from tpucc.cli.main import main
-from tpucc.interop.archive import npz_bytes
+from tpucc.data.archive import npz_bytes
 from tpucc.passes.kept_layers import kept_layers
 from tpucc.runtime.check import error_statistics, float_reference
 from tpucc.runtime.sensitivity import losses

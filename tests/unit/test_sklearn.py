@@ -12,8 +12,8 @@ import pytest
 
 import tpucc
 from tests.support.cases import each
+from tpucc.data.weights import bind_arrays
 from tpucc.interop.onnx.reading import read
-from tpucc.interop.weights import bind_arrays
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 

@@ -46,7 +46,7 @@ from tpucc.sweeps.points import run as compute
 from tpucc.sweeps.rows import Row, line_of_row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
-from tpucc.tasks import cluster, processes
+from tpucc.tasks import cluster, computing, processes
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.sweeps.page import sweep_page
 from tpucc.viz.sweeps.summary import summary
@@ -1101,7 +1101,7 @@ def test_what_a_stage_writes_is_no_answer(small: Path) -> None:
 def test_there_are_no_more_processes_than_points(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
     plain = processes.computed_by_processes
-    monkeypatch.setattr(processes, "computed_by_processes", lambda *given: (asked.append(given[3]), plain(*given))[1])
+    monkeypatch.setattr(computing, "computed_by_processes", lambda *given: (asked.append(given[3]), plain(*given))[1])
     assert run("sweep", small, "-D", "batch=1,2", "--jobs", "3000", "-o", "a.json", "--quiet") == 0
     assert asked == [2]
 

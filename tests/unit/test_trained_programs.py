@@ -16,7 +16,7 @@ import pytest
 import tpucc
 from tests.support.cases import one_of
 from tests.support.kernels import KERNELS, printed
-from tpucc.interop.archive import npz_bytes
+from tpucc.data.archive import npz_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::tpucc.api.InputWarning")
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,9 +13,9 @@ import pytest
 
 import tpucc
 from tests.support.cases import each, one_of
+from tpucc.data.archive import Archive
 from tpucc.diagnostics import CompileError, Error, InputError, TrainingError, UsageError
 from tpucc.floating.reduction import all_reduce_steps
-from tpucc.interop.archive import Archive
 from tpucc.ir.parser import parse_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS

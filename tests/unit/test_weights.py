@@ -12,8 +12,8 @@ import pytest
 
 import tpucc
 from tests.support.cases import each
+from tpucc.data.safetensors import DTYPES, Safetensors
 from tpucc.diagnostics import InputError, UsageError
-from tpucc.interop.safetensors import DTYPES, Safetensors
 from tpucc.numerics import AnyArray
 
 SOURCE = """

@@ -14,9 +14,9 @@ from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, options_from
 from tpucc.cli.progress import CompileProgress, Progress, told
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like
+from tpucc.data.archive import naming
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
-from tpucc.interop.archive import naming
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
 from tpucc.passes.model_inputs import checked

@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-import tpucc
 from tpucc.cli.columns import filled
 from tpucc.labs.grading import isolation
+from tpucc.version import VERSION
 from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
@@ -25,7 +25,7 @@ EXTRAS = {
 @click.command("doctor")
 def command() -> None:
     """Print what is installed, which renderer will be used, and what is missing and how to get it."""
-    click.echo(f"tpucc {tpucc.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    click.echo(f"tpucc {VERSION}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in NEEDED:
         click.echo(f"  {name:<14} {_version(name) or f'missing: python -m pip install {name}'}")
     for name, purpose in EXTRAS.items():

@@ -13,9 +13,9 @@ from tpucc.cli.progress import Progress, told
 from tpucc.cli.work import compiled
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
+from tpucc.interop.export import exported, require_onnx_name
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.place import Place
-from tpucc.runtime.export import exported, require_onnx_name
 
 ROUNDING = (
     "the source's quantize and dequantize are QuantizeLinear and DequantizeLinear of float32 values, and ONNX Runtime's optimizer leaves "

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from tpucc.cli.main import group
+from tpucc.cli.commands import group
 from tpucc.cli.messages import say
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, UsageError, as_error, as_plain, listed, printable, reason
 from tpucc.files import opened, why

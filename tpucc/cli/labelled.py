@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpucc.interop.archive import LABELS, NO_HINTS, naming, read_arrays, without_labels
+from tpucc.data.archive import LABELS, NO_HINTS, naming, read_arrays, without_labels
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
 

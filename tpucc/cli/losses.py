@@ -8,8 +8,8 @@ from pathlib import Path
 from tpucc.api import Executable
 from tpucc.cli.labelled import rows_beside
 from tpucc.compilation import Compilation
+from tpucc.data.archive import naming, without_labels
 from tpucc.diagnostics import Diagnostic, InputError, UsageError
-from tpucc.interop.archive import naming, without_labels
 from tpucc.interop.reads import held_out_file
 from tpucc.layers.error import LayerError
 from tpucc.numerics import AnyArray

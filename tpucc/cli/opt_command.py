@@ -16,22 +16,23 @@ from tpucc.cli.progress import SILENT, told
 from tpucc.cli.resumed import read_text, refuse_like
 from tpucc.cli.work import print_warnings
 from tpucc.compilation import State
+from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
 from tpucc.files import write_file
-from tpucc.interop.archive import read_arrays
+from tpucc.interop.bases import base_at
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.textversion import require_version, stamped
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.options import Options, options_of
+from tpucc.options import Options, read_options
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
 from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.passes.running import run_pass, verify_text
-from tpucc.runtime.resume import NO_STAGE, base_at, kind_of
+from tpucc.runtime.resume import NO_STAGE, kind_of
 
 SOURCES = (".tpu", ONNX)
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
@@ -57,8 +58,7 @@ def command(wanted: str, model: Path, like: Path | None, with_data: bool, output
     keep_inputs(output)
     seconds = given["plugin_timeout"]
     brought = {path: passes_of_file(path, seconds) for path in given.pop("passes")}
-    options = options_of(**{name: value for name, value in given.items() if value is not None})
-    options = replace(options, params=given["params"])
+    options = read_options({name: value for name, value in given.items() if value is not None}, installed=False)
     steps = list(_steps(wanted, _known([step for found in brought.values() for step in found], seconds)))
     told(_about(brought, steps))
     state = _read(model, like, options)

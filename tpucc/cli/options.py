@@ -9,12 +9,10 @@ from typing import Any
 
 import click
 
-from tpucc.options import FLAGS, Flag, Options, options_of
+from tpucc.options import OPTIONS, Flag, Options, read_options
 from tpucc.passes.base import Pass
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
-from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.stages.stages import stages_of_files
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -53,7 +51,9 @@ def _pairs(flag: Flag) -> Callable[[click.Context, click.Parameter, tuple[str, .
 
 def option(name: str) -> Decorator:
     """The command line's option for a keyword of `tpucc.compile`."""
-    flag = FLAGS[name]
+    row = OPTIONS[name]
+    flag = row.flag
+    assert flag is not None
     kinds: dict[str, dict[str, Any]] = {
         "text": {},
         "names": {"multiple": True},
@@ -64,8 +64,8 @@ def option(name: str) -> Decorator:
         "count": {"type": click.IntRange(1)},
         "seconds": {"type": click.FloatRange(0, min_open=True)},
     }
-    shown = {"default": flag.default, "show_default": True} if flag.default is not None else {}
-    return click.option(flag.flag, name, metavar=flag.metavar, help=flag.help, **shown, **kinds[flag.kind])
+    shown = {"default": row.default, "show_default": True} if isinstance(row.default, int | float | str) else {}
+    return click.option(flag.name, name, metavar=flag.metavar, help=row.help, **shown, **kinds[flag.form])
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result, or what is wrong, as JSON.")
@@ -117,7 +117,7 @@ several_counts = click.option(
 
 def compile_options(function: Callable[..., Any], **others: Decorator) -> Callable[..., Any]:
     """Adds the options of compiling; the command then calls `options_from` with what it got. `others` stand for those of their names."""
-    decorators = [others.get(name) or option(name) for name in FLAGS]
+    decorators = [others.get(name) or option(name) for name, row in OPTIONS.items() if row.flag is not None]
     decorators += [_pass_option(of_pass, step, definition) for of_pass, (step, definition) in pass_options().items()]
     for decorate in reversed(decorators):
         function = decorate(function)
@@ -127,20 +127,17 @@ def compile_options(function: Callable[..., Any], **others: Decorator) -> Callab
 def options_from(given: Mapping[str, Any], stop_after: str | None = None) -> Options:
     """The `Options` that the command line asks for. Loads targets and files of passes and stages: raises `UsageError`, `ProgramError` and
     `PluginError`."""
+    asked = {name: given[name] for name in OPTIONS if given.get(name) is not None}
+    return replace(read_options({**asked, "settings": settings_of(given)}), stop_after=stop_after)
+
+
+def settings_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
+    """The options of passes that the command line gives, by the pass's name."""
     settings: dict[str, dict[str, object]] = {}
     for of_pass in pass_options():
-        value = given.get(of_pass.destination)
-        if value is not None:
+        if (value := given.get(of_pass.destination)) is not None:
             settings.setdefault(of_pass.step, {})[of_pass.field] = value
-    seconds = given["plugin_timeout"]
-    brought = tuple(step for path in given["passes"] for step in passes_of_file(path, seconds))
-    asked = {name: given[name] for name in FLAGS if given[name] is not None}
-    asked |= {
-        "passes": (*installed_passes(seconds), *brought),
-        "stages": stages_of_files({stage: Path(file) for stage, file in given["stages"].items()}, seconds),
-        "settings": settings,
-    }
-    return replace(options_of(**asked), params=given["params"], stop_after=stop_after)
+    return settings
 
 
 def _pass_option(of_pass: PassOption, step: Pass, definition: Field[Any]) -> Decorator:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-import tpucc
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, option
 from tpucc.cli.progress import Progress
@@ -17,6 +16,7 @@ from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
 from tpucc.target import load_target, require_compilable
+from tpucc.version import VERSION
 from tpucc.viz.tables import GAP, WIDTH, table, wrapped
 
 
@@ -38,7 +38,7 @@ def command(programs: Path | None, target: str, overrides: dict[str, str], as_js
     with Progress(not quiet and not as_json) as progress:
         sections = list(compare(programs, machine, lambda text: progress.stage(f"compile {text}")))
     if as_json:
-        print_json({"target": machine.name, "tpucc": tpucc.__version__, "sections": [section.json() for section in sections]})
+        print_json({"target": machine.name, "tpucc": VERSION, "sections": [section.json() for section in sections]})
         return
     click.echo(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017\n")
     for section in sections:

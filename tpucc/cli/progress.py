@@ -16,8 +16,8 @@ import click
 from tpucc.cli.messages import say
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import printable
-from tpucc.driver import FRONT_STAGES, stage_order
 from tpucc.options import Options
+from tpucc.stage_names import FRONT_STAGES, stage_order
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -11,8 +11,7 @@ import click
 
 from tpucc.compilation import Compilation, Observer
 from tpucc.diagnostics import Diagnostic, ProgramError, Source, printable
-from tpucc.files import read_file
-from tpucc.interop.foreign import MODELS
+from tpucc.files import MODELS, read_file
 from tpucc.options import Options
 
 TEXT_SUFFIXES = (".graph", ".tile", ".asm")
@@ -27,7 +26,8 @@ _LATER: Mapping[str, tuple[str, ...]] = {
 
 def resumed(path: Path, like: Path | None, options: Options, observer: Observer) -> Compilation:
     """The compilation that goes on from the text at `path`. A model is compiled with the same options; a program has its own."""
-    from tpucc.runtime.resume import base_at, kind_of, resume  # a source needs none of it
+    from tpucc.interop.bases import base_at  # a source needs none of it
+    from tpucc.runtime.resume import kind_of, resume
 
     text = read_text(path)
     kind_of(text)

@@ -19,9 +19,9 @@ from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged
+from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.files import write_file
-from tpucc.interop.archive import naming, npz_bytes
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import rows_given

@@ -9,10 +9,10 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
-from tpucc.driver import BACK_STAGES
 from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
+from tpucc.stage_names import BACK_STAGES
 from tpucc.viz.charts.errors import decibels, unmeasured
 from tpucc.viz.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.viz.text import size
@@ -89,7 +89,7 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
 def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
     """A row for each stage, and for each pass of the user's; passes of tpucc's that found nothing to do share one, below the last pass that
     did."""
-    shown = {"verify", *(step.name for step in compilation.options.extra)}
+    shown = {"verify", *(step.name for step in compilation.options.passes)}
     idle = [s for s in compilation.snapshots if not s.changed and s.stage not in shown]
     rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s not in idle]
     if idle:

@@ -11,13 +11,13 @@ import click
 
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say, tell
-from tpucc.cli.options import FILE, compile_options, json_option, pass_options
+from tpucc.cli.options import FILE, compile_options, json_option, settings_of
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
-from tpucc.options import FLAGS as COMPILING
-from tpucc.sweeps.axes import FLAGS, Kind, axis_of_text
+from tpucc.options import OPTIONS, flag_of
+from tpucc.sweeps.axes import KEYWORDS, Kind, axis_of_text
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import MOST, Plan, require_sources
 from tpucc.sweeps.points import Points, run
@@ -35,7 +35,7 @@ def _axes(kind: Kind) -> Callable[[click.Context, click.Parameter, tuple[str, ..
             name, equals, several = text.partition("=")
             if not equals or not name.strip():
                 raise click.BadParameter(
-                    f"{text!r} is not NAME=A,B,…, as in {FLAGS[kind]} {'mxu=128,256' if kind == 'set' else 'batch=8,64'}"
+                    f"{text!r} is not NAME=A,B,…, as in {flag_of(KEYWORDS[kind])} {'mxu=128,256' if kind == 'set' else 'batch=8,64'}"
                 )
             found.append((kind, name.strip(), several))
         return tuple(found)
@@ -111,13 +111,8 @@ def command(
 
 def _given(given: dict[str, Any]) -> dict[str, Any]:
     """The keywords of compiling that the command line gives, in plain values."""
-    settings: dict[str, dict[str, object]] = {}
-    for of_pass in pass_options():
-        if (value := given.get(of_pass.destination)) is not None:
-            settings.setdefault(of_pass.step, {})[of_pass.field] = value
-    named = {name: given[name] for name in COMPILING if given.get(name)}
-    if given["level"] == 0:
-        named["level"] = 0
+    named = {name: given[name] for name in OPTIONS if given.get(name)} | {"level": given["level"]}
+    settings = settings_of(given)
     return named | ({"settings": settings} if settings else {})
 
 

@@ -16,8 +16,7 @@ from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
-from tpucc.files import opened, unreadable
-from tpucc.interop.foreign import MODELS
+from tpucc.files import MODELS, opened, unreadable
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import ONNX, require_own_kind
 from tpucc.runtime.runtime import Runtime

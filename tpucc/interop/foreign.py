@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-MODELS = (".tpu", ".onnx")
-"""How the names of models end, which one may mean who names a file that isn't there."""
-
 
 class Foreign(NamedTuple):
     """A kind of file: `a listing`, and what helps."""

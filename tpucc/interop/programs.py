@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.frontend.frame import is_function
 from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
@@ -52,7 +51,7 @@ class Example:
 
 def folder() -> Path:
     """Where the programs lie."""
-    package = Path(tpucc.__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     installed = package / "programs"
     return installed if installed.is_dir() else package.parent / "programs"
 

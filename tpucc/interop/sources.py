@@ -1,25 +1,17 @@
-"""The files of a source: its text, its weights, its calibration inputs."""
+"""Sources as the annex reads them: those of tpucc, and files of other kinds; with the files that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from operator import index
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, printable
-from tpucc.files import inside, opened, unreadable
+from tpucc.data.sources import ImportedSource, source_bytes, source_of_bytes
+from tpucc.diagnostics import CompileError, Diagnostic, Source, UsageError, printable
 from tpucc.frontend.ast import Directive, Text, TopLevel
-from tpucc.frontend.elaborate import Limits, Model
 from tpucc.frontend.parse import parse
-from tpucc.interop.archive import naming, read_arrays
-from tpucc.interop.foreign import MODELS, foreign
+from tpucc.interop.foreign import foreign
 from tpucc.interop.programs import suggestion
-from tpucc.interop.weights import bind_archive, bind_arrays, bind_drawn, require_source
-from tpucc.ir.graph import Graph
-from tpucc.numerics import AnyArray
-from tpucc.passes.model_inputs import checked
 
 NO_PARAMS: Mapping[str, str] = {}
 ONNX = ".onnx"
@@ -47,23 +39,9 @@ def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS, begin: Callab
     """
     if path.suffix.lower() == ONNX:
         return _imported(path, params, begin)
-    most = Limits().source_bytes
-    try:
-        with opened(path) as stream:
-            data = stream.read(most + 1)
-    except (OSError, ValueError) as error:
-        help = suggestion(path) if isinstance(error, FileNotFoundError) else ""
-        raise unreadable(path, error, "E0504", help=help, suffixes=MODELS) from None
+    data = source_bytes(path, suggestion)
     require_own_kind(path, data)
-    if len(data) > most:
-        raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
-    try:
-        return Source(printable(path.name), data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
-        mend = "a source is text and ends in .tpu" if b"\0" in data else "save it as UTF-8"
-        raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
+    return source_of_bytes(path, data)
 
 
 def require_own_kind(path: Path, data: bytes) -> None:
@@ -88,17 +66,10 @@ def files_of(path: Path, keywords: Collection[str] = ("weights", "calibration"))
 
 
 def _imported(path: Path, params: Mapping[str, str], begin: Callable[[str], None]) -> Source:
-    from tpucc.interop.onnx.reading.text import ImportedSource, imported_model  # a source needs none of it
+    from tpucc.interop.onnx.reading.text import imported_model  # a source needs none of it
 
     made = imported_model(path, path.stem, open_sizes(params), begin=begin)
     return ImportedSource(printable(f"{path.name}{IMPORTED}"), made.source, made.weights, made.sizes)
-
-
-def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:
-    """The texts of -D that the source's params take: of an imported one by the names of its params, without the sizes that are numbers."""
-    sizes: Mapping[str, str | None] = getattr(source, "sizes", {})
-    named = {sizes.get(name, name): text for name, text in params.items()}
-    return {name: text for name, text in named.items() if name is not None}
 
 
 BOOLEANS = {"false": "0", "true": "1"}
@@ -134,54 +105,3 @@ def _size(name: str, value: int | None, text: str) -> int:
     if value > LARGEST:
         raise UsageError(Diagnostic("E1008", f"{wanted}: {shown} is too large: sizes are at most {LARGEST:,}"))
     return value
-
-
-def bind_weights(model: Model, folder: Path, archive: Path | None, source: Source | None = None) -> Graph:
-    """The operator graph with its weights: from the command line's archive, the source's, or drawn. An imported source has its own."""
-    if archive is not None:
-        return bind_archive(model.graph, archive)
-    if (arrays := getattr(source, "weights", None)) is not None:
-        return bind_arrays(model.graph, arrays)
-    if model.random_seed is not None:
-        return bind_drawn(model.graph, model.random_seed)
-    if model.weights is None:
-        require_source(model.graph)
-        return model.graph
-    path = beside(folder, model.weights, model.weights_span, "weights")
-    with named_at(model.weights_span):
-        return bind_archive(model.graph, path)
-
-
-def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
-    """The calibration arrays in the inputs' types, or None. They are checked here, where it is known where they are from."""
-    if archive is not None:
-        arrays = read_arrays(archive)
-        with naming(archive):
-            return checked(model.graph.inputs, arrays, "calibration")
-    if model.calibration is None:
-        return None
-    path = beside(folder, model.calibration, model.calibration_span, "calibration")
-    with named_at(model.calibration_span):
-        return checked(model.graph.inputs, read_arrays(path), "calibration")
-
-
-@contextmanager
-def named_at(span: Span | None, code: str = "") -> Iterator[None]:
-    """Gives errors of a file (or those of one code) that have no place of their own the place in the source that names the file."""
-    try:
-        yield
-    except Error as error:
-        labels = (Label(span),) if span else ()
-        placed = [replace(found, labels=found.labels or (labels if code in ("", found.code) else ())) for found in error.diagnostics]
-        raise type(error)(placed, error.source) from None
-
-
-def beside(folder: Path, name: str, span: Span | None, directive: str) -> Path:
-    """A path that the source names: relative to its folder, which it may not leave."""
-    path = folder / name
-    if "\0" in name or Path(name).is_absolute() or not inside(path, folder):
-        labels = (Label(span, "leaves the source's folder"),) if span else ()
-        option = "--weights" if directive == "weights" else "--calibrate"
-        mend = (f"move the file beside the source, or name it on the command line: {option} {name}",)
-        raise CompileError(Diagnostic("E0428", f"the {directive} file must lie in the source's folder", labels, mend))
-    return path

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard, Union, get_args, get_orig
 
 from tpucc.diagnostics import listed
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes
+from tpucc.ir.node import Attributes
 from tpucc.ir.types import Range
 
 Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | Record | Attributes | None"

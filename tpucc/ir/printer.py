@@ -17,17 +17,35 @@ values of the operator graph that a node has, where that isn't just the one of i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Protocol
+
 from tpucc.diagnostics import Origin
 from tpucc.ir.attributes import non_default
-from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ir.literals import DataWriter, print_value
+from tpucc.ir.node import Node, Output, Side
 from tpucc.ir.textdata import quote
 from tpucc.ir.tokens import PLAIN_NAME
 
 ORIGIN_COLUMN = 64
 
 
-def print_graph(graph: Graph, *, origins: bool = True, with_data: bool = True, after: str = "") -> str:
+class Printable(Protocol):
+    """A graph, as far as its text has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def outputs(self) -> tuple[Output, ...]: ...
+
+    def __iter__(self) -> Iterator[Node]: ...
+
+
+def print_graph(graph: Printable, *, origins: bool = True, with_data: bool = True, after: str = "") -> str:
     """The text of a graph; without `origins` for what shall not depend on places in the source.
 
     Without data, large constants are digests (`tpucc.ir.digests`). `after` names the pass that made the graph: compiling can continue after

@@ -16,8 +16,8 @@ from typing import IO
 
 from tpucc.diagnostics import Diagnostic, InternalError, UsageError, printable
 from tpucc.labs import guest, jails
-from tpucc.labs.child import START, environment
-from tpucc.labs.jails import FIRST_USER, NONE, Cell
+from tpucc.labs.child import START
+from tpucc.labs.jails import FIRST_USER, NONE, Cell, environment
 from tpucc.labs.strip import copy_stripped
 
 PREFIX, LOCK = "tpucc-lab-", "lock"

@@ -23,7 +23,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.files import inside
 from tpucc.labs.guest import BY_THE_CLOCK, DEEPEST, FRAMES, LOADING, LONGEST, WAITING
-from tpucc.labs.jails import Cell, Jail
+from tpucc.labs.jails import Cell, Jail, environment
 from tpucc.labs.lab import Failed, Frame, Plain, failing
 from tpucc.labs.messages import decoded
 from tpucc.plugins.printed import KEPT, shortened
@@ -371,13 +371,6 @@ def _caret(source: str, column: int) -> str:
     """A line with `^` below a column of a line of source, which is shown without its indentation; nothing where there is no such column."""
     at = min(column - 1, len(source)) - (len(source) - len(source.lstrip()))
     return f"\n{' ' * at}^" if 0 <= at <= LINE else ""
-
-
-def environment() -> dict[str, str]:
-    """What a child's environment has: nothing of the grader's own, and one thread for NumPy."""
-    system = {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if "SYSTEMROOT" in os.environ else {}
-    threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **threads, **system}
 
 
 def _value(answer: dict[str, Any]) -> Plain:

@@ -14,7 +14,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import tpucc
 from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
 from tpucc.labs.grading import Contents, contents_of
@@ -23,7 +22,9 @@ from tpucc.labs.lab import Failed, Lab, Term, failing
 from tpucc.labs.remains import Left
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
-from tpucc.tasks.work import Noted, computed
+from tpucc.tasks.computing import computed
+from tpucc.tasks.work import Noted
+from tpucc.version import VERSION
 
 SEED = "TPUCC_SEED"
 """The environment's variable with a grader's seed: every user can read the words of a command, and only its own the environment."""
@@ -91,7 +92,7 @@ def grade_all(
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths, rows, digests = submissions(folder, lab), dict[int, Row](), dict[int, str]()
-    key = {"lab": lab.number, "term": term.name, "seed": seed, "tpucc": tpucc.__version__}
+    key = {"lab": lab.number, "term": term.name, "seed": seed, "tpucc": VERSION}
     isolations = {kind.name for kind in (JAILS if jail is None else (jail,))}
 
     def done(number: int, row: Row) -> None:

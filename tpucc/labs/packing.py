@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-import tpucc
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.jails import grader_folder
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.recorded import recording
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import stripped_file
+from tpucc.version import VERSION
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The time of all entries, so that the same lab gives the same bytes."""
@@ -29,7 +29,7 @@ def for_students(lab: Lab, term: Term) -> bytes:
     files = {f"{name}/{file}": text.encode() for file, text in starting_files(lab, term).items()}
     files |= _package(frozenset({lab.number}))
     files["tpucc/labs/recorded.json"] = _references(lab, term)
-    files["pyproject.toml"] = _project(f"{tpucc.__version__}+{name}").encode()
+    files["pyproject.toml"] = _project(f"{VERSION}+{name}").encode()
     files["tests/test_lab.py"] = _TEST.format(name=name).encode()
     files["README.md"] = _README.format(name=name, title=lab.title, file=lab.file).encode()
     return _zipped(files)

@@ -10,12 +10,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import tpucc
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.submissions import FILE
 from tpucc.prose import folded
+from tpucc.version import VERSION
 
 WIDTH, LINES, PRINTED = 74, 40, 10
 """Characters and lines of what was given, expected or found, that a terminal shows, and lines of what was printed."""
@@ -37,7 +37,7 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
         "lab": lab.number,
         "name": lab.name,
         "term": grade.term.name,
-        "tpucc": tpucc.__version__,
+        "tpucc": VERSION,
         "isolation": grade.isolation,
         "digest": grade.digest,
         "date": grade.date,

@@ -127,4 +127,4 @@ def onnx_activated(g: Call, result: str) -> str:
     if (fused := activation_of(g.attributes)) is None:
         return result
     operator, parameters = fused
-    return g.applied(operator.name, parameters, result)
+    return g.applied(operator.onnx, parameters, result)

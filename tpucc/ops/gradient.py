@@ -7,7 +7,7 @@ are compiled like all others. The rules are those of reverse mode (Griewank and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,12 +17,15 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
 
+DEFAULTS: Mapping[str, Any] = {}
+"""The attributes of a call that gives none: the operator's defaults."""
+
 
 class Builder(Protocol):
     """Makes nodes: what a rule needs of the pass that calls it."""
 
-    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
-        """The result of an operator; without `attributes`, with those of its defaults. Its type follows by the operator's own rule."""
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any] = DEFAULTS) -> Value:
+        """The result of an operator, whose own rule gives the type. `attributes` are its attributes, or those that aren't its defaults."""
         ...
 
     def constant(self, value: Constant) -> Value: ...
@@ -45,10 +48,7 @@ class Value:
 
     def call(self, op: str, *others: Value | float, **attributes: Any) -> Value:
         """`op(self, *others, **attributes)`."""
-        from tpucc.ops import OPS  # when called: the package imports the operators, which import this file
-
-        made = OPS[op].attributes(**attributes)
-        return self.builder.call(op, (self, *map(self._value, others)), made)
+        return self.builder.call(op, (self, *map(self._value, others)), attributes)
 
     def __add__(self, other: Value | float) -> Value:
         return self.call("add", other)
@@ -122,16 +122,10 @@ class Value:
 
     def zeros(self) -> Value:
         """Zeros of the same shape."""
-        return self.builder.call("zeros", (), _zeros(self.shape))
+        return self.builder.call("zeros", (), {"shape": self.shape})
 
     def _value(self, other: Value | float) -> Value:
         return other if isinstance(other, Value) else self.builder.constant(Constant(np.asarray(other, np.float32)))
-
-
-def _zeros(shape: tuple[int, ...]) -> Attributes:
-    from tpucc.ops.zeros import ShapeAttributes  # when called: that file imports this one
-
-    return ShapeAttributes(shape)
 
 
 @dataclass(frozen=True, slots=True)

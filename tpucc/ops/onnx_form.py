@@ -103,11 +103,8 @@ class Call:
         """Values for each axis of the language, in the present order of the axes."""
         return [values[axis] for axis in CHANNELS_FIRST] if self.channels_first else list(values)
 
-    def applied(self, op: str, attributes: Attributes, value: str) -> str:
-        """A function of one value, by its own form."""
-        from tpucc.ops import OPS  # when called: the package imports the operators, which import this file
-
-        form = OPS[op].onnx
+    def applied(self, form: OnnxForm, attributes: Attributes, value: str) -> str:
+        """A function of one value, by the form of its operator."""
         assert isinstance(form, Form)
         return form.function(replace(self, attributes=attributes, operands=(value,), types=(self.result,), values=(None,)))
 

@@ -96,4 +96,6 @@ def seconds_on(path: Path, targets: Sequence[Target]) -> list[float]:
 
 
 def _options(target: Target, activation_bits: int | None, level: int = 2) -> Options:
-    return Options(target=msgspec.structs.replace(target, **FREE_HOST), level=level, extra=(UnitRanges(),), activation_bits=activation_bits)
+    return Options(
+        target=msgspec.structs.replace(target, **FREE_HOST), level=level, passes=(UnitRanges(),), activation_bits=activation_bits
+    )

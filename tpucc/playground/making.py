@@ -18,11 +18,9 @@ from tpucc.diagnostics import Diagnostic, Error, Source
 from tpucc.driver import compile_source
 from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
-from tpucc.options import Options, options_of
-from tpucc.passes.plugins import passes_of_file
+from tpucc.options import Options, read_options
 from tpucc.playground.requests import Model
 from tpucc.runtime.runtime import Runtime
-from tpucc.stages.stages import stages_of_files
 
 PASS = "pass.py"
 KEPT = 3
@@ -95,9 +93,9 @@ def _options(model: Model, folder: Path) -> Options:
     files |= {folder / PASS: model.passes} if model.passes else {}
     for path, text in files.items():
         path.write_text(text, "utf-8")
-    passes = passes_of_file(folder / PASS) if model.passes else ()
-    stages = stages_of_files({stage: folder / f"{stage}.py" for stage in model.stages})
-    return replace(options_of(target=model.target, level=model.level, passes=passes, stages=stages), params=model.params)
+    given = {name: getattr(model, name) for name in ("target", "level", "params")}
+    passes = [folder / PASS] if model.passes else []
+    return read_options({**given, "passes": passes, "stages": {stage: folder / f"{stage}.py" for stage in model.stages}}, installed=False)
 
 
 def _known_archives(source: str) -> dict[str, bytes]:

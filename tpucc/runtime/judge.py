@@ -14,17 +14,16 @@ Four comparisons, each with a fault that only it finds:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error, UsageError, no_choice
-from tpucc.driver import passes_of, without_passes
+from tpucc.diagnostics import Diagnostic, Error, UsageError
+from tpucc.driver import without_passes
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
@@ -42,16 +41,24 @@ from tpucc.runtime.check import (
     random_inputs,
 )
 from tpucc.runtime.runtime import Runtime
+from tpucc.stage_names import passes_of
 
-Against = Literal["onnxruntime"]
-"""A library that computes the same layers."""
-LIBRARIES: tuple[Against, ...] = get_args(Against)
 ROUNDING = 1e-4
 """The difference that float32 sums in another order may make, as a share of an output's largest magnitude: a thousand roundings."""
 NOISE = 1.5
 """How much more noise than without the user's passes is still explained by quantisation."""
 NOISE_STAGE = "float32, beyond what quantisation explains"
 """The comparison that finds more."""
+
+
+@dataclass(frozen=True)
+class OutsideJudge:
+    """A library that computes the same layers and shares no code with tpucc: its name, its title in messages, and the comparison with it of
+    every integer that the device hands back."""
+
+    name: str
+    title: str
+    compare: Callable[[Runtime, Graph, Mapping[str, AnyArray]], list[Comparison]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class Verdict:
     findings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes of scheduling: that an allocator found no place, and what was spilled."""
-    against: Against | None = None
+    against: str | None = None
     """The library that was compared with, too."""
 
 
@@ -108,19 +115,17 @@ def judge(
     compilation: Compilation | None,
     inputs: Mapping[str, npt.ArrayLike] | None = None,
     seed: int = 0,
-    against: Against | None = None,
+    outside: OutsideJudge | None = None,
 ) -> Verdict:
     """The verdict on a program, on `inputs` or else on the calibration inputs, and on random ones that `seed` draws.
 
     A program without its compilation has no layers to compare with: the fast executor is compared with the plain one. Raises `InputError`
-    when `inputs` don't fit, and `UsageError` where `against` is no such library, where it isn't there, or where the layers are not.
+    when `inputs` don't fit, and `UsageError` where the layers, by which the `outside` judge judges, are not there.
     """
-    if against is not None and against not in LIBRARIES:
-        raise no_choice("judge's against", LIBRARIES, against)
     program = runtime.program
     findings = tuple(Diagnostic(found.code, found.message) for found in verify(program))
     cases = _cases(runtime, compilation, inputs, seed)
-    differences = chain(_differences(runtime, compilation, cases), _outside(runtime, compilation, cases) if against else ())
+    differences = chain(_differences(runtime, compilation, cases), _outside(runtime, compilation, cases, outside) if outside else ())
     difference = None if findings else next(differences, None)
     return Verdict(
         not findings and difference is None,
@@ -130,7 +135,7 @@ def judge(
         program.lower_bound_rows,
         findings,
         program.notes,
-        None if findings else against,
+        outside.name if outside and not findings else None,
     )
 
 
@@ -162,16 +167,14 @@ def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[st
             yield from _of_noise(runtime, made, inputs)
 
 
-def _outside(runtime: Runtime, made: Compilation | None, cases: list[dict[str, AnyArray]]) -> Iterator[Difference]:
-    """The first difference of each value from ONNX Runtime's."""
-    from tpucc.runtime.outside import compare_with_onnxruntime
-
+def _outside(runtime: Runtime, made: Compilation | None, cases: list[dict[str, AnyArray]], outside: OutsideJudge) -> Iterator[Difference]:
+    """The first difference of each value from the outside judge's."""
     if made is None or made.layers is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no layers to judge by; compile the source to see them"))
     for inputs in cases:
-        for compared in compare_with_onnxruntime(runtime, made.layers, inputs):
+        for compared in outside.compare(runtime, made.layers, inputs):
             if compared.unequal:
-                yield _of_device(runtime.program, made, compared, "ONNX Runtime")
+                yield _of_device(runtime.program, made, compared, outside.title)
 
 
 def _of_device(

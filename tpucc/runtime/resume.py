@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
+from tpucc.data.archive import read_arrays
+from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_to_fit
-from tpucc.interop.archive import read_arrays
-from tpucc.interop.sources import read_source
-from tpucc.interop.weights import bind_like, require_source
+from tpucc.driver import back_end, compile_source, recorded, run_to_fit
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
@@ -35,9 +34,10 @@ from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
 from tpucc.passes.running import verify_text
 from tpucc.runtime.constants import ModelConstants
-from tpucc.runtime.runtime import Runtime, load_program
+from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
 from tpucc.schedule.pipeline import scheduled_places
+from tpucc.stage_names import FRONT_STAGES, pass_places, require_stage
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import require_compilable
@@ -84,12 +84,10 @@ class Base:
         return self.snapshots[: min((names.index(stage) for stage in stages if stage in names), default=0)]
 
 
-def base_at(path: Path, options: Options) -> Base:
-    """The model that a text goes on from, a source or a program (.tpub). A source is compiled with these options, but with the built-in
-    stages: what a text takes from its model, no stage can change."""
-    if path.suffix == ".tpub":
-        return Base(load_program(path).program)
-    made = compile_source(read_source(path, options.params), path.parent, replace(options, stages=Stages(), stop_after=None))
+def base_of(source: Source, folder: Path, options: Options) -> Base:
+    """The model that a text goes on from, compiled with these options, but with the built-in stages: what a text takes from its model, no
+    stage can change. The source's files are relative to `folder`."""
+    made = compile_source(source, folder, replace(options, stages=Stages(), stop_after=None))
     assert made.program is not None
     return Base(made.program, made)
 

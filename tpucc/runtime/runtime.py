@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, counted, did_you_mean, listed, printable
-from tpucc.files import read_file, write_file
-from tpucc.interop.foreign import MODELS
+from tpucc.files import MODELS, read_file, write_file
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode

@@ -58,7 +58,6 @@ from typing import Any
 
 import numpy as np
 
-import tpucc
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.link import link_bytes
@@ -72,6 +71,7 @@ from tpucc.sim.end_to_end import Edges, end_to_end
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
+from tpucc.version import VERSION
 
 
 def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     found = {
         "model": program.name,
         "target": target.name,
-        "tpucc": tpucc.__version__,
+        "tpucc": VERSION,
         "cores": program.cores,
         "cycles": cycles,
         "seconds": cycles / target.clock_hz,

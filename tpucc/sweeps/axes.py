@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.options import static_text
+from tpucc.options import flag_of, static_text
 from tpucc.target import number_of, number_text
 
 Kind = Literal["set", "param"]
-FLAGS: Mapping[Kind, str] = {"set": "--set", "param": "-D"}
+KEYWORDS: Mapping[Kind, str] = {"set": "overrides", "param": "params"}
 LINK = ":"
 """Between names that vary together, and between their values: `mxu:unified_buffer_rows=128:196608,256:98304`."""
 BRACKETS = {"(": 1, "[": 1, ")": -1, "]": -1}
@@ -30,6 +30,10 @@ class Axis:
     @property
     def name(self) -> str:
         return LINK.join(self.names)
+
+    @property
+    def flag(self) -> str:
+        return flag_of(KEYWORDS[self.kind])
 
     def pairs(self, place: int) -> Iterator[tuple[str, str]]:
         """The names with their values at a place."""
@@ -75,7 +79,7 @@ def require_apart(axes: Sequence[Axis]) -> None:
     for axis in axes:
         for name in axis.names:
             if (axis.kind, name) in seen:
-                raise wrong(f"{FLAGS[axis.kind]} {printable(name)} is given twice", f"one {FLAGS[axis.kind]} has all of its values")
+                raise wrong(f"{axis.flag} {printable(name)} is given twice", f"one {axis.flag} has all of its values")
             seen.add((axis.kind, name))
 
 
@@ -92,7 +96,7 @@ def _text(kind: Kind, value: object) -> str:
 
 
 def _axis(kind: Kind, names: tuple[str, ...], values: Sequence[tuple[str, ...]]) -> Axis:
-    flag, name = FLAGS[kind], printable(LINK.join(names))
+    flag, name = flag_of(KEYWORDS[kind]), printable(LINK.join(names))
     if not all(names) or len(set(names)) < len(names):
         raise wrong(f"{flag} {name} doesn't name one or several different things", f"write {flag} NAME=A,B,…")
     for place, row in enumerate(values):

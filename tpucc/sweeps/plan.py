@@ -11,23 +11,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.driver import passes_of
-from tpucc.files import read_file
+from tpucc.files import MODELS, read_file
 from tpucc.frontend.ast import Param
 from tpucc.frontend.elaborate import require_values
 from tpucc.frontend.params import unknown_param
 from tpucc.frontend.parse import parse
-from tpucc.interop.foreign import MODELS
 from tpucc.interop.sources import files_of, items_of, read_source
-from tpucc.options import FLAGS as COMPILING
-from tpucc.options import Options, options_of
-from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.plugins.guard import SECONDS
-from tpucc.stages.stages import stages_of_files
-from tpucc.sweeps.axes import FLAGS, Axis, require_apart, wrong
-from tpucc.target import Target, require_compilable, with_overrides
+from tpucc.options import Options, command_words, read_options
+from tpucc.stage_names import passes_of
+from tpucc.sweeps.axes import Axis, require_apart, wrong
+from tpucc.target import require_compilable, with_overrides
+from tpucc.version import VERSION
 
 MOST = 10_000
 """Points of a sweep, unless more are asked for."""
@@ -119,11 +114,7 @@ class Plan:
     @cached_property
     def base(self) -> Options:
         """The options without those of the axes. Runs the files of passes and stages."""
-        seconds = self.given.get("plugin_timeout") or SECONDS
-        asked = {name: value for name, value in self.given.items() if name not in ("passes", "stages")}
-        passes = tuple(step for path in self.given.get("passes") or () for step in passes_of_file(Path(path), seconds))
-        stages = {stage: Path(file) for stage, file in (self.given.get("stages") or {}).items()}
-        return options_of(**asked, passes=(*installed_passes(seconds), *passes), stages=stages_of_files(stages, seconds))
+        return read_options(self.given)
 
     def options(self, point: int) -> Options:
         """The options of a point. Raises `UsageError` E0531 for numbers that no machine has together."""
@@ -135,22 +126,22 @@ class Plan:
         """The command that computes a point alone."""
         words = ["tpucc", "profile", self.model(point), *self.words]
         for axis, name, value in self.pairs(point):
-            words += [FLAGS[axis.kind], f"{name}={value}"]
+            words += [axis.flag, f"{name}={value}"]
         return shlex.join(words)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The options that all points share, as the command line writes them."""
-        return tuple(_words(self.given))
+        return tuple(command_words(self.given))
 
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What a table is of: tpucc's version, the models and the files that they need by their digests, options and axes."""
         return {
-            "tpucc": tpucc.__version__,
+            "tpucc": VERSION,
             "models": {model: _digest(*files_of(Path(model))) for model in self.models},
             "options": [*self.words, _digest(*self._files(), values=repr(self.given.get("target")))],
-            "axes": {f"{FLAGS[axis.kind]} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
+            "axes": {f"{axis.flag} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
         }
 
     @property
@@ -171,23 +162,6 @@ def _digest(*files: Path, values: str = "") -> str:
     for path in files:
         found.update(sha256(read_file(path, suffixes=MODELS if path.suffix in ("", *MODELS) else ())).digest())
     return found.hexdigest()[:32]
-
-
-def _words(given: Mapping[str, Any]) -> Iterator[str]:
-    for name, flag in COMPILING.items():
-        value = given.get(name)
-        if value is None or value == flag.default:
-            continue
-        if name == "target" and isinstance(value, Target):
-            value = value.name
-        if isinstance(value, Mapping):
-            yield from (word for key, part in value.items() for word in (flag.flag, f"{key}={part}"))
-        elif isinstance(value, tuple | list | set | frozenset):
-            yield from (word for part in value for word in (flag.flag, str(part)))
-        else:
-            yield from [f"{flag.flag}{value}"] if name == "level" else [flag.flag, str(value)]
-    for step, fields in (given.get("settings") or {}).items():
-        yield from (word for field, value in fields.items() for word in (f"--{step}-{field.replace('_', '-')}", str(value)))
 
 
 def require_sources(models: Sequence[str]) -> None:

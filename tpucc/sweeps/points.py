@@ -12,7 +12,8 @@ from tpucc.sweeps.journal import Journal
 from tpucc.sweeps.measuring import Measuring
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.rows import whole
-from tpucc.tasks.work import Noted, computed
+from tpucc.tasks.computing import computed
+from tpucc.tasks.work import Noted
 
 LONGEST = 32
 """Points that a process gets at a time, at most."""

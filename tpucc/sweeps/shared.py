@@ -116,7 +116,7 @@ class Compiler:
         """The program of a model for these options, the same as a compile of its own gives. Raises the errors of `compile_source`."""
         require_compilable(options.target)
         state, graphs = self._model(path, options)
-        own = (bool(options.extra) and not self._extra_asks) or options.stages.replaced
+        own = (bool(options.passes) and not self._extra_asks) or options.stages.replaced
         passed = (Known[_Passed](1) if own else graphs).get(options.target, partial(self._passed, state, options))
         try:
             made = (Known[Program](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))

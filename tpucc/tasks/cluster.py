@@ -12,9 +12,9 @@ from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
-import tpucc
 from tpucc.diagnostics import Diagnostic, Error, UsageError
 from tpucc.tasks.work import Given, Noted, Result, Work, refused
+from tpucc.version import VERSION
 
 PATIENCE = 10
 """Seconds in which a scheduler has to answer, and after which it is said that a cluster has no workers."""
@@ -118,7 +118,7 @@ def _followed(
     pickled = pickle.dumps(work)
 
     def submitted(chunk: Sequence[int]) -> Any:
-        call = _Call(tpucc.__version__, pickled, [(number, given(number)) for number in chunk])
+        call = _Call(VERSION, pickled, [(number, given(number)) for number in chunk])
         return client.submit(pickle.loads, pickle.dumps(call), key=f"tpucc-{uuid4().hex}")
 
     tasks = {submitted(chunk): list(chunk) for chunk in chunks}
@@ -156,8 +156,8 @@ _kept: dict[bytes, Callable[[Any], Any]] = {}
 def compute(version: str, work: bytes, tasks: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
     """The results of these tasks of the pickled `work`, on a worker. Raises `UsageError` E0562 where this is another tpucc, or the work
     can't be done here."""
-    if version != tpucc.__version__:
-        raise refused(f"a worker has another version of tpucc: {tpucc.__version__}, not {version}")
+    if version != VERSION:
+        raise refused(f"a worker has another version of tpucc: {VERSION}, not {version}")
     if (begun := _kept.get(work)) is None:
         try:
             begun = pickle.loads(work).begun()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from tpucc.diagnostics import Diagnostic, UsageError
@@ -24,39 +24,6 @@ class Work(Protocol[Result]):
 
     def lost(self, how: str) -> Result:
         """The result of a task at which workers ended."""
-
-
-MOST_JOBS = 512
-"""Processes at most, whatever is asked for."""
-
-
-def computed(
-    work: Work[Result],
-    chunks: Sequence[Sequence[int]],
-    given: Given,
-    jobs: int,
-    scheduler: str | None = None,
-    noted: Noted = lambda _: None,
-) -> Generator[tuple[int, Result], None, None]:
-    """The numbers of all tasks with their results, as they are done: each once, whatever ends. The work is done in `jobs` processes, but in
-    no more than there are tasks; in this one when that is 1; or on the Dask cluster of a scheduler. A worker gets a chunk at a time.
-    `noted` hears when a cluster has no workers.
-
-    Raises `UsageError` E0562 for a cluster that can't be used.
-    """
-    if not chunks:
-        return
-    if scheduler is not None:
-        from tpucc.tasks.cluster import computed_on_cluster  # needs an extra
-
-        yield from computed_on_cluster(work, chunks, given, scheduler, noted)
-    elif (jobs := min(jobs, sum(map(len, chunks)), MOST_JOBS)) > 1:
-        from tpucc.tasks.processes import computed_by_processes
-
-        yield from computed_by_processes(work, chunks, given, jobs)
-    else:
-        compute = work.begun()
-        yield from ((number, compute(given(number))) for chunk in chunks for number in chunk)
 
 
 def refused(text: str) -> UsageError:

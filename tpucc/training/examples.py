@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tpucc.data.archive import naming, read_taken
+from tpucc.data.sources import beside, named_at
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
-from tpucc.interop.archive import naming, read_taken
-from tpucc.interop.sources import beside, named_at
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray

@@ -10,10 +10,10 @@ from typing import Self
 
 import numpy as np
 
+from tpucc.data.archive import LABELS, naming, read_taken, without_labels
+from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.interop.archive import LABELS, naming, read_taken, without_labels
-from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds

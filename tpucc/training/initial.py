@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tpucc.data.weights import bind_archive, weights_of
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.interop.weights import bind_archive, weights_of
 from tpucc.ir.constants import Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.data.archive import npz_bytes
+from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
 from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
-from tpucc.interop.archive import npz_bytes
-from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes

@@ -13,8 +13,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from tpucc.data.archive import Archive, Member, npz_bytes
 from tpucc.diagnostics import Diagnostic, InputError, counted, printable
-from tpucc.interop.archive import Archive, Member, npz_bytes
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray

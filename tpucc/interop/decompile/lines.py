@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
 from tpucc.interop.decompile.families import FEWEST, Made, Member, families, kind, whole
 from tpucc.interop.decompile.names import stem, unnamed
-from tpucc.interop.decompile.program import Number, Operand, Step, Value, Weight
+from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
+from tpucc.interop.decompile.statics import Scope
 from tpucc.interop.decompile.variables import Numbers
 from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.opdef import Matrix
-
-if TYPE_CHECKING:
-    from tpucc.interop.decompile.bodies import Writer
 
 WIDTH = 100
 """Columns of a line."""
@@ -35,6 +33,24 @@ class Statement:
 
     parts: tuple[Step | Operand, ...]
     results: tuple[Value, ...] | None
+
+
+class Writer(Protocol):
+    """A body, as far as its lines need it: see `bodies.Writer`."""
+
+    body: Body
+    scope: Scope
+    entries: Sequence[str]
+    functions: Mapping[Function, Any]
+    outputs: Sequence[str] | None
+    before: dict[Value, Value]
+    continued: dict[Value, Value]
+    statics: list[list[str]]
+    types: dict[Weight, str]
+    inside: dict[Value, Step]
+    numbers: dict[int, int]
+
+    def variable(self, value: Value) -> str: ...
 
 
 def _list(family: int) -> Value:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-import tpucc
+from tpucc import api
 from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
@@ -21,6 +21,7 @@ from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
+from tpucc.stages import Stages
 from tpucc.target import load_target
 
 Number = TypeVar("Number", int, Int64)
@@ -285,8 +286,8 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
         return starts
 
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
-    exe = tpucc.compile_source(MODEL, params={"batch": batch}, target=machine, stages=tpucc.Stages(allocate=stage))
-    verdict = tpucc.judge(exe, seed=judging_seed())
+    exe = api.compile_source(MODEL, params={"batch": batch}, target=machine, stages=Stages(allocate=stage))
+    verdict = api.judge(exe, seed=judging_seed())
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
     return Outcome(1, f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-import tpucc
+from tpucc import api
 from tpucc.diagnostics import counted
 from tpucc.labs.break_it.plain import Plain, PlainInstruction, plain
 from tpucc.labs.break_it.truth import Faults, Rule
@@ -29,7 +29,7 @@ class Case:
 @cache
 def compiled(batch: int, inputs: int, middle: int) -> Plain:
     """A network with a skip, as it is compiled for the small machine: no rule is broken."""
-    exe = tpucc.compile_source(MODEL, params={"batch": batch, "inputs": inputs, "middle": middle}, target="tiny")
+    exe = api.compile_source(MODEL, params={"batch": batch, "inputs": inputs, "middle": middle}, target="tiny")
     return plain(exe.program.value)
 
 

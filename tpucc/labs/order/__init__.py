@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-import tpucc
+from tpucc import api
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
@@ -269,8 +269,8 @@ def integers(asked: Cases, submission: Submission) -> Outcome:
         order = ask(submission, case)
         if problem := wrong(case.tiles, order, case.rules):
             return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        exe = tpucc.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
-        verdict = tpucc.judge(exe, seed=judging_seed())
+        exe = api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
+        verdict = api.judge(exe, seed=judging_seed())
         if not verdict.equal:
             said = "; ".join(finding.message for finding in verdict.findings) or str(verdict.first_difference)
             return Outcome(0, said, _given(case), "", str(order.tolist()))

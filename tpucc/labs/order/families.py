@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-import tpucc
+from tpucc import api
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Opcode
 from tpucc.layers.partition import partition
@@ -88,9 +88,9 @@ def plain_order(net: Net, target: Target, transfers: str, seed: int) -> TileProg
 
 
 @cache
-def compiled(net: Net, target: Target) -> tpucc.Executable:
+def compiled(net: Net, target: Target) -> api.Executable:
     """The net compiled by tpucc alone."""
-    return tpucc.compile_source(net.source, target=target, level=1)
+    return api.compile_source(net.source, target=target, level=1)
 
 
 @cache

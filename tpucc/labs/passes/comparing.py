@@ -16,7 +16,7 @@ from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission, judging_seed
-from tpucc.labs.passes.rules import Rules
+from tpucc.labs.passes.rules import ANY, Rules
 from tpucc.labs.recorded import packed, recorded
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
@@ -33,10 +33,6 @@ ELEMENTS = 2**16
 """Elements of all values that a result may have more than twice those of the graph before it."""
 NEAR = 1e-5
 """How far a value may be from what it was, of the largest value: the sum of two biases is rounded in another order."""
-
-
-ANY = "*"
-"""An operand that may be any constant: the pass made it, or may have."""
 
 
 @dataclass(frozen=True, slots=True)

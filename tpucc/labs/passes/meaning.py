@@ -11,8 +11,7 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.labs.passes.comparing import ANY
-from tpucc.labs.passes.rules import Rules
+from tpucc.labs.passes.rules import ANY, Rules
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.fused import with_activation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import tpucc
+from tpucc import api
 from tpucc.ir.graph import Graph
 from tpucc.labs.lab import Failed, Outcome, Submission, judging_seed
 from tpucc.labs.passes.comparing import ask, different, listing, wanted
@@ -34,8 +34,8 @@ class Asked:
 
 def compiled(rules: Rules, batch: int, submission: Submission) -> Outcome:
     """The program, compiled and judged."""
-    exe = tpucc.compile_source(MODEL, params={"batch": batch}, target="tiny", passes=tuple(_passes(rules, submission)))
-    verdict = tpucc.judge(exe, seed=judging_seed())
+    exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", passes=tuple(_passes(rules, submission)))
+    verdict = api.judge(exe, seed=judging_seed())
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
     return Outcome(1, f"compiled and equal: {len(exe.layers.value)} nodes of layers, {verdict.cycles:,} cycles")

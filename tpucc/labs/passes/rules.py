@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tpucc.labs.lab import Term
 
 FUNCTIONS = ("relu6", "tanh", "sigmoid", "elu", "gelu", "silu", "hard_sigmoid", "hard_swish")
+ANY = "*"
+"""An operand that may be any constant: the pass made it, or may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +20,8 @@ from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
 from tpucc.labs.puzzles.reasons import WHY
+from tpucc.labs.puzzles.setting import Setting
+from tpucc.labs.puzzles.task import Task
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import AnyArray, DeviceInts
@@ -29,10 +30,6 @@ from tpucc.schedule.pipeline import schedule
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
 from tpucc.viz.svg import escaped, tag
-
-if TYPE_CHECKING:
-    from tpucc.labs.puzzles.puzzle import Puzzle
-    from tpucc.labs.puzzles.setting import Setting
 
 ROUNDS = 2
 """How often numbers are drawn."""
@@ -98,7 +95,7 @@ class Wrong(Exception):
         self.message, self.why, self.line, self.values = message, why, line, values
 
 
-def judged(puzzle: Puzzle, text: str, seed: int | None = None) -> Verdict:
+def judged(puzzle: Task, text: str, seed: int | None = None) -> Verdict:
     """The verdict on a text, on numbers that `seed` draws, or on some that nobody knows before."""
     draw = Random(SystemRandom().randrange(2**32) if seed is None else seed)
     try:
@@ -113,7 +110,7 @@ def judged(puzzle: Puzzle, text: str, seed: int | None = None) -> Verdict:
     return _within(puzzle, solution)
 
 
-def _require_plain(puzzle: Puzzle, text: str) -> None:
+def _require_plain(puzzle: Task, text: str) -> None:
     """Instructions, and only the directives that the puzzle leaves to the student. Raises `Wrong`."""
     lines = enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), 1)
     code = [(number, line) for number, line in lines if line and line[0] not in ";|"]
@@ -126,7 +123,7 @@ def _require_plain(puzzle: Puzzle, text: str) -> None:
             raise Wrong(f"line {number}: .{printable(word['name'])} is part of the puzzle, not of a solution{allowed}", line=number)
 
 
-def _read(puzzle: Puzzle, setting: Setting, text: str) -> Solution:
+def _read(puzzle: Task, setting: Setting, text: str) -> Solution:
     """The machine program of a text, which stands before the puzzle's directives so that it keeps its line numbers. Raises `Wrong`."""
     whole = text.rstrip("\n") + "\n" + setting.directives(puzzle.target_line)
     try:
@@ -225,7 +222,7 @@ def _values(arrays: Mapping[str, DeviceInts]) -> str:
     return ", ".join(f"{name} = {values.tolist()}" for name, values in arrays.items())
 
 
-def _within(puzzle: Puzzle, solution: Solution) -> Verdict:
+def _within(puzzle: Task, solution: Solution) -> Verdict:
     """The verdict on a program that computes the goal."""
     cycles = time_program(solution.program).makespan
     fetches = int(effects(solution.program.instructions).pushes.sum())
@@ -255,7 +252,7 @@ LIMITS = {
 }
 
 
-def _changed(puzzle: Puzzle, solution: Solution) -> str | None:
+def _changed(puzzle: Task, solution: Solution) -> str | None:
     """The first instruction of the given text that isn't one of the solution's, in its place among those that aren't waits."""
     given = read_listing(puzzle.text + puzzle.draw(Random(0)).directives(puzzle.target_line), puzzle.file)[0].instructions
     own = solution.program.instructions

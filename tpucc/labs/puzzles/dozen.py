@@ -9,8 +9,9 @@ from random import Random
 import numpy as np
 
 from tpucc.labs.lab import AS_WRITTEN, Term
-from tpucc.labs.puzzles.puzzle import Most, Puzzle
+from tpucc.labs.puzzles.puzzle import Puzzle
 from tpucc.labs.puzzles.setting import LANES, Block, Setting, clamped, drawn, product
+from tpucc.labs.puzzles.task import Most
 from tpucc.numerics import Int8
 
 TABLES: Mapping[str, tuple[str, Callable[[int], int]]] = {

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import tpucc
+from tpucc import api
 from tpucc.api import Executable
+from tpucc.diagnostics import Error
 from tpucc.ir.graph import Graph
 from tpucc.labs.lab import Failed, Submission
 from tpucc.labs.race.baseline import PLAIN
@@ -24,6 +25,8 @@ from tpucc.ops.opdef import Boundary, Given, View
 from tpucc.passes.base import Context
 from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import NOISE, NOISE_STAGE
+from tpucc.schedule.allocate import TooLarge
+from tpucc.stages import Stages
 from tpucc.stages.stages import STAGES
 from tpucc.target import Target
 
@@ -68,7 +71,7 @@ class Run:
         """What is wrong with the program, or nothing."""
         if self.moved:
             return f"the host computes what the device is to compute: {self.moved}"
-        verdict = tpucc.judge(self.exe, seed=seed)
+        verdict = api.judge(self.exe, seed=seed)
         noise = verdict.first_difference is not None and verdict.first_difference.stage == NOISE_STAGE
         if verdict.equal or (noise and self._is_as_exact(seed)):
             return ""
@@ -113,12 +116,12 @@ def run(network: Network, target: Target, submission: Submission, functions: Col
     passes = (Rewrite(submission),) if REWRITE in functions else ()
     try:
         exe = compiled(network, target, replace(PLAIN, **stages), passes)
-    except tpucc.Error as error:
+    except Error as error:
         raise _failure(error) from None
     return Run(network, exe, _plain(network, target))
 
 
-def _failure(error: tpucc.Error) -> Failed:
+def _failure(error: Error) -> Failed:
     """Why there is no program: a call that failed, or else what the compiler found, without the files in which stages are called."""
     cause: BaseException | None = error
     while cause is not None:
@@ -130,9 +133,9 @@ def _failure(error: tpucc.Error) -> Failed:
     return Failed("wrong", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)
 
 
-def compiled(network: Network, target: Target, stages: tpucc.Stages = PLAIN, passes: tuple[Rewrite, ...] = ()) -> Executable:
+def compiled(network: Network, target: Target, stages: Stages = PLAIN, passes: tuple[Rewrite, ...] = ()) -> Executable:
     """The network at -O0."""
-    return tpucc.compile_source(network.text, name=f"{network.name}.tpu", target=target, level=0, stages=stages, passes=passes)
+    return api.compile_source(network.text, name=f"{network.name}.tpu", target=target, level=0, stages=stages, passes=passes)
 
 
 _plain = cache(compiled)
@@ -157,7 +160,7 @@ def _ask_allocate(submission: Submission, stage: str, lives: Any, rows: int) -> 
         return submission.call(stage, lives, rows)
     except Failed as failure:
         if failure.kind == "TooLarge":
-            raise tpucc.TooLarge(failure.message) from None
+            raise TooLarge(failure.message) from None
         raise
 
 

@@ -10,8 +10,8 @@ from random import Random
 
 import numpy as np
 
-import tpucc
-from tpucc.diagnostics import ProgramError
+from tpucc import api
+from tpucc.diagnostics import Error, ProgramError
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
@@ -20,6 +20,7 @@ from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.written import read_product
 from tpucc.runtime.comparison.compare import spent_more
 from tpucc.runtime.comparison.pairs import spent
+from tpucc.stages import Stages
 
 FULL, NONE = 1.1, 1.6
 """The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that
@@ -52,9 +53,9 @@ class Stage:
         self.written.append((layer, lines, product))
         return lines
 
-    def stages(self) -> tpucc.Stages:
+    def stages(self) -> Stages:
         """These two stages, and else the built-in ones."""
-        return tpucc.Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
+        return Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
 
 
 def _words(term: Term) -> Mapping[str, str]:
@@ -150,8 +151,8 @@ def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, 
     stage = Stage(submission)
     try:
         exe = model.compiled(stage.stages())
-        verdict = tpucc.judge(exe, seed=judging_seed())
-    except tpucc.Error as error:
+        verdict = api.judge(exe, seed=judging_seed())
+    except Error as error:
         if not stage.written or _failed(error):
             raise
         told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-import tpucc
+from tpucc import api
 from tpucc.labs.recorded import recorded
 from tpucc.labs.tiling.rules import Rules
 from tpucc.runtime.comparison.pairs import spent
+from tpucc.stages import Stages
 
 BUFFER_ROWS = 1024
 """Rows of the unified buffer: enough, so that only accumulators are scarce."""
@@ -27,15 +28,15 @@ class Model:
     accumulators: int
     bits: int = 8
 
-    def compiled(self, stages: tpucc.Stages) -> tpucc.Executable:
+    def compiled(self, stages: Stages) -> api.Executable:
         """The model for the 4×4 machine with other accumulators."""
         numbers = {"accumulator_rows": self.accumulators, "unified_buffer_rows": BUFFER_ROWS, "weight_bandwidth": WEIGHT_BANDWIDTH}
-        return tpucc.compile_source(self.source, target="tiny", overrides=numbers, stages=stages, activation_bits=self.bits, omit=OMITTED)
+        return api.compile_source(self.source, target="tiny", overrides=numbers, stages=stages, activation_bits=self.bits, omit=OMITTED)
 
 
 def built_in_cycles(model: Model) -> dict[str, int]:
     """What a model's cycles are spent on with tpucc's own lowering, which knows no rules of a term: the rows of the accounting."""
-    found: dict[str, int] = recorded(f"cycles of {model}", lambda: spent(model.compiled(tpucc.Stages()).runtime))
+    found: dict[str, int] = recorded(f"cycles of {model}", lambda: spent(model.compiled(Stages()).runtime))
     return found
 
 

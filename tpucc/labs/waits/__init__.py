@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-import tpucc
+from tpucc import api
 from tpucc.isa.instructions import Engine, Opcode
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.recorded import packed
@@ -21,6 +21,7 @@ from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, l
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program
+from tpucc.stages import Stages
 from tpucc.target import Target, load_target
 
 
@@ -249,10 +250,10 @@ def _measured(
 
 def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     """A model compiled with the submission's waits, and judged."""
-    exe = tpucc.compile_source(
-        MODEL, params={"batch": batch}, target="tiny", level=0, stages=tpucc.Stages(synchronise=partial(_stage, submission, given))
+    exe = api.compile_source(
+        MODEL, params={"batch": batch}, target="tiny", level=0, stages=Stages(synchronise=partial(_stage, submission, given))
     )
-    verdict = tpucc.judge(exe, seed=judging_seed())
+    verdict = api.judge(exe, seed=judging_seed())
     if not verdict.equal:
         return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
     waits = int(np.count_nonzero(exe.runtime.program.instructions["opcode"] == Opcode.SYNCHRONIZE))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
@@ -11,7 +12,7 @@ from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.gradient import Value
+from tpucc.ops.gradient import DEFAULTS, Value
 from tpucc.ops.opdef import RuleError
 from tpucc.passes.rewriter import Rewriter
 
@@ -52,7 +53,7 @@ class Growing:
             self.nodes[name] = replace(made, name=name, operands=tuple(final.get(operand, operand) for operand in made.operands))
         return [None if value is None else final.get(value.name, value.name) for value, _ in names]
 
-    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any] = DEFAULTS) -> Value:
         """The result of an operator, whose rule gives its type. Raises `RuleError`."""
         given, type_ = _inferred(op, operands, attributes)
         return self._add(op, tuple(value.name for value in operands), given, type_)
@@ -99,7 +100,7 @@ class Within:
     def value(self, name: str) -> Value:
         return Value(name, self._rewriter.nodes[name].type, self)
 
-    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any] = DEFAULTS) -> Value:
         given, type_ = _inferred(op, operands, attributes)
         names = tuple(value.name for value in operands)
         return self.value(self._rewriter.make(Node(f"{self._node.name}.{op}", op, names, given, type_, self._node.origin)).name)
@@ -118,7 +119,7 @@ class Apart:
     def input(self, name: str, type_: TensorType) -> Value:
         return self._add(name, "input", (), NoAttributes(), type_)
 
-    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any] = DEFAULTS) -> Value:
         """The result of an operator, whose rule gives its type. Raises `ValueError` for what it refuses."""
         try:
             given, type_ = _inferred(op, operands, attributes)
@@ -146,8 +147,8 @@ class Apart:
         return Value(name, type_, self)
 
 
-def _inferred(op: str, operands: Sequence[Value], attributes: Attributes | None) -> tuple[Attributes, TensorType]:
-    """The attributes of a call, which are those of the operator's defaults if none are given, and the type of its result."""
+def _inferred(op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any]) -> tuple[Attributes, TensorType]:
+    """All attributes of a call of an operator, and the type of its result."""
     operator = OPS[op]
-    given: Attributes = operator.attributes() if attributes is None else attributes
+    given: Attributes = operator.attributes(**attributes) if isinstance(attributes, Mapping) else attributes
     return given, operator.infer(given, [value.type for value in operands]).plain()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
-import tpucc
+from tpucc.version import VERSION
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 
@@ -31,7 +31,7 @@ def document(
     """The page as HTML. `style` and `script` are what it has of its own; `before` stands above the sections, `after` behind all."""
     folder = resources.files(__package__)
     return Template(folder.joinpath("document.html").read_text("utf-8")).substitute(
-        version=escaped(tpucc.__version__),
+        version=escaped(VERSION),
         theme=theme(),
         style="\n".join([picture_rules(), folder.joinpath("document.css").read_text("utf-8"), style]),
         title=escaped(title),

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-import tpucc
 from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Node
 from tpucc.ir.literals import DataWriter
@@ -17,6 +16,7 @@ from tpucc.ir.printer import print_node
 from tpucc.training.costs import HOP, LINK, MEMORY, TARGET, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
+from tpucc.version import VERSION
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Diagram
@@ -240,7 +240,7 @@ def _settings(session: Session) -> Markup:
         f"{name} {number(value) if isinstance(value, float) else value}" for name, value in pairs["optimizer"].items()
     )
     rows = [row(map(escaped, (key, printable(str(value))))) for key, value in pairs.items()]
-    footer = tag("p", escaped(f"Written by tpucc {tpucc.__version__}."), class_="footer")
+    footer = tag("p", escaped(f"Written by tpucc {VERSION}."), class_="footer")
     return joined([table((), rows, class_="settings"), footer])
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
-from tpucc.files import read_file
-from tpucc.interop.foreign import MODELS, Foreign, foreign, is_text
+from tpucc.files import MODELS, read_file
+from tpucc.interop.foreign import Foreign, foreign, is_text
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.decoding import decoded

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.data.weights import bind_arrays
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.own_keys import Called
@@ -16,7 +17,6 @@ from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.folding import folded
 from tpucc.interop.onnx.reading.parameters import PRODUCTS
 from tpucc.interop.onnx.reading.rules import RULES, quantised
-from tpucc.interop.weights import bind_arrays
 from tpucc.ir.graph import Output
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate

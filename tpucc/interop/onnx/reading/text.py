@@ -11,10 +11,10 @@ from textwrap import wrap
 
 import numpy as np
 
+from tpucc.data.archive import npz_bytes
 from tpucc.diagnostics import Error, Source, counted, listed, printable
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
-from tpucc.interop.archive import npz_bytes
 from tpucc.interop.decompile import Unwritable, source_of
 from tpucc.interop.decompile.literals import escaped
 from tpucc.interop.decompile.names import stem
@@ -63,15 +63,6 @@ def model_files(source: str, weights: Mapping[str, AnyArray], before: str, name:
     """A source and its weights as files of this name; the text names the weights by the name `before`."""
     text = source.replace(f'weights "{escaped(before)}.npz"', f'weights "{escaped(name)}.npz"', 1)
     return {f"{name}.tpu": text.encode()} | ({f"{name}.npz": npz_bytes(weights)} if weights else {})
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedSource(Source):
-    """A source that an ONNX file was read as, in memory, with its weights."""
-
-    weights: Mapping[str, AnyArray]
-    sizes: Mapping[str, str | None]
-    """As those of a `Text`."""
 
 
 @collector_paused()

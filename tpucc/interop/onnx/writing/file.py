@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-import tpucc
 from tpucc.diagnostics import Diagnostic, LimitError, Source
 from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode, Weight
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.numerics import AnyArray
+from tpucc.version import VERSION
 
 MOST_BYTES = 2**31 - 1
 """Of a message."""
@@ -56,7 +56,7 @@ def onnx_bytes(model: OnnxModel, source: Source | None = None) -> bytes:
     return _message(
         _integer(1, IR_VERSION),
         _text(2, PRODUCER),
-        _text(3, tpucc.__version__),
+        _text(3, VERSION),
         _text(6, f"{source.name}:\n\n{source.text}" if source else ""),
         _bytes(7, _graph(model)),
         _bytes(8, _message(_text(1, ""), _integer(2, OPSET))),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tpucc.data.archive import Archive, ArrayFile
+from tpucc.data.safetensors import SUFFIX, Safetensors
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed, printable, some
-from tpucc.interop.archive import Archive, ArrayFile
-from tpucc.interop.safetensors import SUFFIX, Safetensors
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray, place_of_largest

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.data.archive import MAX_BYTES, MAX_MEMBERS, SUFFIXES, ArrayFile, Member
 from tpucc.diagnostics import printable
 from tpucc.files import opened, unreadable
-from tpucc.interop.archive import MAX_BYTES, MAX_MEMBERS, SUFFIXES, ArrayFile, Member
 from tpucc.numerics import AnyArray
 
 SUFFIX = ".safetensors"

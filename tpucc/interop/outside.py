@@ -7,10 +7,11 @@ them are in float32, in which two libraries differ in their last bits: they are 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, UsageError, no_choice
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.onnx.writing.model import OnnxModel
@@ -21,8 +22,12 @@ from tpucc.numerics import AnyArray
 from tpucc.onnxruntime import session
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.check import Comparison, compared, parts_of
+from tpucc.runtime.judge import OutsideJudge
 from tpucc.runtime.runtime import Runtime
 
+Against = Literal["onnxruntime"]
+"""A library that computes the same layers."""
+LIBRARIES: tuple[Against, ...] = get_args(Against)
 THREADS = 1
 """Of a session: the bits are the same with any number, and a model's layers are small."""
 
@@ -63,3 +68,12 @@ def compare_with_onnxruntime(runtime: Runtime, layers: Graph, inputs: Mapping[st
         wanted = dict(zip((output.node for output in device.outputs), judge.run({n: values[n] for n in entering}).values(), strict=True))
         found.append((wanted, runtime.ports(part)))
     return [compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
+
+
+def outside_judge(against: Against | None) -> OutsideJudge | None:
+    """The judge of this name, or none where none is asked for. Raises `UsageError` E0529 for another name."""
+    if against is None:
+        return None
+    if against not in LIBRARIES:
+        raise no_choice("judge's against", LIBRARIES, against)
+    return OutsideJudge(against, "ONNX Runtime", compare_with_onnxruntime)
