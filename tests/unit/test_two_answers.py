@@ -20,14 +20,14 @@ from tests.support.device_graphs import TINY, chain, compiled
 from tests.support.random_machine import RandomProgram
 from tests.support.worked import ROOT
 from tpucc.isa.effects import Bools, Effects, Walks, effects
-from tpucc.isa.formats import format_of
-from tpucc.isa.instructions import Engine, Instruction, Place
+from tpucc.isa.instructions import Engine, Place, read_instruction
 from tpucc.isa.verify import events as verifier
 from tpucc.isa.verify import verify
+from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import Int64
 from tpucc.schedule import hazards as scheduler
 from tpucc.schedule import schedule
-from tpucc.sim.machine import Rows, applied, numbered
+from tpucc.sim.memories import Rows, applied, numbered
 
 SMALL = msgspec.structs.replace(TINY, name="small", unified_buffer_rows=90)
 Pairs = set[tuple[int, int]]
@@ -112,7 +112,7 @@ def test_the_rows_that_both_ask_about_are_those_that_the_simulator_uses(seed: in
     program = RandomProgram(seed, length=80, wide=seed % 2 > 0).make()
     touched = effects(program.instructions)
     for index, record in enumerate(program.instructions):
-        instruction = Instruction.of(record)
+        instruction = read_instruction(record)
         action = applied(program, instruction, None, 0)
         if action is not None:
             width = format_of(action.flags).bytes_per_value
