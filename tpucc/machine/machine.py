@@ -42,10 +42,10 @@ class Machine:
     units: tuple[Unit, ...]
     instructions: tuple[Spec, ...]
     formats: tuple[Encoding, ...]
-    operands: Callable[..., Any]
-    flag_type: type[IntFlag]
     account: Account
     halt: IntEnum
+    operands: Callable[..., Any]
+    flag_type: Callable[[int], Any] = int
     queue: Queue | None = None
     register: Register | None = None
     ports: IntFlag = NOWHERE
@@ -69,9 +69,10 @@ class Machine:
         """Raises `TypeError` unless the machine has all that the instruction runs on and touches."""
         what = f"{spec.mnemonic} of {self.name}"
         if spec.engine > len(self.units):
-            raise TypeError(f"{what} runs on no unit: {spec.engine.name.lower()} isn't one of {', '.join(u.word for u in self.units)}")
+            raise TypeError(f"{what} runs on no unit: {spec.engine.name.lower()} has the number {spec.engine.value}, and there are {len(self.units)} units")
         if unknown := spec.touched & ~self._places:
-            raise TypeError(f"{what} touches {unknown.name}, which is in no memory")
+            place = getattr(unknown, "name", None) or f"place {int(unknown)}"
+            raise TypeError(f"{what} touches {place}, which is in no memory")
         fields = {operand.field for operand in spec.operands}
         unnamed = dict.fromkeys(rows.field for rows in self.rows if rows.place & spec.touched and rows.field not in fields)
         if unnamed:

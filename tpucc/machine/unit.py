@@ -25,7 +25,7 @@ class Unit:
 
     engine: IntEnum
     title: str
-    limit: str
+    limit: str = ""
     done: str = "{title}, whose instruction {{number}} ends in cycle {{end}}"
     drain: Callable[[Target], int] = _nothing
 
