@@ -26,6 +26,7 @@ from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
 from tpucc.machine.state import Queue
 from tpucc.machine.unit import Account, Unit, no_time, one_a_row, one_cycle
 from tpucc.machines.v1.machine import V1
+from tpucc.schedule.synchronise import Wait, waits_for
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
@@ -177,6 +178,13 @@ def test_two_units_that_wait_for_each_other() -> None:
         "the adder, whose instruction 2 ends in cycle 6",
         "the mover, whose instruction 0 ends in cycle 2",
     ]
+
+
+def test_the_scheduler_finds_the_waits_of_two_units() -> None:
+    """Of the listing without its waits: those that it has."""
+    program = assemble(re.sub("    await.*\n", "", SUM), "sum.asm", machine=TWO)
+    waits = waits_for(effects(program.instructions, TWO), TWO)
+    assert waits == [Wait(1, Engine.ADDER, (Engine.MOVER,)), Wait(2, Engine.MOVER, (Engine.ADDER,))]
 
 
 @each(

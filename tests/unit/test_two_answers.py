@@ -140,16 +140,21 @@ def test_the_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> 
 
 NOTHING = np.zeros(0, np.int64)
 _no_touches = scheduler._dense(NOTHING, NOTHING, NOTHING, False)
-OF_WALKS, SUMS, WAIT = scheduler._of_walks, scheduler._accumulated, scheduler._Search._wait
+OF_WALKS, WAIT = scheduler._of_walks, scheduler._Search._wait
 
 
 def without_walks(writes: bool) -> Callable[[Walks, bool], scheduler._Touches]:
-    return lambda walks, writing: _no_touches if writing is writes else OF_WALKS(walks, writing)
+    return lambda walks, writing: _no_touches if writing is writes and walks.field != "acc" else OF_WALKS(walks, writing)
 
 
-def narrow(touched: Effects) -> tuple[scheduler._Touches, ...]:
+def without_sums(walks: Walks, writing: bool) -> scheduler._Touches:
+    return _no_touches if walks.field == "acc" else OF_WALKS(walks, writing)
+
+
+def narrow(walks: Walks, writing: bool) -> scheduler._Touches:
     """Of each run of accumulators, the first row only."""
-    return tuple(replace(part, end=part.begin + 1) for part in SUMS(touched))
+    found = OF_WALKS(walks, writing)
+    return replace(found, end=found.begin + 1) if walks.field == "acc" else found
 
 
 def forgetful(self: scheduler._Search, bounds: Int64, other: int, visits: Int64, earlier: Int64, by_row: Int64) -> None:
@@ -160,8 +165,8 @@ def forgetful(self: scheduler._Search, bounds: Int64, other: int, visits: Int64,
 SCHEDULER_FAULTS = {
     "reads of the unified buffer": (scheduler, "_of_walks", without_walks(False)),
     "writes to the unified buffer": (scheduler, "_of_walks", without_walks(True)),
-    "accumulators": (scheduler, "_accumulated", lambda touched: (_no_touches, _no_touches)),
-    "all accumulators but the first": (scheduler, "_accumulated", narrow),
+    "accumulators": (scheduler, "_of_walks", without_sums),
+    "all accumulators but the first": (scheduler, "_of_walks", narrow),
     "visits far back": (scheduler._Search, "_wait", forgetful),
 }
 

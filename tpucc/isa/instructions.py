@@ -10,8 +10,10 @@ from tpucc.machines.v1.machine import V1
 from tpucc.machines.v1.places import UNITS, Engine, Flag, Place
 
 __all__ = ["ENGINE_OF", "FUNCTIONS", "RECORD", "SPECS", "UNITS", "Engine", "Flag", "Function", "Instruction", "Opcode", "OperandSpec"]
-__all__ += ["Place", "Records", "Spec", "read_instruction", "record"]
+__all__ += ["ROW_ENGINES", "Place", "Records", "Spec", "read_instruction", "record"]
 
 ENGINE_OF = V1.engine_of
 """The engine of each opcode, for whole columns at once."""
+ROW_ENGINES = V1.row_units
+"""Engines that touch rows."""
 read_instruction, record = V1.read, V1.record

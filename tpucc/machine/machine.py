@@ -69,7 +69,8 @@ class Machine:
         """Raises `TypeError` unless the machine has all that the instruction runs on and touches."""
         what = f"{spec.mnemonic} of {self.name}"
         if spec.engine > len(self.units):
-            raise TypeError(f"{what} runs on no unit: {spec.engine.name.lower()} has the number {spec.engine.value}, and there are {len(self.units)} units")
+            engine = f"{spec.engine.name.lower()} has the number {spec.engine.value}"
+            raise TypeError(f"{what} runs on no unit: {engine}, and there are {len(self.units)} units")
         if unknown := spec.touched & ~self._places:
             place = getattr(unknown, "name", None) or f"place {int(unknown)}"
             raise TypeError(f"{what} touches {place}, which is in no memory")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.effects import Effects, Walks, effects
-from tpucc.isa.instructions import Engine
+from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import memory_events
@@ -22,7 +22,7 @@ from tpucc.labs.recorded import recorded
 from tpucc.numerics import Int64
 from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
-from tpucc.schedule.hazards import ROW_ENGINES, conflicts
+from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits
 from tpucc.target import Target
