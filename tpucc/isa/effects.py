@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Memory, RowPlace, Shape
+from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
 from tpucc.machine.record import Records
 from tpucc.machines import DEFAULT
-from tpucc.machines.v1.places import Engine
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]
@@ -182,11 +182,17 @@ class Effects:
 
     @property
     def host_reads(self) -> Bools:
-        return self.through("host").reads
+        """Whether each instruction reads rows of buffers that the program names."""
+        return self._any_buffer("reads")
 
     @property
     def host_writes(self) -> Bools:
-        return self.through("host").writes
+        return self._any_buffer("writes")
+
+    def _any_buffer(self, way: Literal["reads", "writes"]) -> Bools:
+        columns = [getattr(walks, way) for memory, walks in self.touches if memory.contents is Contents.BUFFERS]
+        found: Bools = np.logical_or.reduce([np.zeros(len(self), np.bool_), *columns])
+        return found
 
 
 def effects(records: Records, machine: Machine = DEFAULT) -> Effects:
@@ -216,7 +222,7 @@ def _found(records: Records, machine: Machine) -> Effects:
     rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value(records)
     queue, block = machine.queue, machine.register.place if machine.register else 0
     asked, used, stored = (queue.place, queue.used, queue.stored) if queue else (0, 0, 0)
-    common = _Common(records, reads, writes, walked, outer, rows, size)
+    columns = _Columns(records, reads, writes, walked, outer, rows, size)
     return Effects(
         engine=machine.engine_of[opcode],
         moves=moves,
@@ -224,7 +230,7 @@ def _found(records: Records, machine: Machine) -> Effects:
         bytes_per_value=size,
         window=np.where(windows, _times(records["window_outer"], records["window_inner"]), 1),
         walked=walked,
-        touches=tuple(common.touched(machine, memory, field) for memory, field in dict.fromkeys((r.memory, r.field) for r in machine.rows)),
+        touches=tuple(columns.touched(machine, *operand) for operand in machine.operand_rows),
         pushes=_any(writes, asked),
         stores=_any(writes, stored),
         pops=_any(reads, asked),
@@ -250,8 +256,8 @@ def _reads(records: Records, kind: npt.NDArray[np.uint16], machine: Machine) -> 
     return reads
 
 
-class _Common(NamedTuple):
-    """What the walks of all operands are made from."""
+class _Columns(NamedTuple):
+    """The columns from which the walks of all operands are made."""
 
     records: Records
     reads: Places
@@ -383,7 +389,7 @@ class Instruction:
 
     index: int
     text: str
-    engine: Engine
+    engine: IntEnum
     layer: int
     layer_name: str
     reads: Rows
@@ -393,8 +399,11 @@ class Instruction:
 class Instructions:
     """`records` as a sequence of `Instruction`. `text` gives the line of one, by its number; `names` are the layers'."""
 
-    def __init__(self, records: Records, layer: Int64, names: Sequence[str], text: Callable[[int], str]) -> None:
-        self._touched: Effects = effects(records)
+    def __init__(
+        self, records: Records, layer: Int64, names: Sequence[str], text: Callable[[int], str], machine: Machine = DEFAULT
+    ) -> None:
+        self._touched: Effects = effects(records, machine)
+        self._engines = [machine.by_opcode[opcode].engine for opcode in records["opcode"].tolist()]
         self._layer = layer
         self._names = names
         self._text = text
@@ -413,7 +422,7 @@ class Instructions:
         return Instruction(
             index,
             self._text(index),
-            Engine(int(touched.engine[index])),
+            self._engines[index],
             layer,
             self._names[layer] if layer < len(self._names) else "",
             Rows(sources, sums if touched.acc_reads[index] else none),

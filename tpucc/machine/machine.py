@@ -19,7 +19,6 @@ from tpucc.machine.record import RECORD, Records
 from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
 from tpucc.numerics import Int64
-from tpucc.target import Target
 
 OPCODES = 256
 KINDS = 1 << 16
@@ -93,6 +92,11 @@ class Machine:
     def row_places(self) -> int:
         """All places that have rows."""
         return sum(rows.place for rows in self.rows)
+
+    @cached_property
+    def operand_rows(self) -> tuple[tuple[str, str], ...]:
+        """The memory and the first field of all places that have rows; each once."""
+        return tuple(dict.fromkeys((rows.memory, rows.field) for rows in self.rows))
 
     def places_of(self, *shapes: Shape) -> int:
         """All places whose rows have one of these shapes."""
@@ -251,7 +255,3 @@ class Machine:
     @cached_property
     def _rows(self) -> Mapping[int, RowPlace]:
         return {rows.place.value: rows for rows in self.rows}
-
-    def drain(self, engine: int, target: Target) -> int:
-        """The cycles after an instruction's end until other units see its results."""
-        return self.units[engine].drain(target)
