@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -186,7 +186,7 @@ class Machine:
 
     def format_of(self, flags: int) -> DeviceFormat:
         """The format that an instruction with these flags computes in."""
-        return self._formats[flags & self._format_flags]
+        return self._formats[int(flags) & self._format_flags]
 
     @cached_property
     def _format_flags(self) -> int:
@@ -252,6 +252,15 @@ class Machine:
         """What the rows of a place are."""
         return self._rows[place]
 
+    def rows_in(self, places: int) -> tuple[RowPlace, ...]:
+        """What the rows of several places are, in the machine's order."""
+        return _rows_in(self, int(places))
+
     @cached_property
     def _rows(self) -> Mapping[int, RowPlace]:
         return {rows.place.value: rows for rows in self.rows}
+
+
+@cache
+def _rows_in(machine: Machine, places: int) -> tuple[RowPlace, ...]:
+    return tuple(rows for rows in machine.rows if rows.place & places)

@@ -64,7 +64,8 @@ class Interpreter:
 
     def _execute(self, instruction: Instruction, only: Int64 | None) -> None:
         """Changes the state as the instruction's row says, and computes its meaning on the memories."""
-        machine, number, reads, writes = self.program.machine, instruction.values.get("index", 0), instruction.reads, instruction.writes
+        machine, number = self.program.machine, instruction.values.get("index", 0)
+        reads, writes = int(instruction.reads), int(instruction.writes)
         if machine.queue is not None:
             if reads & machine.queue.place:
                 self.tile = self.fifo.popleft()
@@ -85,7 +86,7 @@ class Interpreter:
     def _stored(self, instruction: Instruction) -> Int8:
         """The rows that an instruction reads to write them to an entry of the queue."""
         machine = self.program.machine
-        place = next(place for place in machine.rows if instruction.reads & place.place)
+        (place,) = machine.rows_in(instruction.reads)
         rows: Int8 = self.memories[place.memory][rows_of(machine, instruction, place)]
         return rows
 

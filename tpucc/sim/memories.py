@@ -147,7 +147,8 @@ class Applied:
     def loaded(self, memories: Memories, place: IntFlag, rows: Rows) -> AnyArray:
         """The values of rows; lane 0 alone where it stands for all."""
         of = self.machine.rows_at(place)
-        return memories.load(of.memory, rows, self.machine.format_of(self.flags), slice(0, 1) if self.flags & of.splat else slice(None))
+        lanes = slice(0, 1) if of.splat and self.flags & of.splat else slice(None)
+        return memories.load(of.memory, rows, self.machine.format_of(self.flags), lanes)
 
     def size(self, place: IntFlag) -> int:
         """The rows of a value at a place."""
@@ -166,7 +167,7 @@ def applied(program: Program, instruction: Instruction, tile: Int8 | None, block
         constants[machine.queue.operand] = tile
     if machine.register is not None and reads & machine.register.place:
         constants[machine.register.operand] = program.blocks[block]
-    sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows if reads & place.place)
+    sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
     target = written(machine, instruction)
     assert target is not None  # what has a meaning writes rows
     return Applied(machine, meaning, instruction.flags, block if constants else -1, constants, sources, target)
@@ -174,8 +175,7 @@ def applied(program: Program, instruction: Instruction, tile: Int8 | None, block
 
 def written(machine: Machine, instruction: Instruction) -> tuple[IntFlag, Rows] | None:
     """The place that an instruction writes rows of, and these rows; None if it writes none."""
-    places = (place for place in machine.rows if instruction.writes & place.place)
-    return next(((place.place, rows_of(machine, instruction, place)) for place in places), None)
+    return next(((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(instruction.writes)), None)
 
 
 def rows_of(machine: Machine, instruction: Instruction, place: RowPlace) -> Rows:

@@ -120,9 +120,8 @@ class _Slice:
             if instruction.reads & machine.ports:
                 self._asks_host(instruction["index"])
             elif machine.queue is not None and instruction.writes & machine.queue.stored:
-                for place in machine.rows:
-                    if instruction.reads & place.place:
-                        self._needs[place.memory][rows_of(machine, instruction, place)] = True
+                for place in machine.rows_in(instruction.reads):
+                    self._needs[place.memory][rows_of(machine, instruction, place)] = True
             action = applied(self._program, instruction, None, -1)
             yield None if action is None else self._needed(action, ROWS if index in self._wanted else 0)
 
