@@ -1,6 +1,8 @@
 """Time: when every instruction starts and ends, in cycles. No data is needed, only the program.
 
-Five units work at the same time, each on its own instructions in program order; nothing limits how far one runs ahead of another.
+The units of a machine work at the same time, each on its own instructions in program order; nothing limits how far one runs ahead of
+another. An instruction that takes an entry of the queue starts when the entry is in the shadow; one that asks for an entry, when the queue
+has a place. On v1, whose queue is the weight FIFO, this is:
 
 | unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
 |---|---|---|
@@ -11,10 +13,10 @@ Five units work at the same time, each on its own instructions in program order;
 | activation | | one cycle a row that it reads, two a `wide` one: a pool reads its whole windows; a configuration takes one |
 
 `synchronize` blocks an engine's next instruction until the named engines have finished all their instructions before the `synchronize`. For
-the others, the matrix unit has finished `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a
-step, nothing crosses the link. The prologue and the epilogue aren't part of the program's time. Instructions without a unit take no time.
-The timeline has a synchronisation at the cycle in which its wait ends, and other such instructions where everything before them has
-finished.
+the others, a unit has finished when its results have drained (v1's matrix unit: `pipeline_cycles` after its last row went in). While the
+host computes a step, nothing crosses the link. The prologue and the epilogue aren't part of the program's time. Instructions without a unit
+take no time. The timeline has a synchronisation at the cycle in which its wait ends, and other such instructions where everything before
+them has finished.
 
 Each of N cores has its own engines and weight memory; all share the host and its link. They run one program on parts of equal size and
 start together, and time doesn't depend on data. So they are always at the same instruction. Every transfer is one of N that share the

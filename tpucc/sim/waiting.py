@@ -1,6 +1,6 @@
 """Why each unit stands still, and what ends it: a row for each stretch in which a unit waits before an instruction.
 
-The matrix unit's stretches are the stalls of the timeline. The other units wait for one thing at a time: the last that ends.
+The stretches of the unit that computes are the stalls of the timeline. The other units wait for one thing at a time: the last that ends.
 """
 
 from __future__ import annotations
