@@ -102,8 +102,6 @@ class Effects:
     """Bytes of a value: 2 where values have 16 bits."""
     window: Int64
     """Rows that are read for each of these: those of a pooling window, else 1."""
-    walked: Bools
-    """Has walks with an outer dimension, pitches and strides."""
     touches: tuple[tuple[Memory, Walks], ...]
     """The rows that are touched, by memory and operand."""
     pushes: Bools
@@ -229,7 +227,6 @@ def _found(records: Records, machine: Machine) -> Effects:
         rows=rows,
         bytes_per_value=size,
         window=np.where(windows, _times(records["window_outer"], records["window_inner"]), 1),
-        walked=walked,
         touches=tuple(columns.touched(machine, *operand) for operand in machine.operand_rows),
         pushes=_any(writes, asked),
         stores=_any(writes, stored),
