@@ -103,7 +103,7 @@ class Executable:
 
     def __repr__(self) -> str:
         program = self.runtime.program
-        return f"<Executable {program.name} for {program.machine}: {len(program.instructions):,} instructions>"
+        return f"<Executable {program.name} for {program.machine_title}: {len(program.instructions):,} instructions>"
 
     def _repr_html_(self) -> str:
         return summary_html(self.runtime)
@@ -216,7 +216,7 @@ class Executable:
             raise self._without("report")
         program = self.runtime.program
         files = artifacts(self.compilation, self.runtime, Path(program.source).stem, ("report",)).files
-        return Page(f"{program.title} on {program.machine}", files["report.html"].decode(), self.reads)
+        return Page(f"{program.title} on {program.machine_title}", files["report.html"].decode(), self.reads)
 
     def _shown(self, value: Any, what: str, text: Callable[[bool], str], svg: Callable[[], str]) -> Shown:
         return Shown(value, f"the {what} of {printable(self.runtime.program.title)}", text, svg)

@@ -97,13 +97,13 @@ def test_what_is_shown_as_an_instruction_begins_is_the_simulators_memory(stem: s
             assert shown["fifo"] == numbers[(times.tiles.arrived <= start) & ~shifted].tolist()
             if touched.multiplies[index]:
                 assert numbers[resolve(records, touched).fetch[index]] == whole.tile == numbers[latest]
-                assert whole.machine.tiles[whole.tile, :4, :4].tolist() == shown["corner"]
+                assert whole.memories.tiles[whole.tile, :4, :4].tolist() == shown["corner"]
     assert compared > 16
 
 
 def same_rows(shown: dict[str, Any], whole: Interpreter, index: int, verb: str) -> int:
     """How many rows an instruction reads or writes, as the view shows them; they are those of the simulator."""
-    memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
+    memories = {"buffer": whole.memories["ub"], "accumulators": whole.memories["acc"], "host": whole.memories["host"]}
     found = [(n, row) for n in memories for o in shown[n] if o["instruction"] == index and o["verb"].endswith(verb) for row in o["rows"]]
     for name, (row, values) in found:
         assert memories[name][row, : len(values)].tolist() == values, (index, name, row)
@@ -133,7 +133,7 @@ def test_rows_that_nothing_happens_to_are_those_of_the_simulator_in_every_cycle(
     shown = page.evaluate(WRITTEN)
     whole, states = runtime.begun(inputs), dict[tuple[str, int], list[tuple[int, list[int]]]]()
     wanted = {(box, row): len(values) for _, box, row, values in shown}
-    memories = {"buffer": whole.machine.ub, "accumulators": whole.machine.accumulators, "host": whole.machine.host}
+    memories = {"buffer": whole.memories["ub"], "accumulators": whole.memories["acc"], "host": whole.memories["host"]}
     for index in range(len(program.instructions)):
         whole.execute(index)
         for (box, row), lanes in wanted.items():

@@ -12,7 +12,6 @@ import pytest
 
 from tests.labs.test_labs import Here
 from tests.support.cases import one_of
-from tpucc.isa.record import RECORD
 from tpucc.labs import find
 from tpucc.labs.answers import integers
 from tpucc.labs.front_end.asking import refused
@@ -20,6 +19,7 @@ from tpucc.labs.given import LONGEST, call_text
 from tpucc.labs.grading import run
 from tpucc.labs.guest import MOST, Unfit, _plain
 from tpucc.labs.lab import Failed, Term
+from tpucc.machine.record import RECORD
 from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing
 

@@ -115,11 +115,11 @@ def test_lines_of_instructions_are_short() -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (definitions, "of the unified buffer, which nothing has written"),
+        (definitions, "reads row {{row}} of the {memory.title}, which nothing has written"),
         (definitions, "was never activated"),
-        (fifo, "no read_weights has asked for one"),
+        (fifo, "no {asker} has asked for one"),
         (hazards, "timelines.wait("),
-        (hazards, "what.format(memory=memory)"),
+        (hazards, "what.format(row=memory.row)"),
     ],
 )
 def test_the_verifier_is_not_in_a_childs_copy(module: ModuleType, said: str) -> None:

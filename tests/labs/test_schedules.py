@@ -11,7 +11,7 @@ import pytest
 from tests.labs.test_labs import SEED, Here
 from tests.support.cases import one_of
 from tests.support.lab_solutions import SOLUTIONS
-from tpucc.isa.instructions import Engine
+from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.labs import find
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
@@ -26,7 +26,6 @@ from tpucc.labs.timelines import timelines_text
 from tpucc.labs.waits import _cycles, _picture, _runs, cycles, exact, setting, seven, six
 from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
 from tpucc.labs.waits.families import FAMILIES, listing_of, read, write
-from tpucc.schedule.hazards import ROW_ENGINES
 from tpucc.schedule.synchronise import Wait
 
 LABS = [find("order"), find("waits")]

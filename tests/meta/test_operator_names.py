@@ -194,7 +194,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "lowering/room.py": ("patches", OTHER),
     "sim/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
-    "sim/machine.py": ("constant", BUFFERS),
+    "sim/memories.py": ("constant", BUFFERS),
     "cli/step_work.py": ("state", OTHER),
     "playground/engine.py": ("equal", OTHER),
     "training/examples.py": (

@@ -10,7 +10,8 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.instructions import Opcode, record
-from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, block_dtype
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
+from tpucc.machines.v1.blocks import block_dtype
 from tpucc.numerics import AnyArray
 from tpucc.target import Target, load_target
 

@@ -11,8 +11,9 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, record
-from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident, block_dtype
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident
 from tpucc.layers.kinds import Fc, Requantise
+from tpucc.machines.v1.blocks import block_dtype
 from tpucc.numerics import Int64
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes

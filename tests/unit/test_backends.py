@@ -56,7 +56,7 @@ def test_random_programs_leave_the_same_memory(always: None, seed: int) -> None:
     plain, fast = Interpreter(program), Simulator(program, "onnxruntime")
     for _ in range(2):
         assert np.array_equal(plain.run({"x": x})["y"], fast.run({"x": x})["y"])
-    assert np.array_equal(plain.machine.ub, fast._machine.ub)
+    assert np.array_equal(plain.memories["ub"], fast._memories["ub"])
 
 
 @pytest.mark.parametrize("name", ["04_digits_mlp", "05_digits_cnn", "06_digits_lstm"])

@@ -17,7 +17,7 @@ from tests.support.command_line import run
 from tpucc.cli.debug_session import HELP, Session
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import SPECS, Instruction, Opcode, record
+from tpucc.isa.instructions import SPECS, Instruction, Opcode, read_instruction, record
 from tpucc.runtime import debugger as debugging
 from tpucc.runtime.check import random_inputs
 from tpucc.runtime.debugger import Debugger
@@ -51,11 +51,11 @@ def debugger(request: pytest.FixtureRequest) -> Debugger:
 
 def memories(debugger: Debugger) -> list[bytes]:
     """What lies in them; the unified buffer as far as the program reaches."""
-    machine, interpreter = debugger.interpreter.machine, debugger.interpreter
+    held, interpreter = debugger.interpreter.memories, debugger.interpreter
     state = f"{list(interpreter.fifo)} {interpreter.tile} {interpreter.block}".encode()
-    buffer = machine.ub[: int(effects(debugger.program.instructions).target.high.max())]
-    tiles = machine.tiles[len(machine.tiles) - debugger.program.written_tiles :]
-    return [memory.tobytes() for memory in (machine.host, buffer, machine.accumulators, tiles)] + [state]
+    buffer = held["ub"][: int(effects(debugger.program.instructions).target.high.max())]
+    tiles = held.tiles[len(held.tiles) - debugger.program.written_tiles :]
+    return [memory.tobytes() for memory in (held["host"], buffer, held["acc"], tiles)] + [state]
 
 
 def test_its_memories_are_the_simulators_forwards_and_back(debugger: Debugger) -> None:
@@ -66,9 +66,9 @@ def test_its_memories_are_the_simulators_forwards_and_back(debugger: Debugger) -
         if debugger.position in looked_at:
             looked_at[debugger.position] = memories(debugger)
         debugger.step()
-    ports, machine = runtime.ports(random_inputs(runtime)), debugger.interpreter.machine
+    ports, held = runtime.ports(random_inputs(runtime)), debugger.interpreter.memories
     for port in debugger.program.outputs:
-        assert np.array_equal(unpack(port, debugger.program.host, machine.host), ports[port.name])
+        assert np.array_equal(unpack(port, debugger.program.host, held["host"]), ports[port.name])
     while debugger.position:
         debugger.back()
         if debugger.position in looked_at:
@@ -212,12 +212,12 @@ def every_instruction() -> Iterator[Instruction]:
         spec = SPECS[opcode]
         for function in spec.functions or (0,):
             fields = {operand.field: 1 for operand in spec.operands_for(function) if operand.field != "function"}
-            yield Instruction.of(record(opcode, **fields, **({"function": function} if spec.functions else {})))
+            yield read_instruction(record(opcode, **fields, **({"function": function} if spec.functions else {})))
 
 
 def test_each_instruction_has_its_sentence() -> None:
     texts = [str(instruction) for instruction in every_instruction()]
     assert all(text and "{" not in text for text in texts)
     assert len(set(texts)) >= len(Opcode) - 1
-    multiply = Instruction.of(record(Opcode.MATRIX_MULTIPLY, ub=3, acc=0, inner=4))
+    multiply = read_instruction(record(Opcode.MATRIX_MULTIPLY, ub=3, acc=0, inner=4))
     assert str(multiply) == "multiplies rows 3 to 6 of the unified buffer by the tile in use, into accumulators 0 to 3"

@@ -15,10 +15,10 @@ import tpucc
 from tests.support.cases import one_of
 from tests.support.worked import UNFINISHED
 from tpucc.ir.dtypes import BY_BITS, DEVICE_FORMATS, F32, FORMATS, I8, I16, I32, OF_NUMPY, IntegerFormat
-from tpucc.isa.formats import encoding_of, format_of
 from tpucc.isa.instructions import Flag
-from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Requantise
+from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.formats import encoding_of, format_of
 from tpucc.numerics import affine_parameters, interpolate, quantise
 
 COARSE = IntegerFormat("i16c", np.dtype("<i2"), symmetric=False, table_step=1024, makes_room=False)

@@ -13,19 +13,28 @@ from tests.support.cases import each, one_of
 from tests.support.machine import Writer
 from tests.support.worked import ROOT, apply_diff, package_copy, replace_once, run_on
 from tpucc.isa.effects import effects
-from tpucc.isa.functions import FUNCTIONS, FunctionSpec, Operands
 from tpucc.isa.instructions import SPECS, Flag, Function, Opcode, Place, record
-from tpucc.isa.record import FLAGS, NOWHERE
+from tpucc.machine.instruction import FunctionSpec
+from tpucc.machine.memory import NOWHERE
+from tpucc.machines.v1.functions import FUNCTIONS, Operands
+from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1.places import FLAGS
 
 MAXIMUM = (ROOT / "docs" / "worked" / "instruction.diff").read_text()
-FUNCTION_FILE, OPCODE_FILE, FLAG_FILE = "tpucc/isa/functions.py", "tpucc/isa/instructions.py", "tpucc/isa/record.py"
+FUNCTION_FILE, OPCODE_FILE, FLAG_FILE = (
+    "tpucc/machines/v1/functions.py",
+    "tpucc/machines/v1/instructions.py",
+    "tpucc/machines/v1/places.py",
+)
 ADD_ROW = "        FunctionSpec(Function.ADD, "
 SUBTRACT_ROW = "        FunctionSpec(Function.SUBTRACT, "
 SECOND = '        FunctionSpec(Function.ADD, Place.UB, "something else", lambda x: x.a),\n'
 NOP_ROW = '        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time, lambda _: "does nothing"),\n'
 ELSEWHERE = """
 
-from tpucc.isa.functions import FUNCTIONS, Function, FunctionSpec
+from tpucc.isa.instructions import Place
+from tpucc.machine.instruction import FunctionSpec
+from tpucc.machines.v1.functions import FUNCTIONS, Function
 FUNCTIONS[Function.ADD] = FunctionSpec(Function.ADD, Place.UB, "something else", lambda x: x.a)
 """
 REFUSED = {
@@ -40,9 +49,9 @@ REFUSED = {
     "a function with two meanings": (FUNCTION_FILE, ADD_ROW, SECOND + ADD_ROW, "Function.ADD has two rows in FUNCTIONS"),
     "an opcode with two meanings": (OPCODE_FILE, NOP_ROW, 2 * NOP_ROW, "Opcode.NOP has two rows in SPECS"),
     "a second meaning in the simulator": (
-        "tpucc/sim/machine.py",
-        "    return operand(instruction, OPERAND_OF[place])\n",
-        "    return operand(instruction, OPERAND_OF[place])\n" + ELSEWHERE,
+        "tpucc/sim/memories.py",
+        "            assert_never(place.shape)\n",
+        "            assert_never(place.shape)\n" + ELSEWHERE,
         "'mappingproxy' object does not support item assignment",
     ),
 }
@@ -120,9 +129,10 @@ def test_the_tables_cannot_be_changed() -> None:
         (Opcode.VECTOR, {"operands": SPECS[Opcode.ACTIVATE].operands}, "rows that no operand names: ub, ub2"),
     ]
 )
-def test_a_row_fits_itself(opcode: Opcode, changed: dict[str, object], message: str) -> None:
+def test_a_row_fits_its_machine(opcode: Opcode, changed: dict[str, object], message: str) -> None:
+    specs = {**SPECS, opcode: replace(SPECS[opcode], **changed)}  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=message):
-        replace(SPECS[opcode], **changed)  # type: ignore[arg-type]
+        replace(V1, instructions=tuple(specs.values()))
 
 
 def test_what_a_meaning_computes_with_is_among_what_its_row_reads() -> None:

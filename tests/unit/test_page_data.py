@@ -22,9 +22,9 @@ from tpucc.interop.programs import folder
 from tpucc.ir.graph import GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Function, Instruction, Opcode
+from tpucc.isa.instructions import Function, Opcode, read_instruction
 from tpucc.isa.program import Program, Resident
-from tpucc.isa.record import OPERAND_OF
+from tpucc.machines.v1.machine import V1
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.recording import MOST, recorded
 from tpucc.viz.page import colouring
@@ -189,14 +189,14 @@ def test_sentences_are_those_of_the_instructions() -> None:
     groups = re.findall(rb"[\x80-\xff]*[\x00-\x7f]", packed)
     values = iter([sum((octet & 127) << 7 * place for place, octet in enumerate(group)) // 2 for group in groups])
     said = [re.sub("#", lambda _: f"{next(values):,}", found["forms"][form]) for form in numbers(found["form"])]
-    assert said == [str(Instruction.of(record)) for record in program.instructions]
+    assert said == [str(read_instruction(record)) for record in program.instructions]
     assert next(values, None) is None
     assert len(found["forms"]) < len(said) / 2
 
 
 def test_the_machine_view_has_a_box_for_the_rows_of_every_place() -> None:
     """A program may use any of them."""
-    assert set(OPERAND_OF) <= BOX_OF.keys()
+    assert {rows.place for rows in V1.rows} <= BOX_OF.keys()
 
 
 def test_the_machine_view_takes_few_bytes_for_each_instruction() -> None:

@@ -15,7 +15,7 @@ from tpucc.numerics import AnyArray
 from tpucc.runtime.check import random_inputs
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.machine import joined
+from tpucc.sim.memories import joined
 from tpucc.sim.recording import LANES, ROWS, SIDE, Seen, recorded, usual_window
 
 MORE: dict[str, tuple[str, Any]] = {**CASES, "padding": ("02_iris", {}), "products of sums": ("06_digits_lstm", {"params": {"batch": 3}})}
@@ -29,13 +29,13 @@ def runtime(request: pytest.FixtureRequest) -> Runtime:
 
 def memory(interpreter: Interpreter, seen: Seen) -> AnyArray:
     """The rows that a recorded operand names; transfers move bytes, whatever values these are of."""
-    machine, lanes = interpreter.machine, slice(seen.values.shape[1])
+    memories, lanes = interpreter.memories, slice(seen.values.shape[1])
     if seen.place in (Place.ACC, Place.HOST):
-        return (machine.accumulators if seen.place is Place.ACC else machine.host)[seen.rows, lanes]
+        return (memories["acc"] if seen.place is Place.ACC else memories["host"])[seen.rows, lanes]
     return (
-        joined(machine.ub[seen.rows, lanes], machine.ub[seen.rows + 1, lanes])
+        joined(memories["ub"][seen.rows, lanes], memories["ub"][seen.rows + 1, lanes])
         if seen.values.dtype == np.int16
-        else machine.ub[seen.rows, lanes]
+        else memories["ub"][seen.rows, lanes]
     )
 
 
@@ -62,7 +62,7 @@ def test_what_is_recorded_is_the_simulators_memory(runtime: Runtime) -> None:
             assert np.array_equal(memory(whole, seen), seen.values), (index, seen.place)
             compared += seen.values.size
         if (fetch := steps[0][index].fetch) >= 0:
-            assert np.array_equal(tiles[fetch], whole.machine.tiles[whole.tile, :SIDE, :SIDE])
+            assert np.array_equal(tiles[fetch], whole.memories.tiles[whole.tile, :SIDE, :SIDE])
     assert compared
     assert set(tiles) == {step.fetch for step in steps[0].values() if step.fetch >= 0} != set()
 

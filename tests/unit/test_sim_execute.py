@@ -17,9 +17,9 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.diagnostics import InputError
 from tpucc.isa.effects import effects
-from tpucc.isa.functions import matrix_product, used_size
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1.functions import matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.fast.execute import Interpreter, Products, Simulator, prepare
 from tpucc.sim.fast.groups import Group, find_groups
@@ -294,8 +294,8 @@ def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
     plain, fast = Interpreter(program), Simulator(program)
     for _ in range(2):
         assert all(np.array_equal(a, b) for a, b in zip(plain.run(inputs).values(), fast.run(inputs).values(), strict=True))
-        assert np.array_equal(plain.machine.ub, fast._machine.ub)
-        assert np.array_equal(plain.machine.host, fast._machine.host)
+        assert np.array_equal(plain.memories["ub"], fast._memories["ub"])
+        assert np.array_equal(plain.memories["host"], fast._memories["host"])
     steps = [step for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Narrow)]
     assert any(0 < step.lanes.stop < program.target.mxu for step in steps) or name == "02_iris"
 
@@ -307,8 +307,8 @@ def test_random_programs_leave_the_same_memory(seed: int) -> None:
     plain, fast = Interpreter(program), Simulator(program)
     plain.run({"x": x})
     fast.run({"x": x})
-    assert np.array_equal(plain.machine.ub, fast._machine.ub)
-    assert np.array_equal(plain.machine.host, fast._machine.host)
+    assert np.array_equal(plain.memories["ub"], fast._memories["ub"])
+    assert np.array_equal(plain.memories["host"], fast._memories["host"])
 
 
 def test_rows_that_lie_regularly_are_a_view() -> None:

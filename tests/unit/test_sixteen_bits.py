@@ -27,7 +27,7 @@ from tpucc.numerics import INT32_MAX, AnyArray, affine_parameters, interpolate, 
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 from tpucc.runtime.quality import Accuracy, quality
 from tpucc.sim.fast.execute import Interpreter, Simulator
-from tpucc.sim.machine import halves, joined
+from tpucc.sim.memories import halves, joined
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 MLP = """

@@ -16,7 +16,7 @@ from tpucc.api import Executable
 from tpucc.cli.main import main
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine
-from tpucc.sim.stream import AHEAD, Stream, crossing_transfers, stream
+from tpucc.sim.stream import Stream, crossing_transfers, in_step, stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
@@ -95,9 +95,9 @@ def test_the_period_is_that_of_twenty_batches(name: str) -> None:
     loop, begin = EventLoop(program, touched, cycles), 0
     for _ in range(20):
         loop.run()
-        computing = max(loop.finished[unit] for unit in AHEAD) - begin
+        computing = max(loop.finished[unit] for unit in in_step(program.machine)) - begin
         begin += max(computing, found.link)
-        for unit in AHEAD:
+        for unit in in_step(program.machine):
             loop.free[unit] = loop.finished[unit] = begin
     assert found.computing == computing
 

@@ -9,7 +9,7 @@ import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.dense import DenseNetwork
 from tests.support.machine import Writer
-from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode
+from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode, read_instruction
 from tpucc.isa.program import Program
 from tpucc.sim.timing import time_program
 
@@ -29,7 +29,7 @@ model chain(x: f32[batch, 2000]):
 
 def slow_times(program: Program) -> tuple[list[int], list[int]]:
     """Start and end of each instruction, by relaxing one rule at a time until nothing moves: slow, and nothing like the fast one."""
-    target, code = program.target, [Instruction.of(r) for r in program.instructions]
+    target, code = program.target, [read_instruction(r) for r in program.instructions]
     engine = [Engine(int(e)) for e in ENGINE_OF[program.instructions["opcode"]]]
     count = len(code)
     duration = [_duration(program, i) for i in code]

@@ -20,14 +20,14 @@ from tests.support.device_graphs import TINY, chain, compiled
 from tests.support.random_machine import RandomProgram
 from tests.support.worked import ROOT
 from tpucc.isa.effects import Bools, Effects, Walks, effects
-from tpucc.isa.formats import format_of
-from tpucc.isa.instructions import Engine, Instruction, Place
+from tpucc.isa.instructions import Engine, Place, read_instruction
 from tpucc.isa.verify import events as verifier
 from tpucc.isa.verify import verify
+from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import Int64
 from tpucc.schedule import hazards as scheduler
 from tpucc.schedule import schedule
-from tpucc.sim.machine import Rows, applied, numbered
+from tpucc.sim.memories import Rows, applied, numbered
 
 SMALL = msgspec.structs.replace(TINY, name="small", unified_buffer_rows=90)
 Pairs = set[tuple[int, int]]
@@ -112,7 +112,7 @@ def test_the_rows_that_both_ask_about_are_those_that_the_simulator_uses(seed: in
     program = RandomProgram(seed, length=80, wide=seed % 2 > 0).make()
     touched = effects(program.instructions)
     for index, record in enumerate(program.instructions):
-        instruction = Instruction.of(record)
+        instruction = read_instruction(record)
         action = applied(program, instruction, None, 0)
         if action is not None:
             width = format_of(action.flags).bytes_per_value
@@ -140,16 +140,21 @@ def test_the_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> 
 
 NOTHING = np.zeros(0, np.int64)
 _no_touches = scheduler._dense(NOTHING, NOTHING, NOTHING, False)
-OF_WALKS, SUMS, WAIT = scheduler._of_walks, scheduler._accumulated, scheduler._Search._wait
+OF_WALKS, WAIT = scheduler._of_walks, scheduler._Search._wait
 
 
 def without_walks(writes: bool) -> Callable[[Walks, bool], scheduler._Touches]:
-    return lambda walks, writing: _no_touches if writing is writes else OF_WALKS(walks, writing)
+    return lambda walks, writing: _no_touches if writing is writes and walks.field != "acc" else OF_WALKS(walks, writing)
 
 
-def narrow(touched: Effects) -> tuple[scheduler._Touches, ...]:
+def without_sums(walks: Walks, writing: bool) -> scheduler._Touches:
+    return _no_touches if walks.field == "acc" else OF_WALKS(walks, writing)
+
+
+def narrow(walks: Walks, writing: bool) -> scheduler._Touches:
     """Of each run of accumulators, the first row only."""
-    return tuple(replace(part, end=part.begin + 1) for part in SUMS(touched))
+    found = OF_WALKS(walks, writing)
+    return replace(found, end=found.begin + 1) if walks.field == "acc" else found
 
 
 def forgetful(self: scheduler._Search, bounds: Int64, other: int, visits: Int64, earlier: Int64, by_row: Int64) -> None:
@@ -160,8 +165,8 @@ def forgetful(self: scheduler._Search, bounds: Int64, other: int, visits: Int64,
 SCHEDULER_FAULTS = {
     "reads of the unified buffer": (scheduler, "_of_walks", without_walks(False)),
     "writes to the unified buffer": (scheduler, "_of_walks", without_walks(True)),
-    "accumulators": (scheduler, "_accumulated", lambda touched: (_no_touches, _no_touches)),
-    "all accumulators but the first": (scheduler, "_accumulated", narrow),
+    "accumulators": (scheduler, "_of_walks", without_sums),
+    "all accumulators but the first": (scheduler, "_of_walks", narrow),
     "visits far back": (scheduler._Search, "_wait", forgetful),
 }
 

@@ -13,7 +13,7 @@ from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import UNITS, Engine
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.waiting import SHIFTER, Reason
+from tpucc.sim.waiting import Reason, shifter
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -37,7 +37,7 @@ def gaps(runtime: Runtime) -> dict[int, list[tuple[int, int]]]:
     """Of each unit the cycles in which it doesn't work before it has done its last instruction."""
     times, engine = runtime.timeline, effects(runtime.program.instructions).engine
     spans = {int(unit): [(times.start[i], times.end[i]) for i in np.flatnonzero(engine == unit)] for unit in UNITS}
-    spans[SHIFTER] = list(zip(times.tiles.shifting, times.tiles.shifted, strict=True))
+    spans[shifter(runtime.program.machine)] = list(zip(times.tiles.shifting, times.tiles.shifted, strict=True))
     return {
         unit: [(int(a), int(b)) for a, b in zip([0, *(end for _, end in own)], [start for start, _ in own], strict=False) if b > a]
         for unit, own in spans.items()
@@ -61,7 +61,7 @@ def test_what_it_waits_for_ends_where_the_stretch_does(runtime: Runtime) -> None
     engine = effects(program.instructions).engine
     numbers = program.instructions["index"][effects(program.instructions).pushes]
     for row in map(runtime.waiting.__getitem__, range(len(runtime.waiting.unit))):
-        if row.reason < Reason.TILE:
+        if not isinstance(row.reason, Reason):
             late = program.target.pipeline_cycles if row.reason == Engine.MATRIX else 0
             assert (engine[row.number], times.end[row.number] + late) == (row.reason, row.end)
             assert row.number < row.instruction

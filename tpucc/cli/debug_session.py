@@ -106,7 +106,7 @@ class Session:
         program, layer = debugger.program, debugger.layer_of(index)
         start, end = int(times.start[index]), int(times.end[index])
         spent = f"cycles {start:,} to {end:,}" if end > start else f"cycle {start:,}"
-        yield wrapped(f"{index:>5,}  {instruction_text(program.instructions[index])}  ({spent})", "       ")
+        yield wrapped(f"{index:>5,}  {instruction_text(program.machine, program.instructions[index])}  ({spent})", "       ")
         yield wrapped(f"       {debugger.instruction(index)}", "       ")
         if layer is not None:
             lines = program.source_text.split("\n")
@@ -140,7 +140,9 @@ class Session:
     def _brief(self, index: int) -> str:
         layer = self.debugger.layer_of(index)
         owner = f"  [{printable(layer.name)}]" if layer is not None else ""
-        return wrapped(f"{index:>5,}  {instruction_text(self.debugger.program.instructions[index])}{owner}", "       ")
+        return wrapped(
+            f"{index:>5,}  {instruction_text(self.debugger.program.machine, self.debugger.program.instructions[index])}{owner}", "       "
+        )
 
     def _back(self, words: Sequence[str]) -> str:
         count = self._count(words, "instructions")
@@ -186,8 +188,7 @@ class Session:
         return "there are no breakpoints"
 
     def _print(self, words: Sequence[str]) -> str:
-        machine = self.debugger.interpreter.machine
-        memories: Mapping[str, AnyArray] = {"ub": machine.ub, "acc": machine.accumulators, "host": machine.host}
+        memories: Mapping[str, AnyArray] = self.debugger.interpreter.memories.rows
         if words and words[0] == "fifo":
             return self._fifo()
         if not words or words[0] not in memories:

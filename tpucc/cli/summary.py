@@ -153,7 +153,7 @@ def _numbers(runtime: Runtime) -> str:
     target = program.target
     peak, bound, whole = stats["ub_peak_bytes"], stats["ub_lower_bound_bytes"], target.unified_buffer_rows * target.mxu
     rows = [
-        ("model", f"{printable(program.name)} on {program.machine}"),
+        ("model", f"{printable(program.name)} on {program.machine_title}"),
         ("end to end", end_to_end_words(stats)),
         *_cores(runtime),
         ("layers", f"{program.device_layers:,}{_host_steps(program)}, with {_products(stats)}"),

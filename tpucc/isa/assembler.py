@@ -36,7 +36,6 @@ import numpy as np
 from tpucc.diagnostics import Origin, Source, Span, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
 from tpucc.isa.fields import well_formed
-from tpucc.isa.instructions import RECORD, Records
 from tpucc.isa.listing.directives import read_directives, surroundings, unknown
 from tpucc.isa.listing.instructions import instruction_fields, instruction_texts, numbered, raw_text, records_of
 from tpucc.isa.listing.labels import Labels
@@ -44,18 +43,21 @@ from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, direct
 from tpucc.isa.listing.stays import NO_STAYS, StayLines, is_stay, read_stays, stay_lines
 from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_of
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.machine.machine import Machine
+from tpucc.machine.record import RECORD, Records
+from tpucc.machines import DEFAULT
 
 ReadFields = Callable[[tuple[Word, ...], int], Mapping[str, int]]
 """The fields of an instruction, from the words of its line and its number. Raises `LineError`."""
 
 
-def assemble(text: str, name: str, known: Known | None = None) -> Program:
+def assemble(text: str, name: str, known: Known | None = None, machine: Machine = DEFAULT) -> Program:
     """The program of a listing. Takes and raises what `read_listing` does."""
-    return read_listing(text, name, known)[0]
+    return read_listing(text, name, known, machine)[0]
 
 
-def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Program, Places]:
-    """The program of a listing, and where its instructions stand, for messages about them.
+def read_listing(text: str, name: str, known: Known | None = None, machine: Machine = DEFAULT) -> tuple[Program, Places]:
+    """The program of a listing for a machine, and where its instructions stand, for messages about them.
 
     Messages use `name`, the file's; without its ending, it names a program that has no `.program`. `known` has the constants that the
     listing has as digests.
@@ -66,14 +68,14 @@ def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Prog
     """
     errors = Errors()
     lines = read_lines(text, errors)
-    parts = read_directives(lines.directives, PurePath(name).stem, errors, known)
+    parts = read_directives(lines.directives, PurePath(name).stem, errors, known, machine)
     if not parts.layers:
         parts.add_layer(LayerInfo("main", "program", Origin(made_by="assembler"), 0, (0, 0), ()))
     stays = read_stays(lines.code, errors)
-    labels = Labels(parts.host, stays)
+    labels = Labels(machine, parts.host, stays)
 
     def fields(line: tuple[Word, ...], index: int) -> Mapping[str, int]:
-        return instruction_fields(line, resolve=lambda operand, word: labels.resolve(operand, word, index))
+        return instruction_fields(machine, line, resolve=lambda operand, word: labels.resolve(operand, word, index))
 
     code = [line for line in lines.code if not is_stay(line)]
     records, layers, spans = read_code(code, parts.layers, fields, RECORD, errors)
@@ -140,11 +142,13 @@ def disassemble(program: Program, with_data: bool = True) -> str:
 def code_lines(program: Program) -> list[str]:
     """The instructions alone, one line each; a record that isn't an instruction as its bytes."""
     records = program.instructions
-    good = well_formed(records)
-    texts = Labels(program.host, program.residents).texts
+    good = well_formed(program.machine, records)
+    texts = Labels(program.machine, program.host, program.residents).texts
     lines = np.array([""] * len(records), object)
     indices = np.flatnonzero(good)
-    lines[indices] = instruction_texts(records[indices], texts=lambda operand, rows, values: texts(operand, indices[rows], values))
+    lines[indices] = instruction_texts(
+        program.machine, records[indices], texts=lambda operand, rows, values: texts(operand, indices[rows], values)
+    )
     for index in np.flatnonzero(~good).tolist():
         lines[index] = raw_text(records[index : index + 1])
     return [str(line) for line in lines]

@@ -28,9 +28,9 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, misfit
 from tpucc.ir.dtypes import DEFAULT_FORMAT
-from tpucc.isa.formats import encoding_of, format_of
-from tpucc.isa.instructions import Flag
 from tpucc.isa.program import Division, HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
+from tpucc.machine.machine import Machine
+from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -52,7 +52,7 @@ _TABLE_END = _HEADER.size + len(SECTIONS) * _ENTRY.size
 
 
 class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A `Port` as the file has it: its format by the word of the flag that instructions have for it."""
+    """A `Port` as the file has it: of its format, whether a value has more than one byte."""
 
     name: str
     shape: tuple[int, ...]
@@ -65,10 +65,12 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @staticmethod
     def of(port: Port) -> _Port:
         fields = {name: getattr(port, name) for name in _Port.__struct_fields__ if name != "wide"}
-        return _Port(**fields, wide=encoding_of(port.format).flag == Flag.WIDE)
+        return _Port(**fields, wide=port.format.bytes_per_value > 1)
 
-    def port(self) -> Port:
-        return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format_of(Flag.WIDE if self.wide else 0))
+    def port(self, machine: Machine) -> Port:
+        """The port, in that format of the machine. Raises `StopIteration` where it has none."""
+        format = next(row.format for row in machine.formats if (row.format.bytes_per_value > 1) is self.wide)
+        return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format)
 
 
 class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -92,7 +94,8 @@ class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The description of a program's arrays. Written tiles and a division stand there only when there are some."""
+    """The description of a program's arrays. Written tiles, a division and another machine than the usual one stand
+    there only when there are some."""
 
     name: str
     source: str
@@ -106,6 +109,7 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     cores: int
     written_tiles: int = 0
     division: Division | None = None
+    machine: str = DEFAULT.name
 
 
 def encode(program: Program) -> bytes:
@@ -127,8 +131,8 @@ def encode(program: Program) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, name: str) -> Program:
-    """The program in the bytes of a `.tpub`; `name` (the file's) stands in messages.
+def decode(data: bytes, name: str, machine: Machine = DEFAULT) -> Program:
+    """The program for a machine in the bytes of a `.tpub`; `name` (the file's) stands in messages.
 
     Raises `ProgramError`: E0701 no `.tpub`, E0702 another version, E0703 wrong length, E0704 checksum, E0705 table of sections, E0706 a
     section's content. Takes no more memory than a few times the length of `data`. The result is well formed, but not yet checked: see
@@ -143,7 +147,7 @@ def decode(data: bytes, name: str) -> Program:
         position = offset + length
     if position != len(data):
         raise _error("E0703", name, f"{len(data) - position:,} bytes follow the last section")
-    return _read_program(sections, name)
+    return _read_program(sections, name, machine)
 
 
 def _header(length: int, table: bytes) -> bytes:
@@ -194,6 +198,7 @@ def _section_bytes(program: Program) -> list[bytes | memoryview]:
     """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
     lists: dict[str, Any] = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
     lists["layers"] = tuple(map(_Layer.of, program.layers))
+    lists["machine"] = program.machine.name
     metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__} | lists)
     residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
     steps = [(s.graph, s.reads, s.writes, s.elements) for s in program.host_steps]
@@ -208,7 +213,7 @@ def _section_bytes(program: Program) -> list[bytes | memoryview]:
 
 def _array_bytes(program: Program) -> list[memoryview]:
     """Code, layers, tiles, parameter blocks and constant rows, in the types and shapes that the format has. They aren't copied."""
-    for name, (dtype, shape) in array_types(program.target.mxu, program.format.weights).items():
+    for name, (dtype, shape) in array_types(program.machine, program.target.mxu, program.format.weights).items():
         array = getattr(program, name)
         if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape):
             expected = f"[n{''.join(f', {size}' for size in shape)}] of {dtype if dtype.names is None else 'records'}"
@@ -220,19 +225,22 @@ def _array_bytes(program: Program) -> list[memoryview]:
     return [np.ascontiguousarray(part).reshape(-1).view(np.uint8).data for part in parts]
 
 
-def _read_program(sections: Mapping[str, memoryview], name: str) -> Program:
+def _read_program(sections: Mapping[str, memoryview], name: str, machine: Machine) -> Program:
     """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
     metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
+    if metadata.machine != machine.name:
+        raise _error("E0706", name, f"the program is for the machine {metadata.machine}, and not for {machine.name}")
     if metadata.target.obstacle:
         raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {metadata.target.obstacle}")
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
-    inputs, outputs = (tuple(port.port() for port in ports) for ports in (metadata.inputs, metadata.outputs))
+    inputs, outputs = (tuple(port.port(machine) for port in ports) for ports in (metadata.inputs, metadata.outputs))
     format = next((port.format for port in (*inputs, *outputs)), DEFAULT_FORMAT)
-    types = array_types(metadata.target.mxu, format.weights)
+    types = array_types(machine, metadata.target.mxu, format.weights)
     arrays: dict[str, Any] = {array: _array(sections, section, *types[array], name) for array, section in _ARRAYS.items()}
     return Program(
-        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in (*_PORTS, "layers")},
+        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in (*_PORTS, "layers", "machine")},
+        machine=machine,
         layers=tuple(layer.layer() for layer in metadata.layers),
         inputs=inputs,
         outputs=outputs,

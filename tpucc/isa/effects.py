@@ -1,7 +1,7 @@
 """The data that each instruction reads and writes, for whole programs at once.
 
-`effects(records)` has a column for each question: which unified-buffer rows are read and written, which accumulators, which host rows,
-what happens to the weight FIFO and to the configuration. The scheduler orders engines by it, the verifier checks by it.
+`effects(records, machine)` has a column for each question: which rows of which memory are read and written, and what happens to the queue,
+to the register and to the host. The scheduler orders engines by it, the verifier checks by it.
 
 Rows of a walk are given twice. `low` and `high` are the smallest interval [low, high) around them, which is all that most questions
 need; `rows(index)` are the rows themselves, for walks with holes.
@@ -10,19 +10,23 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.formats import bytes_per_value, format_of
-from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Place, Records
-from tpucc.isa.record import FLAGS, ROWS
+from tpucc.machine.machine import Machine
+from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
+from tpucc.machine.record import Records
+from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.uint32]
+"""For each instruction the places that it reads, or writes; a bit each."""
 
 SHORT = 1_000
 """Instructions of a program whose effects are remembered."""
@@ -30,25 +34,9 @@ FAR = 2**60
 """Stands for every product from here on: beyond any memory, and five of them still add up in int64."""
 
 
-def _tables() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16], Bools]:
-    """The `Place` that each kind of instruction reads and the one it writes, without regard to flags; and whether each opcode has walks."""
-    reads, writes, walked = np.zeros(1 << 16, np.uint16), np.zeros(1 << 16, np.uint16), np.zeros(256, np.bool_)
-    for opcode, spec in SPECS.items():
-        own = slice(opcode << 8, (opcode + 1) << 8)
-        reads[own], writes[own] = spec.reads_for(-1), spec.writes
-        for function in spec.functions:
-            reads[opcode << 8 | function] = spec.reads_for(function)
-        walked[opcode] = any(operand.field == "outer" for operand in spec.operands)
-    return reads, writes, walked
-
-
-_READS, _WRITES, _WALKED = _tables()
-_READ_BY_FLAG = [(np.uint8(flag), np.uint16(row.reads)) for flag, row in FLAGS.items() if row.reads]
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Walks:
-    """The unified-buffer rows that each instruction reads (or writes) through one operand; of 16-bit values both rows.
+    """The rows of one memory that each instruction reads or writes through one operand; of 16-bit values in a memory of bytes both rows.
 
     `low` and `high` bound the rows: [low, high), equal when the instruction has no such operand. `dense` says that every row between
     them is visited. Bounds past 2^60 are approximate, but never below the true ones' reach of a memory.
@@ -59,11 +47,26 @@ class Walks:
     low: Int64
     high: Int64
     dense: Bools
+    reads: Bools
+    writes: Bools
+    size: Int64
+    """Rows of a value: 2 where values have 16 bits and rows have bytes."""
+    walked: Bools
+    """Has an outer dimension, a pitch and a stride."""
+    windows: Bools
+    """Visits a window of rows at each of its steps."""
+    kernels: Bools
+    """Visits the rows of weights of a window, for every row of the result the same."""
 
     @property
     def used(self) -> Bools:
         """Whether the instruction visits rows through this operand."""
         return self.high > self.low
+
+    @property
+    def only_reads(self) -> Bools:
+        """Whether it reads rows and leaves them as they are. What adds to rows both reads and writes them, and counts as writing."""
+        return self.reads & ~self.writes
 
     def rows(self, index: int) -> Int64:
         """The rows that instruction `index` visits, ascending, each once. Its bounds must have been checked: this takes memory for them."""
@@ -73,16 +76,13 @@ class Walks:
         return low + np.flatnonzero(visited(high - low, self.steps(index)))
 
     def steps(self, index: int) -> tuple[tuple[int, int], ...]:
-        """The dimensions of the walk as (count, step in rows): outer, inner, those of a pooling window, low and high bytes."""
-        record = self.records[index]
-        size = format_of(record["flags"]).bytes_per_value
+        """The dimensions of a walk with holes as (count, step in rows): outer, inner, those of a window, the bytes of a value."""
+        record, size = self.records[index], int(self.size[index])
         both = ((size, 1),)
-        if not _WALKED[record["opcode"]]:
+        if not self.walked[index]:
             return ((1, 0), (int(record["inner"]), size), *both)
-        if self.field == "ub2" and _any(_READS[_kind(record)], Place.KERNEL):
-            return ((int(record["window_outer"]) * int(record["window_inner"]), size), *both)
         walk = (int(record["outer"]), int(record[f"{self.field}_pitch"])), (int(record["inner"]), int(record[f"{self.field}_stride"]))
-        if self.field != "ub" or not _any(_READS[_kind(record)], Place.WINDOWS):
+        if not self.windows[index]:
             return (*walk, *both)
         window = ((int(record[f"window_{d}"]), int(record[f"ub2_{s}"])) for d, s in (("outer", "pitch"), ("inner", "stride")))
         return (*walk, *window, *both)
@@ -90,42 +90,28 @@ class Walks:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Effects:
-    """One entry of each column for each instruction. Intervals are [start, end) and empty (0, 0) where there is nothing.
-
-    A multiply that accumulates both reads and writes its accumulators.
-    """
+    """One entry of each column for each instruction. Intervals are [start, end) and empty (0, 0) where there is nothing."""
 
     engine: npt.NDArray[np.uint8]
-    """See `Engine`."""
+    """The number of the unit that executes it; `Machine.control` where none does."""
     moves: Bools
     """Moves or computes rows."""
     rows: Int64
     """Rows that are moved or computed: outer × inner; 0 for instructions without rows."""
     bytes_per_value: Int64
-    """Rows of the unified buffer for each of these: 2 where values have 16 bits."""
+    """Bytes of a value: 2 where values have 16 bits."""
     window: Int64
     """Rows that are read for each of these: those of a pooling window, else 1."""
-    walked: Bools
-    """Has walks with an outer dimension, pitches and strides."""
-    source: Walks
-    source2: Walks
-    target: Walks
-    acc_start: Int64
-    acc_end: Int64
-    acc_reads: Bools
-    acc_writes: Bools
-    host_start: Int64
-    host_end: Int64
-    host_reads: Bools
-    host_writes: Bools
+    touches: tuple[tuple[Memory, Walks], ...]
+    """The rows that are touched, by memory and operand."""
     pushes: Bools
-    """Asks for the weight tile `index`, which takes a place in the FIFO."""
+    """Asks for the entry `index` of the queue, which takes a place in it."""
     stores: Bools
-    """Writes the weight tile `index` of weight memory."""
+    """Writes the entry `index`."""
     pops: Bools
-    """Switches to the oldest tile of the FIFO."""
+    """Switches to the oldest entry of the queue."""
     multiplies: Bools
-    """Needs a weight tile in use."""
+    """Needs an entry of the queue in use."""
     weighs: Bools
     """Multiplies the rows of windows by rows of weights."""
     configures: Bools
@@ -138,118 +124,197 @@ class Effects:
     def __len__(self) -> int:
         return len(self.engine)
 
+    def of(self, memory: Memory) -> list[Walks]:
+        """The rows of one memory that are touched, by operand."""
+        return [walks for held, walks in self.touches if held is memory]
 
-def effects(records: Records) -> Effects:
+    def reading(self, memory: Memory) -> Bools:
+        """Whether each instruction reads rows of a memory."""
+        found: Bools = np.logical_or.reduce([walks.reads for walks in self.of(memory)])
+        return found
+
+    def writing(self, memory: Memory) -> Bools:
+        """Whether each instruction writes rows of a memory."""
+        found: Bools = np.logical_or.reduce([walks.writes for walks in self.of(memory)])
+        return found
+
+    def through(self, field: str) -> Walks:
+        """The rows that are touched through the operands that begin at a field of the record. There must be some of one memory."""
+        return next(walks for _, walks in self.touches if walks.field == field)
+
+    @property
+    def source(self) -> Walks:
+        return self.through("ub")
+
+    @property
+    def source2(self) -> Walks:
+        return self.through("ub2")
+
+    @property
+    def target(self) -> Walks:
+        return self.through("dest")
+
+    @property
+    def acc_start(self) -> Int64:
+        return self.through("acc").low
+
+    @property
+    def acc_end(self) -> Int64:
+        return self.through("acc").high
+
+    @property
+    def acc_reads(self) -> Bools:
+        return self.through("acc").reads
+
+    @property
+    def acc_writes(self) -> Bools:
+        return self.through("acc").writes
+
+    @property
+    def host_start(self) -> Int64:
+        return self.through("host").low
+
+    @property
+    def host_end(self) -> Int64:
+        return self.through("host").high
+
+    @property
+    def host_reads(self) -> Bools:
+        """Whether each instruction reads rows of buffers that the program names."""
+        return self._any_buffer("reads")
+
+    @property
+    def host_writes(self) -> Bools:
+        return self._any_buffer("writes")
+
+    def _any_buffer(self, way: Literal["reads", "writes"]) -> Bools:
+        columns = [getattr(walks, way) for memory, walks in self.touches if memory.contents is Contents.BUFFERS]
+        found: Bools = np.logical_or.reduce([np.zeros(len(self), np.bool_), *columns])
+        return found
+
+
+def effects(records: Records, machine: Machine = DEFAULT) -> Effects:
     """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known.
 
     Those of short programs are remembered: a compilation asks ten times, and it takes a hundred array operations.
     """
-    return _remembered(records.tobytes(), records.dtype) if len(records) <= SHORT else _found(records)
+    return _remembered(records.tobytes(), records.dtype, machine) if len(records) <= SHORT else _found(records, machine)
 
 
 @lru_cache(maxsize=16)
-def _remembered(data: bytes, dtype: np.dtype[np.void]) -> Effects:
-    found = _found(np.frombuffer(data, dtype))
-    for column in (getattr(part, field.name) for part in (found, found.source, found.source2, found.target) for field in fields(part)):
+def _remembered(data: bytes, dtype: np.dtype[np.void], machine: Machine) -> Effects:
+    found = _found(np.frombuffer(data, dtype), machine)
+    parts: list[Effects | Walks] = [found, *(walks for _, walks in found.touches)]
+    for column in (getattr(part, field.name) for part in parts for field in fields(part)):
         if isinstance(column, np.ndarray):
             column.flags.writeable = False
     return found
 
 
-def _found(records: Records) -> Effects:
-    opcode, reads, writes = records["opcode"], _reads(records), _WRITES[_kind(records)]
-    walked, windows, moves = _WALKED[opcode], _any(reads, Place.WINDOWS), _any(reads | writes, ROWS)
-    weighs = _any(reads, Place.KERNEL)
+def _found(records: Records, machine: Machine) -> Effects:
+    opcode, kind = records["opcode"], records["opcode"].astype(np.uint16) << 8 | records["function"]
+    reads, writes = _reads(records, kind, machine), machine.written_by_kind[kind]
+    walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
+    windows = _any(reads, machine.places_of(Shape.WINDOWS))
     outer = np.where(walked, records["outer"], 1)
-    rows = np.where(moves, _times(outer, records["inner"]), 0)
-    acc_start, acc_end = _interval(records["acc"], rows, _any(reads | writes, Place.ACC))
-    host_start, host_end = _interval(records["host"], rows, _any(reads | writes, Place.HOST))
+    rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value(records)
+    queue, block = machine.queue, machine.register.place if machine.register else 0
+    asked, used, stored = (queue.place, queue.used, queue.stored) if queue else (0, 0, 0)
+    columns = _Columns(records, reads, writes, walked, outer, rows, size)
     return Effects(
-        engine=ENGINE_OF[opcode],
+        engine=machine.engine_of[opcode],
         moves=moves,
         rows=rows,
-        bytes_per_value=bytes_per_value(records),
+        bytes_per_value=size,
         window=np.where(windows, _times(records["window_outer"], records["window_inner"]), 1),
-        walked=walked,
-        source=_walks(records, "ub", outer, _any(reads, Place.UB | Place.WINDOWS), windows),
-        source2=_with_kernels(_walks(records, "ub2", outer, _any(reads, Place.UB2)), weighs),
-        target=_walks(records, "dest", outer, _any(writes, Place.DEST)),
-        acc_start=acc_start,
-        acc_end=acc_end,
-        acc_reads=_any(reads, Place.ACC),
-        acc_writes=_any(writes, Place.ACC),
-        host_start=host_start,
-        host_end=host_end,
-        host_reads=_any(reads, Place.HOST),
-        host_writes=_any(writes, Place.HOST),
-        pushes=_any(writes, Place.FIFO),
-        stores=_any(writes, Place.MEMORY),
-        pops=_any(reads, Place.FIFO),
-        multiplies=_any(reads, Place.TILE),
-        weighs=weighs,
-        configures=_any(writes, Place.BLOCK),
-        configured=_any(reads, Place.BLOCK),
-        interrupts=_any(reads, Place.PORTS),
+        touches=tuple(columns.touched(machine, *operand) for operand in machine.operand_rows),
+        pushes=_any(writes, asked),
+        stores=_any(writes, stored),
+        pops=_any(reads, asked),
+        multiplies=_any(reads, used),
+        weighs=_any(reads, machine.places_of(Shape.KERNEL)),
+        configures=_any(writes, block),
+        configured=_any(reads, block),
+        interrupts=_any(reads, machine.ports),
     )
 
 
-def _any(places: npt.NDArray[np.uint16], wanted: Place) -> Bools:
+def _any(places: Places, wanted: int) -> Bools:
     """Where some of the wanted places are among `places`."""
-    found: Bools = (places & np.uint16(wanted)) != 0
+    found: Bools = (places & np.uint32(wanted)) != 0
     return found
 
 
-def _kind(records: Records) -> npt.NDArray[np.uint16]:
-    """The kind of each instruction: opcode × 256 + function."""
-    kind: npt.NDArray[np.uint16] = records["opcode"].astype(np.uint16) << 8 | records["function"]
-    return kind
-
-
-def _reads(records: Records) -> npt.NDArray[np.uint16]:
+def _reads(records: Records, kind: npt.NDArray[np.uint16], machine: Machine) -> Places:
     """The places that each instruction reads: by its kind, and by its flags."""
-    reads = _READS[_kind(records)]
-    for flag, places in _READ_BY_FLAG:
-        reads |= np.where(records["flags"] & flag != 0, places, np.uint16(0))
+    reads = machine.read_by_kind[kind]
+    for flag, places in machine.read_by_flag.items():
+        reads |= np.where(records["flags"] & np.uint8(flag) != 0, np.uint32(places), np.uint32(0))
     return reads
 
 
-def _interval(start: npt.NDArray[np.uint32], rows: Int64, used: Bools) -> tuple[Int64, Int64]:
-    used = used & (rows > 0)
-    first = np.where(used, start, 0).astype(np.int64)
-    return first, np.where(used, first + rows, 0)
+class _Columns(NamedTuple):
+    """The columns from which the walks of all operands are made."""
+
+    records: Records
+    reads: Places
+    writes: Places
+    walked: Bools
+    outer: Int64
+    rows: Int64
+    size: Int64
+
+    def touched(self, machine: Machine, memory: str, field: str) -> tuple[Memory, Walks]:
+        """The rows of a memory that are touched through the operands that begin at a field."""
+        own = [rows for rows in machine.rows if (rows.memory, rows.field) == (memory, field)]
+        held, touched = machine.by_memory[memory], self.reads | self.writes
+        size = self.size if held.is_of_bytes else np.ones_like(self.size)
+        dense = _places(own, Shape.DENSE)
+        if dense:
+            used = _any(touched, dense) & (self.rows > 0)
+            low = np.where(used, self.records[field], 0).astype(np.int64)
+            bounds = low, np.where(used, low + self.rows, 0), np.ones_like(used)
+            windows = kernels = np.zeros_like(used)
+        else:
+            windows = _any(touched, _places(own, Shape.WINDOWS))
+            used = _any(touched, _places(own, Shape.WALK, Shape.WINDOWS))
+            bounds = self._walks(field, used, windows, size)
+            kernels = _any(touched, _places(own, Shape.KERNEL))
+            if kernels.any():
+                bounds = self._with_kernels(field, bounds, kernels, size)
+        places = sum(rows.place for rows in own)
+        reads, writes = _any(self.reads, places), _any(self.writes, places)
+        return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels)
+
+    def _walks(self, field: str, used: Bools, windows: Bools, size: Int64) -> tuple[Int64, Int64, Bools]:
+        """The bounds of a walk, and whether it is dense: the first row is its start, for no step is negative; the last one adds the
+        longest reach of each dimension. At the instructions `windows` it visits a window at each of its steps."""
+        records, walked, outer = self.records, self.walked, self.outer
+        inner = records["inner"].astype(np.int64)
+        steps = f"{field}_pitch" in (records.dtype.names or ())
+        pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64) if steps else np.zeros_like(inner)
+        stride = np.where(walked, records[f"{field}_stride"], size).astype(np.int64) if steps else size
+        across, along = _times(inner - 1, stride), _times(outer - 1, pitch)
+        reach, empty = across + along, (inner <= 0) | (outer <= 0)
+        dense = ((stride <= size) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + size))
+        if windows.any():
+            reach = reach + np.where(windows, _window_reach(records), 0)
+            empty = empty | (windows & ((records["window_outer"] == 0) | (records["window_inner"] == 0)))
+            dense = dense & ~windows
+        used = used & ~empty
+        low = np.where(used, records[field], 0).astype(np.int64)
+        return low, np.where(used, low + reach + size, 0), dense
+
+    def _with_kernels(self, field: str, bounds: tuple[Int64, Int64, Bools], used: Bools, size: Int64) -> tuple[Int64, Int64, Bools]:
+        """The bounds, with the rows of weights of the instructions `used`: one for each row of their windows, without holes."""
+        low, high, dense = bounds
+        weights = _times(self.records["window_outer"], self.records["window_inner"]) * size
+        start, used = self.records[field].astype(np.int64), used & (weights > 0)
+        return np.where(used, start, low), np.where(used, start + weights, high), dense | used
 
 
-def _walks(records: Records, field: str, outer: Int64, used: Bools, windows: Bools | None = None) -> Walks:
-    """The bounds of a walk: the first row is its start, for no step is negative; the last one adds the longest reach of each dimension.
-
-    `windows`: at these instructions it visits a window at each of its steps.
-    """
-    walked, inner, width = _WALKED[records["opcode"]], records["inner"].astype(np.int64), bytes_per_value(records)
-    pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64)
-    stride = np.where(walked, records[f"{field}_stride"], width).astype(np.int64)
-    across, along = _times(inner - 1, stride), _times(outer - 1, pitch)
-    reach, empty = across + along, (inner <= 0) | (outer <= 0)
-    dense = ((stride <= width) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + width))
-    if windows is not None:
-        reach = reach + np.where(windows, _window_reach(records), 0)
-        empty = empty | (windows & ((records["window_outer"] == 0) | (records["window_inner"] == 0)))
-        dense = dense & ~windows
-    used = used & ~empty
-    low = np.where(used, records[field], 0).astype(np.int64)
-    return Walks(records, field, low, np.where(used, low + reach + width, 0), dense)
-
-
-def _with_kernels(walks: Walks, used: Bools) -> Walks:
-    """The walks, with the rows of weights of the instructions `used`: one for each row of their windows, without holes."""
-    records = walks.records
-    weights = _times(records["window_outer"], records["window_inner"]) * bytes_per_value(records)
-    low, used = records["ub2"].astype(np.int64), used & (weights > 0)
-    return replace(
-        walks,
-        low=np.where(used, low, walks.low),
-        high=np.where(used, low + weights, walks.high),
-        dense=walks.dense | used,
-    )
+def _places(rows: Sequence[RowPlace], *shapes: Shape) -> int:
+    return sum(row.place for row in rows if row.shape in shapes)
 
 
 def _window_reach(records: Records) -> Int64:
@@ -321,7 +386,7 @@ class Instruction:
 
     index: int
     text: str
-    engine: Engine
+    engine: IntEnum
     layer: int
     layer_name: str
     reads: Rows
@@ -331,8 +396,11 @@ class Instruction:
 class Instructions:
     """`records` as a sequence of `Instruction`. `text` gives the line of one, by its number; `names` are the layers'."""
 
-    def __init__(self, records: Records, layer: Int64, names: Sequence[str], text: Callable[[int], str]) -> None:
-        self._touched: Effects = effects(records)
+    def __init__(
+        self, records: Records, layer: Int64, names: Sequence[str], text: Callable[[int], str], machine: Machine = DEFAULT
+    ) -> None:
+        self._touched: Effects = effects(records, machine)
+        self._engines = [machine.by_opcode[opcode].engine for opcode in records["opcode"].tolist()]
         self._layer = layer
         self._names = names
         self._text = text
@@ -351,7 +419,7 @@ class Instructions:
         return Instruction(
             index,
             self._text(index),
-            Engine(int(touched.engine[index])),
+            self._engines[index],
             layer,
             self._names[layer] if layer < len(self._names) else "",
             Rows(sources, sums if touched.acc_reads[index] else none),

@@ -12,8 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from tpucc.isa.effects import Effects
-from tpucc.isa.instructions import Records
 from tpucc.isa.program import HostBuffer, Port
+from tpucc.machine.memory import Contents
+from tpucc.machine.record import Records
 from tpucc.numerics import Int64
 from tpucc.target import Target
 
@@ -52,5 +53,5 @@ def link_bytes(program: Transferring, touched: Effects) -> Int64:
         buffer = np.searchsorted(starts, rows, side="right") - 1
         return np.asarray(before[buffer] + (rows - starts[buffer]) * width[buffer], np.int64)
 
-    size = bytes_before(touched.host_end) - bytes_before(touched.host_start)
-    return np.where(touched.host_reads | touched.host_writes, size, 0)
+    crossing = [walks for memory, walks in touched.touches if memory.contents is Contents.BUFFERS]
+    return sum((bytes_before(walks.high) - bytes_before(walks.low) for walks in crossing), np.zeros(len(touched), np.int64))

@@ -1,4 +1,4 @@
-"""How much of the unified buffer and of the accumulators is in use, as time goes by."""
+"""How many rows of values and of sums are in use, as time goes by."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from operator import itemgetter
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Records
-from tpucc.isa.program import Resident
+from tpucc.isa.program import Program, Resident
+from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 
 
@@ -68,15 +68,18 @@ def step_function(times: Int64, changes: Int64) -> tuple[Int64, Int64]:
     return moments[kept], np.cumsum(sums[kept])
 
 
-def accumulators_in_use(records: Records, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """The same of the accumulators of a verified program.
+def sums_in_use(program: Program, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The same of the sums of a verified program; empty where its machine has no memory of sums.
 
-    A row is in use from the start of the multiply that begins a sum in it to the end of the last activate that reads this sum.
+    A row is in use from the start of the instruction that begins a sum in it to the end of the last one that only reads this sum.
     """
-    touched = effects(records)
-    begins = touched.acc_writes & ~touched.acc_reads
-    own = np.flatnonzero(begins | (touched.acc_reads & ~touched.acc_writes))
-    low, high = touched.acc_start[own], touched.acc_end[own]
+    memory = program.machine.holding(Contents.SUMS)
+    if memory is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    (walks,) = effects(program.instructions, program.machine).of(memory)
+    begins = walks.writes & ~walks.reads
+    own = np.flatnonzero(begins | walks.only_reads)
+    low, high = walks.low[own], walks.high[own]
     bounds = np.unique(np.concatenate([low, high]))
     first, after = np.searchsorted(bounds, low), np.searchsorted(bounds, high)
     which, strip = _spread(own, first, after)

@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, I8, I16, DeviceFormat
+from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, DeviceFormat
 from tpucc.ir.types import as_float32
-from tpucc.isa.instructions import RECORD, Records
+from tpucc.machine.machine import Machine
+from tpucc.machine.record import RECORD, Records
+from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
 
 
-@cache
-def block_dtype(mxu: int) -> np.dtype[np.void]:
-    """A parameter block of the activation unit.
-
-    activate: `clamp(requantise(acc + bias, multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`; weighted pooling
-    likewise, where acc is the sum of a window's rows times their weights.
-    vector add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b)) + zero`; multiply: `round(scale_a * ((a - zero_a) *
-    (b - zero_b))) + zero`; then clamp and table likewise. Function `table`: `table[a + 128]`. Average pooling:
-    `round(scale_a * sum(a - zero_a)) + zero`, clamped. 16-bit values are not looked up in `table` but between the `points` of a function:
-    see `tpucc.numerics.interpolate`.
-    """
-    return np.dtype(
-        [
-            ("bias", "<i4", (mxu,)),
-            ("multiplier", "<f4", (mxu,)),
-            *((name, "<i4") for name in ("zero", "low", "high", "zero_a", "zero_b")),
-            *((name, "<f4") for name in ("scale_a", "scale_b")),
-            ("has_table", "<u4"),
-            ("table", I8.numpy, (I8.table_entries,)),
-            ("points", I16.numpy, (I16.table_entries,)),
-        ]
-    )
-
-
-def array_types(mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+def array_types(machine: Machine, mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """For each array of a program its type and its shape, but for the first axis."""
     return {
         "instructions": (RECORD, ()),
         "tiles": (FORMATS[weights].numpy, (mxu, mxu)),
-        "blocks": (block_dtype(mxu), ()),
+        "blocks": (np.dtype("V1") if machine.register is None else machine.register.dtype(mxu), ()),
         "constants": (np.dtype("i1"), (mxu,)),
     }
 
@@ -212,7 +190,7 @@ class Program:
     tiles: Int8
     """[tiles, mxu, mxu], in the format of the weights of its values."""
     blocks: AnyArray
-    """Parameter blocks: structured array of `block_dtype(target.mxu)`."""
+    """Parameter blocks: structured array of the machine's register; without one there are none."""
     host: tuple[HostBuffer, ...]
     constants: Int8
     """[rows, mxu]: the rows of the host buffers of kind "constant", one after the other."""
@@ -228,6 +206,8 @@ class Program:
     host_steps: tuple[HostWork, ...] = ()
     cores: int = 1
     division: Division | None = None
+    machine: Machine = DEFAULT
+    """What its instructions mean."""
 
     @property
     def format(self) -> DeviceFormat:
@@ -262,7 +242,7 @@ class Program:
         return max((r.end for r in self.residents), default=0)
 
     @property
-    def machine(self) -> str:
+    def machine_title(self) -> str:
         return machine_name(self.target.name, self.cores)
 
     @property
@@ -275,17 +255,27 @@ class Program:
         return max((b.end for b in self.host), default=0)
 
     def __eq__(self, other: object) -> bool:
-        from tpucc.isa.container import encode
-
-        return isinstance(other, Program) and encode(self) == encode(other)
+        """Whether all parts are equal."""
+        return isinstance(other, Program) and all(_same(getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.instructions)))
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parts of programs are the same. Arrays of one type are compared by their bytes: 0.0 isn't -0.0."""
+    if isinstance(one, np.ndarray):
+        equal = one.tobytes() == other.tobytes() if one.dtype == other.dtype else np.array_equal(one, other)
+        return one.shape == other.shape and bool(equal)
+    return bool(one == other)
+
+
 def bare_program(**parts: Any) -> Program:
     """A program of these parts, by their names, without instructions; what isn't given is empty. Name and target must be."""
-    arrays = {name: np.zeros((0, *shape), dtype) for name, (dtype, shape) in array_types(parts["target"].mxu).items()}
+    arrays = {
+        name: np.zeros((0, *shape), dtype)
+        for name, (dtype, shape) in array_types(parts.get("machine", DEFAULT), parts["target"].mxu).items()
+    }
     texts = dict.fromkeys(("source", "source_text", "prologue", "epilogue"), "")
     rows: dict[str, tuple[()]] = dict.fromkeys(("layers", "host", "inputs", "outputs"), ())
     return Program(**{**arrays, **texts, **rows, "layer_of": np.zeros(0, np.uint32), **parts})

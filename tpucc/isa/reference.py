@@ -1,14 +1,15 @@
-"""The reference of the instruction set, made from its definition."""
+"""The reference of v1's instruction set, made from its definition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tpucc.diagnostics import listed
-from tpucc.isa.functions import FUNCTIONS, FunctionSpec
-from tpucc.isa.instructions import RECORD, SPECS, OperandSpec, Place, Spec
-from tpucc.isa.program import block_dtype
-from tpucc.isa.record import FLAGS
+from tpucc.machine.instruction import FunctionSpec, OperandSpec, Spec
+from tpucc.machine.record import RECORD
+from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.instructions import SPECS
+from tpucc.machines.v1.places import FLAGS, Place
 
 PLACES = {
     Place.UB: "rows of the unified buffer",
@@ -68,17 +69,17 @@ def _kind(text: str) -> str:
 
 
 def _mnemonic(spec: Spec) -> str:
-    parts = [f"## {spec.opcode.mnemonic}\n\nOpcode {spec.opcode.value}; {spec.engine.name.lower()} engine. {spec.summary}\n"]
+    parts = [f"## {spec.mnemonic}\n\nOpcode {spec.opcode.value}; {spec.engine.name.lower()} engine. {spec.summary}\n"]
     if spec.operands:
         parts.append("| key | field | meaning | default |\n|---|---|---|---|")
         parts.extend(_operand(operand) for operand in spec.operands)
         parts.append("")
     if spec.functions:
         parts.append("| function | computes | reads |\n|---|---|---|")
-        parts.extend(_function(FUNCTIONS[function]) for function in spec.functions)
+        parts.extend(_function(row) for row in spec.functions.values())
         parts.append("")
     if spec.flags:
-        parts.append(f"Flags: {', '.join(f'`{FLAGS[flag].name}`' for flag in spec.flags)}.\n")
+        parts.append(f"Flags: {', '.join(f'`{row.name}`' for row in spec.flags.values())}.\n")
     places = {"Reads": spec.reads, "Writes": spec.writes}
     touches = [f"{verb} {_places(touched)}." for verb, touched in places.items() if touched]
     return "\n".join([*parts, " ".join([*touches, (spec.cycles.__doc__ or "").partition("\n")[0]]), ""])
@@ -88,8 +89,8 @@ def _function(row: FunctionSpec) -> str:
     return f"| `{row.function.name.lower()}` | {row.summary} | {_places(row.reads)} |"
 
 
-def _places(places: Place) -> str:
-    return listed([PLACES[place] for place in places])
+def _places(places: int) -> str:
+    return listed([PLACES[place] for place in Place(places)])
 
 
 def _operand(operand: OperandSpec) -> str:

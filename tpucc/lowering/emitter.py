@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tpucc.isa.formats import encoding_of
 from tpucc.isa.instructions import Flag, Function, Opcode, Records
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
 from tpucc.lowering.workload import Region, TileWrite
+from tpucc.machines.v1.formats import encoding_of
 
 _BATCH = 1 << 14
 

@@ -10,9 +10,9 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Node
-from tpucc.isa.formats import encoding_of
-from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Epilogue, Requantise
+from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.formats import encoding_of
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
 from tpucc.target import MEMORY_ROWS, Target
 

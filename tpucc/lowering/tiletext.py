@@ -17,8 +17,7 @@ import numpy as np
 from tpucc.diagnostics import Source, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
-from tpucc.isa.fields import MAXIMUM
-from tpucc.isa.instructions import SPECS, Flag, Opcode, OperandSpec, Place, Records
+from tpucc.isa.instructions import SPECS, Flag, OperandSpec, Place, Records, Spec
 from tpucc.isa.listing.directives import read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields, instruction_texts
 from tpucc.isa.listing.labels import Labels
@@ -27,6 +26,8 @@ from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, WORD, Entry, read, s
 from tpucc.isa.listing.words import Word, label_in, label_text, line_error, name, name_text, number_in
 from tpucc.isa.program import HostBuffer
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program, tile_program
+from tpucc.machine.record import MAXIMUM
+from tpucc.machines.v1.machine import V1
 from tpucc.numerics import Int64
 
 MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
@@ -40,10 +41,10 @@ _BUFFER = (Entry("name", NAME, what="a name"), Entry("rows", COUNT), Entry("laye
 _ROWS = (Entry("groups", INTEGERS, what="rows in brackets"),)
 
 
-def tile_operands(opcode: Opcode, function: int) -> Sequence[OperandSpec]:
+def tile_operands(spec: Spec, function: int) -> Sequence[OperandSpec]:
     """The operands of tile instructions: the machine's, and the tile of a multiply that switches."""
-    operands = SPECS[opcode].operands_for(function)
-    return (*operands, _TILE) if opcode in MULTIPLIES else operands
+    operands = spec.operands_for(function)
+    return (*operands, _TILE) if spec.opcode in MULTIPLIES else operands
 
 
 class Named(Protocol):
@@ -61,7 +62,7 @@ def tile_lines(tiles: Named, instructions: Records) -> list[str]:
     shown = instructions.copy()
     stays = np.isin(shown["opcode"], MULTIPLIES) & ((shown["flags"] & Flag.SWITCH) == 0)
     shown["index"][stays] = NO_TILE
-    return instruction_texts(shown, tile_operands, _Texts(tiles, shown))
+    return instruction_texts(V1, shown, tile_operands, _Texts(tiles, shown))
 
 
 class _Texts:
@@ -70,7 +71,7 @@ class _Texts:
     def __init__(self, tiles: Named, instructions: Records) -> None:
         self._names = [buffer.name for buffer in tiles.buffers]
         self._instructions = instructions
-        self._machine = Labels(tiles.host, ()).texts
+        self._machine = Labels(V1, tiles.host, ()).texts
 
     def __call__(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
         if operand.space == "ub":
@@ -103,7 +104,7 @@ class TileLineReader:
                 return row
             return self._labels.resolve(operand, word, 0)
 
-        fields = instruction_fields(line, resolve, tile_operands)
+        fields = instruction_fields(V1, line, resolve, tile_operands)
         return {**_with_tile(line, fields), **found}
 
     def _buffer(self, word: Word) -> tuple[int, int]:
@@ -136,7 +137,7 @@ def _inside(word: Word, row: int, rows: int) -> int:
 
 def _with_tile(line: Sequence[Word], fields: dict[str, int]) -> dict[str, int]:
     """A multiply names a tile exactly when it switches."""
-    if Opcode(fields["opcode"]) not in MULTIPLIES:
+    if fields["opcode"] not in MULTIPLIES:
         return fields
     switches, named = bool(fields["flags"] & Flag.SWITCH), fields["index"] != NO_TILE
     if switches != named:
@@ -179,7 +180,7 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
             errors.attempt(_add_groups, directive, groups)
         elif directive.name == "buffer":
             errors.attempt(_add_buffer, directive, homes, buffers)
-    reader = TileLineReader([*buffers.values()], groups, Labels(parts.host, ()))
+    reader = TileLineReader([*buffers.values()], groups, Labels(V1, parts.host, ()))
     records, layers, spans = read_code(lines.code, parts.layers, lambda line, _: reader.fields(line), TILE_RECORD, errors)
     source = Source(name, text)
     errors.require_none(source)

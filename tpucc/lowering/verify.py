@@ -24,6 +24,7 @@ from tpucc.isa.verify.rules import Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
 from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
+from tpucc.machines.v1.machine import V1
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10
@@ -103,7 +104,7 @@ def _records(tiles: TileProgram) -> Iterator[Violation]:
     for name in RECORD.names or ():
         machine[name] = code[name]
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
-    bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(machine)
+    bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(V1, machine)
     for index in np.flatnonzero(bad).tolist():
         yield Violation("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
 

@@ -13,6 +13,7 @@ from tpucc.isa.listing.words import Word, integers, line_error
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.tiletext import TileLineReader
+from tpucc.machines.v1.machine import V1
 
 WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)
 """The instructions that a product's lines may have. Transfers to and from the host are added around them."""
@@ -25,7 +26,7 @@ def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
     groups: list[int] = []
     for directive in found.directives:
         errors.attempt(_add_groups, directive, groups)
-    reader = TileLineReader(layer.buffers, groups, Labels((), ()))
+    reader = TileLineReader(layer.buffers, groups, Labels(V1, (), ()))
     rows: list[dict[str, int]] = []
     for line in found.code:
         errors.attempt(_add_fields, line, reader, rows)

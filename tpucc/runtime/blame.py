@@ -39,7 +39,7 @@ def maker_of(program: Program, port: str, index: tuple[int, ...]) -> Maker | Non
     if made is None:
         return None
     layer = program.layers[int(program.layer_of[made])]
-    return Maker(made, instruction_text(code[made]), layer.name, layer.origin.line)
+    return Maker(made, instruction_text(program.machine, code[made]), layer.name, layer.origin.line)
 
 
 def _host_row(program: Program, port: str, index: tuple[int, ...]) -> int:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpucc.isa.effects import effects
-from tpucc.isa.formats import format_of
-from tpucc.isa.instructions import Instruction, Opcode, Place
+from tpucc.isa.instructions import Instruction, Opcode, Place, read_instruction
 from tpucc.isa.program import LayerInfo, Resident
+from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.machine import Rows, after, written
+from tpucc.sim.memories import Rows, after, written
 from tpucc.sim.waiting import Stretch
 
 UNDO_BYTES = 1 << 28
@@ -70,7 +70,7 @@ class Debugger:
         return list(zip(fifo, self.runtime.timeline.tiles.arrived[asked - len(fifo) : asked].tolist(), strict=True))
 
     def instruction(self, index: int) -> Instruction:
-        return Instruction.of(self.program.instructions[index])
+        return read_instruction(self.program.instructions[index])
 
     def step(self) -> None:
         """Executes the next instruction."""
@@ -103,18 +103,16 @@ class Debugger:
 
     def _before(self, instruction: Instruction) -> _Before:
         interpreter, rows = self.interpreter, list[tuple[AnyArray, Rows, AnyArray]]()
-        machine = interpreter.machine
+        memories = interpreter.memories
         if instruction.opcode == Opcode.INTERRUPT_HOST:
-            everything = slice(0, len(machine.host))
-            rows.append((machine.host, everything, machine.host.copy()))
+            everything = slice(0, len(memories.buffers))
+            rows.append((memories.buffers, everything, memories.buffers.copy()))
         elif instruction.opcode == Opcode.WRITE_WEIGHTS:
             tile = slice(instruction["index"], instruction["index"] + 1)
-            rows.append((machine.tiles, tile, machine.tiles[tile].copy()))
-        elif (target := written(instruction)) is not None:
+            rows.append((memories.tiles, tile, memories.tiles[tile].copy()))
+        elif (target := written(self.program.machine, instruction)) is not None:
             place, visited = target
-            memory: AnyArray = machine.ub
-            if place in (Place.ACC, Place.HOST):
-                memory = machine.accumulators if place == Place.ACC else machine.host
+            memory: AnyArray = memories[self.program.machine.rows_at(place).memory]
             wide = place == Place.DEST and format_of(instruction.flags).bytes_per_value > 1
             parts = (visited, after(visited)) if wide else (visited,)
             rows += [(memory, part, memory[part].copy()) for part in parts]

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from tpucc.isa.effects import effects
+from tpucc.isa.instructions import UNITS
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
-from tpucc.isa.record import UNITS
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import schedule
 from tpucc.sim.stream import Stream, stream

@@ -9,7 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
-from tpucc.isa.instructions import RECORD, Records
+from tpucc.isa.listing.instructions import instruction_texts
+from tpucc.machine.record import RECORD, Records
+from tpucc.machines.v1.machine import V1
 from tpucc.numerics import Int64
 
 
@@ -41,9 +43,7 @@ class Listing:
 
     @cached_property
     def _texts(self) -> list[str]:
-        from tpucc.isa.listing.instructions import instruction_texts  # only code of the user's asks for texts
-
-        return instruction_texts(self.records)
+        return instruction_texts(V1, self.records)
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
         """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""

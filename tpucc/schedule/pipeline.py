@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tpucc.diagnostics import Origin, Source
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, Records
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import HostStep, computing, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
@@ -21,9 +21,6 @@ from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
 from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
-
-if TYPE_CHECKING:
-    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
 
 _END = LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "nothing is left for the device to do")
 """The layer of the instructions of a program without work."""

@@ -11,14 +11,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Engine, Opcode
+from tpucc.isa.instructions import Opcode
+from tpucc.machine.machine import Machine
+from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, Int64
-from tpucc.schedule.hazards import ENGINES, ROW_ENGINES, conflicts
+from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing, blank
 
 
@@ -27,8 +30,8 @@ class Wait(NamedTuple):
     `engines` have done all that stands before it."""
 
     before: int
-    engine: Engine
-    engines: tuple[Engine, ...]
+    engine: IntEnum
+    engines: tuple[IntEnum, ...]
 
 
 Synchronise = Callable[[Listing], Sequence[Wait]]
@@ -52,16 +55,16 @@ def synchronise(listing: Listing) -> list[Wait]:
     return waits_for(effects(listing.records))
 
 
-def waits_for(touched: Effects) -> list[Wait]:
+def waits_for(touched: Effects, machine: Machine = DEFAULT) -> list[Wait]:
     """The waits of instructions that touch these rows."""
     # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
-    needs = conflicts(touched)
-    state = _State(touched)
+    needs = conflicts(touched, machine)
+    state = _State(touched, machine)
     waits = []
-    for index in _candidates(needs, touched).tolist():
+    for index in _candidates(needs, touched, machine).tolist():
         engine = int(touched.engine[index])
         for before, others in _merged(state.waits(index, engine, needs[index].tolist()), state):
-            waits.append(Wait(before, Engine(engine), tuple(map(Engine, others))))
+            waits.append(Wait(before, machine.units[engine].engine, tuple(machine.units[other].engine for other in others)))
     return waits
     # lab 7 end
 
@@ -84,11 +87,11 @@ def _waiting(listing: Listing, before: Int64, engine: AnyArray) -> Int64:
     return found
 
 
-def _candidates(needs: Int64, touched: Effects) -> Int64:
+def _candidates(needs: Int64, touched: Effects, machine: Machine) -> Int64:
     """Instructions that must wait for something later than everything their engine has waited for so far; others are ordered already."""
     # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     found = []
-    for engine in ROW_ENGINES:
+    for engine in machine.row_units:
         own = np.flatnonzero(touched.engine == engine)
         so_far = np.maximum.accumulate(needs[own], axis=0)
         later = needs[own[1:]] > so_far[:-1]
@@ -100,22 +103,23 @@ def _candidates(needs: Int64, touched: Effects) -> Int64:
 class _State:
     """The vector clock of each engine during the scan."""
 
-    def __init__(self, touched: Effects) -> None:
-        position = np.arange(len(touched))
-        self._own = [np.flatnonzero(touched.engine == engine).tolist() for engine in range(ENGINES)]
-        latest = [np.maximum.accumulate(np.where(touched.engine == engine, position, -1)) for engine in range(ENGINES)]
+    def __init__(self, touched: Effects, machine: Machine) -> None:
+        position, engines = np.arange(len(touched)), range(machine.control + 1)
+        self._none, self._units = (-1,) * len(engines), machine.row_units
+        self._own = [np.flatnonzero(touched.engine == engine).tolist() for engine in engines]
+        latest = [np.maximum.accumulate(np.where(touched.engine == engine, position, -1)) for engine in engines]
         self._latest: AnyArray = np.stack(latest, axis=1)
-        self._since: list[list[int]] = [[-1] for _ in range(ENGINES)]
-        self._clocks: list[list[Clock]] = [[(-1,) * ENGINES] for _ in range(ENGINES)]
+        self._since: list[list[int]] = [[-1] for _ in engines]
+        self._clocks: list[list[Clock]] = [[self._none] for _ in engines]
 
     def waits(self, index: int, engine: int, needed: list[int]) -> list[_Wait]:
         """The waits that instruction `index` lacks; from here on its engine knows what they bring."""
         # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
         clock = self._clocks[engine][-1]
         previous = self.last_before(engine, index)
-        passed = self._latest[previous].tolist() if previous >= 0 else [-1] * ENGINES
+        passed = self._latest[previous].tolist() if previous >= 0 else self._none
         waits = []
-        for other in ROW_ENGINES:
+        for other in self._units:
             if needed[other] > clock[other]:
                 late = needed[other] > passed[other]
                 until = needed[other] if late else passed[other]

@@ -69,7 +69,7 @@ def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0)) -> Bot
         return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     found = shares(path)
     limit = max(found, key=lambda name: found[name])
-    work = Work(program, effects(program.instructions), path, tile_rows(program, path))
+    work = Work(program, effects(program.instructions, program.machine), path, tile_rows(program, path))
     lever = _LEVERS[limit](work)
     advice = f"{lever.words}{_then(work, lever, limit, edges)}"
     words = f"{_SENTENCES[limit](work, f'{found[limit]:.1f} % of the critical path')}; {advice}"

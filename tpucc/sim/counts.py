@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Int64
 from tpucc.sim.segments import matrix_segments
@@ -44,7 +43,7 @@ class Counts:
 def count_cycles(program: Program, timeline: Timeline) -> Counts:
     """The four counts of a program that has this timeline."""
     segments, parts = matrix_segments(program, timeline), _parts(program, timeline)
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     multiplies = touched.multiplies
     ways: tuple[Int64, ...] = (
         _by_layer(program, segments.layer, segments.cycles),
@@ -76,16 +75,17 @@ def counts_summary(program: Program, counts: Counts) -> dict[str, Any]:
 
 
 def _parts(program: Program, timeline: Timeline) -> dict[str, Int64]:
-    touched, target = effects(program.instructions), program.target
+    touched, target, account = effects(program.instructions, program.machine), program.target, program.machine.account
     each = timeline.end - timeline.start
     layer = program.layer_of
     taken = layer[touched.pops]
     parts = (
-        *(_by_layer(program, layer, each * (touched.engine == engine)) for engine in (Engine.HOST, Engine.WEIGHTS)),
+        _by_layer(program, layer, each * (touched.engine == account.supplies)),
+        _by_layer(program, layer, each * touched.pushes),
         _by_layer(program, taken, np.full(len(taken), target.tile_shift_cycles)),
         _by_layer(program, layer, each * touched.multiplies),
         _by_layer(program, layer, touched.multiplies * target.pipeline_cycles),
-        _by_layer(program, layer, each * (touched.engine == Engine.ACTIVATION)),
+        _by_layer(program, layer, each * (touched.engine == account.finishes)),
     )
     return dict(zip(PARTS, parts, strict=True))
 

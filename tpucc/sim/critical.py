@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.sim.timing import Timeline
 
@@ -30,15 +29,6 @@ class Limit(StrEnum):
     HOST_WORK = "host work"
     HOST_LINK = "host link"
     DEPENDENCIES = "data dependencies"
-
-
-OF_UNIT = {
-    Engine.WEIGHTS: Limit.WEIGHT_MEMORY,
-    Engine.MATRIX: Limit.MATRIX_UNIT,
-    Engine.ACTIVATION: Limit.ACTIVATION,
-    Engine.HOST: Limit.HOST_LINK,
-}
-"""The limit of each unit's instructions, but for host steps."""
 
 
 LEAST_SHARE = 0.05
@@ -85,9 +75,15 @@ class _Chain:
     """What each instruction of a program waits for, looked up for those of the chain alone."""
 
     def __init__(self, program: Program, timeline: Timeline) -> None:
-        touched, self._program, self._timeline = effects(program.instructions), program, timeline
+        touched, self._program, self._timeline = effects(program.instructions, program.machine), program, timeline
+        machine, target = program.machine, program.target
+        self._machine, self._units = machine, range(len(machine.units))
+        self._drains = [unit.drain(target) for unit in machine.units]
+        self._depth = machine.queue.depth(target) if machine.queue is not None else 0
+        self._interrupts, self._pushes = touched.interrupts, touched.pushes
+        self._fetches: list[int] = np.flatnonzero(touched.pushes).tolist()
         self._unit_of: list[int] = touched.engine.tolist()
-        self._work: list[list[int]] = [np.flatnonzero(touched.engine == unit).tolist() for unit in UNITS]
+        self._work: list[list[int]] = [np.flatnonzero(touched.engine == unit).tolist() for unit in self._units]
         self._takers: list[int] = np.flatnonzero(touched.pops).tolist()
         """The multiply that takes each fetched tile."""
         self._waits = self._synchronisations()
@@ -97,9 +93,9 @@ class _Chain:
         found: dict[tuple[int, int], list[int]] = {}
         opcodes, waiting, engines = (self._program.instructions[name].tolist() for name in ("opcode", "index", "engines"))
         for index, unit in enumerate(self._unit_of):
-            if unit == Engine.CONTROL:
-                for blocked, awaited in SPECS[Opcode(opcodes[index])].waits(waiting[index], engines[index]):
-                    for other in UNITS:
+            if unit == self._machine.control:
+                for blocked, awaited in self._machine.by_opcode[opcodes[index]].waits(waiting[index], engines[index]):
+                    for other in self._units:
                         if awaited >> other & 1:
                             found.setdefault((blocked, other), []).append(index)
         return found
@@ -107,7 +103,7 @@ class _Chain:
     def parts(self) -> Iterator[Part]:
         """From the last to the first."""
         end, count = self._timeline.makespan, len(self._unit_of)
-        part = next((done for unit in UNITS if (done := self._finishing(unit, count, end))), None)
+        part = next((done for unit in self._units if (done := self._finishing(unit, count, end))), None)
         while part:
             yield part._replace(start=max(part.start, 0))
             part = self._before(part) if part.start > 0 else None
@@ -131,20 +127,20 @@ class _Chain:
         last = self._last(unit, index)
         if last >= 0 and self._timeline.end[last] == time:
             return self._done(last)
-        tile = self._shifted_for(unit, index)
+        tile = self._shifted_for(index)
         if tile >= 0 and self._timeline.tiles.shifted[tile] == time:
-            return Part(Limit.WEIGHT_SHIFT, self._work[Engine.WEIGHTS][tile], int(self._timeline.tiles.shifting[tile]), time)
-        for other in UNITS:
+            return Part(Limit.WEIGHT_SHIFT, self._fetches[tile], int(self._timeline.tiles.shifting[tile]), time)
+        for other in self._units:
             waits = self._waits.get((unit, other), [])
             place = bisect_left(waits, index)
             if place and (found := self._finishing(other, waits[place - 1], time)):
                 return found
         return None
 
-    def _shifted_for(self, unit: int, index: int) -> int:
+    def _shifted_for(self, index: int) -> int:
         """The tile whose shift an instruction waits for: the multiply's own, or the one whose place in the FIFO a fetch takes; -1: none."""
-        if unit == Engine.WEIGHTS:
-            return max(-1, self._tile(index) - self._program.target.weight_fifo_tiles)
+        if self._pushes[index]:
+            return max(-1, self._tile(index) - self._depth)
         place = bisect_left(self._takers, index)
         return place if self._takers[place : place + 1] == [index] else -1
 
@@ -153,20 +149,19 @@ class _Chain:
         last = self._last(unit, index)
         if last < 0:
             return None
-        if unit != Engine.MATRIX:
+        if not self._drains[unit]:
             return self._done(last) if self._timeline.end[last] == time else None
-        drained = int(self._timeline.end[last]) + self._program.target.pipeline_cycles
+        drained = int(self._timeline.end[last]) + self._drains[unit]
         return Part(Limit.DEPENDENCIES, last, int(self._timeline.end[last]), time) if drained == time else None
 
     def _done(self, index: int) -> Part:
         """The work of an instruction."""
-        step = self._program.instructions["opcode"][index] == Opcode.INTERRUPT_HOST
-        limit = Limit.HOST_WORK if step else OF_UNIT[Engine(self._unit_of[index])]
+        limit = Limit.HOST_WORK if self._interrupts[index] else Limit(self._machine.units[self._unit_of[index]].limit)
         return Part(limit, index, int(self._timeline.start[index]), int(self._timeline.end[index]))
 
     def _tile(self, fetch: int) -> int:
         """Which of the fetched tiles an instruction fetches."""
-        return bisect_left(self._work[Engine.WEIGHTS], fetch)
+        return bisect_left(self._fetches, fetch)
 
     def _last(self, unit: int, index: int) -> int:
         """A unit's last instruction before `index`; -1 where there is none."""

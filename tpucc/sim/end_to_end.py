@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tpucc.diagnostics import counted, percent
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
 from tpucc.sim.critical import Limit
 from tpucc.sim.durations import duration
 from tpucc.sim.timing import Timeline
@@ -60,15 +62,20 @@ def edge_seconds(program: Program, edges: Edges) -> tuple[float, float]:
 
 def _device_parts(program: Program, timeline: Timeline) -> tuple[int, int, int]:
     """The cycles of the first transfers, before any unit computes; of the device; and of the last transfers, when all have computed."""
-    touched = effects(program.instructions)
-    engine = touched.engine
-    computing = (touched.rows > 0) & ((engine == Engine.MATRIX) | (engine == Engine.ACTIVATION))
+    touched = effects(program.instructions, program.machine)
+    engine, account = touched.engine, program.machine.account
+    computing = (touched.rows > 0) & ((engine == account.computes) | (engine == account.finishes))
     if not computing.any():
         return timeline.makespan, 0, 0
-    begins, drained = int(timeline.start[computing].min()), (engine == Engine.MATRIX) * program.target.pipeline_cycles
-    link_in = int(timeline.end[(engine == Engine.HOST) & (timeline.end <= begins)].max(initial=0))
+    begins, drained = int(timeline.start[computing].min()), _drains(program)[engine]
+    link_in = int(timeline.end[(engine == account.supplies) & (timeline.end <= begins)].max(initial=0))
     link_out = timeline.makespan - int((timeline.end + drained)[computing].max())
     return link_in, timeline.makespan - link_in - link_out, link_out
+
+
+def _drains(program: Program) -> Int64:
+    """For each unit, and for instructions that none executes, the cycles until its results are there."""
+    return np.array([*(unit.drain(program.target) for unit in program.machine.units), 0], np.int64)
 
 
 def _bottleneck(stats: Mapping[str, Any], edges: float) -> str:

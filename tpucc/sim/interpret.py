@@ -1,4 +1,4 @@
-"""The plain interpreter: one instruction after the other, each by its row of `SPECS`.
+"""The plain interpreter: one instruction after the other, each by its row of its machine's table.
 
 It is the definition of what a program computes. `tpucc.sim.fast.execute` gives the same bits faster.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from tpucc.isa.instructions import Instruction, Place
 from tpucc.isa.program import Program
-from tpucc.numerics import DeviceInts, Int64
-from tpucc.sim.machine import Applied, Machine, applied, host_rows
+from tpucc.machine.instruction import Instruction
+from tpucc.numerics import DeviceInts, Int8, Int64
+from tpucc.sim.memories import Applied, Memories, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 Watch = Callable[[int, Instruction, "Interpreter"], None]
@@ -21,8 +21,8 @@ Watch = Callable[[int, Instruction, "Interpreter"], None]
 class Interpreter:
     """A machine that runs one program. The program must have passed the verifier.
 
-    Between instructions, `machine` holds the memories, `fifo` the weight tiles that have been asked for and not been taken, `tile` the
-    tile in use and `block` the parameter block in use (indices; -1 before the first). `host` is whom interrupts ask.
+    Between instructions, `memories` holds the rows of all memories, `fifo` the entries of the queue that have been asked for and not been
+    taken, `tile` the one in use and `block` the parameter block in use (indices; -1 before the first). `host` is whom interrupts ask.
     """
 
     def __init__(self, program: Program) -> None:
@@ -40,48 +40,57 @@ class Interpreter:
             instruction = self.execute(index)
             if watch is not None:
                 watch(index, instruction, self)
-        return {port.name: unpack(port, self.program.host, self.machine.host) for port in self.program.outputs}
+        return {port.name: unpack(port, self.program.host, self.memories.buffers) for port in self.program.outputs}
 
     def begin(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> None:
         """Clears the memories and puts the inputs into host memory: see `run`."""
         self._clear()
         self.host = host
-        fill(self.program.prologue_ports, inputs, self.program, self.machine.host)
+        fill(self.program.prologue_ports, inputs, self.program, self.memories.buffers)
 
     def execute(self, index: int, only: Int64 | None = None) -> Instruction:
         """Executes the instruction of this number. They must be executed in their order.
 
         `only` are places in its walk: of the rows that it writes to the buffer, the accumulators or the host only those are computed.
         """
-        instruction = Instruction.of(self.program.instructions[index])
+        instruction = self.program.machine.read(self.program.instructions[index])
         self._execute(instruction, only)
         return instruction
 
     def _clear(self) -> None:
-        self.machine = Machine.of(self.program)
+        self.memories = Memories.of(self.program)
         self.fifo: deque[int] = deque()
         self.tile = self.block = -1
 
     def _execute(self, instruction: Instruction, only: Int64 | None) -> None:
         """Changes the state as the instruction's row says, and computes its meaning on the memories."""
-        number, reads, writes = instruction.values.get("index", 0), instruction.reads, instruction.writes
-        if Place.FIFO in reads:
-            self.tile = self.fifo.popleft()
-        if Place.FIFO in writes:
-            self.fifo.append(number)
-        if Place.BLOCK in writes:
+        machine, number = self.program.machine, instruction.values.get("index", 0)
+        reads, writes = int(instruction.reads), int(instruction.writes)
+        if machine.queue is not None:
+            if reads & machine.queue.place:
+                self.tile = self.fifo.popleft()
+            if writes & machine.queue.place:
+                self.fifo.append(number)
+            if writes & machine.queue.stored:
+                self.memories.write_tile(number, self._stored(instruction))
+        if machine.register is not None and writes & machine.register.place:
             self.block = number
-        if Place.PORTS in reads and number < len(self.program.host_steps):
-            interrupt(self.program, number, self.machine.host, self.host)
-        if Place.MEMORY in writes:
-            self.machine.write_tile(number, host_rows(instruction))
+        if reads & machine.ports and number < len(self.program.host_steps):
+            interrupt(self.program, number, self.memories.buffers, self.host)
         if only is not None and not len(only):
             return
         action = self.applied(instruction)
         if action is not None:
-            (action if only is None else action.only(only)).run(self.machine)
+            (action if only is None else action.only(only)).run(self.memories)
+
+    def _stored(self, instruction: Instruction) -> Int8:
+        """The rows that an instruction reads to write them to an entry of the queue."""
+        machine = self.program.machine
+        (place,) = machine.rows_in(instruction.reads)
+        rows: Int8 = self.memories[place.memory][rows_of(machine, instruction, place)]
+        return rows
 
     def applied(self, instruction: Instruction) -> Applied | None:
         """The effect of an instruction on rows with the tile and the block in use; None if it has none."""
-        tile = self.machine.tiles[self.tile] if self.tile >= 0 else None
+        tile = self.memories.tiles[self.tile] if self.tile >= 0 else None
         return applied(self.program, instruction, tile, self.block)

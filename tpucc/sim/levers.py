@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from tpucc.isa.effects import Effects
-from tpucc.isa.instructions import Engine
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
@@ -99,15 +98,18 @@ def busy_after(work: Work, lever: Lever | None, edges: Edges) -> tuple[Mapping[L
         kind = type(getattr(machine, lever.field))
         machine = msgspec.structs.replace(machine, **{lever.field: kind(lever.value)})
     taken = instruction_cycles(program, touched)
-    rows = {unit: float(taken[(touched.engine == unit) & (touched.rows > 0)].sum()) for unit in (Engine.MATRIX, Engine.ACTIVATION)}
+    account = program.machine.account
+    computing, finishing = (
+        float(taken[(touched.engine == unit) & (touched.rows > 0)].sum()) for unit in (account.computes, account.finishes)
+    )
     size, transfers = float(link_bytes(program, touched).sum()) * program.cores, int((touched.host_reads | touched.host_writes).sum())
     values = program.cores * (sum(edges) + sum(step.elements for step in program.host_steps))
     stops = program.cores * (len(program.host_steps) + sum(map(bool, edges)))
     clock = machine.clock_hz
     return {
         Limit.WEIGHT_MEMORY: int(touched.pushes.sum()) * machine.tile_fetch_cycles,
-        Limit.MATRIX_UNIT: rows[Engine.MATRIX] * items / cores,
-        Limit.ACTIVATION: rows[Engine.ACTIVATION] * items / cores,
+        Limit.MATRIX_UNIT: computing * items / cores,
+        Limit.ACTIVATION: finishing * items / cores,
         Limit.HOST_LINK: (size * items / machine.host_bandwidth + transfers * machine.host_latency_seconds) * clock,
         Limit.HOST_WORK: (values * items / machine.host_elements_per_second + stops * machine.host_step_seconds) * clock,
     }, items

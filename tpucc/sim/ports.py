@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.isa.program import HostBuffer, Port, Program
 from tpucc.numerics import AnyArray, DeviceInts, Int8
-from tpucc.sim.machine import halves, joined
+from tpucc.sim.memories import halves, joined
 
 Host = Callable[[int, Mapping[str, DeviceInts]], Mapping[str, DeviceInts]]
 """The host at an interrupt: from the number of the step and the arrays of the output ports that it reads, those of the input ports that it

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntFlag
 
 import numpy as np
 
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.formats import format_of
-from tpucc.isa.instructions import Instruction, Opcode, Place
 from tpucc.isa.program import Port, Program
+from tpucc.machine.memory import Contents, Shape
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.machine import Applied, applied, host_rows, numbered, sources_of
+from tpucc.sim.memories import Applied, applied, numbered, rows_of
 from tpucc.sim.ports import stretches
 
 ROWS, LANES, SIDE = 4, 8, 4
@@ -34,7 +34,7 @@ MOST = 4_000
 class Seen:
     """Rows of a memory: their numbers [n], and their first lanes as integers [n, lanes]. Of 16-bit values the rows are the low bytes'."""
 
-    place: Place
+    place: IntFlag
     rows: Int64
     values: AnyArray
 
@@ -73,29 +73,28 @@ def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
     program, steps, tiles = interpreter.program, list[Step](), dict[int, Int8]()
     if not len(window):
         return Recording((), {}, origin)
-    wanted, touched = set(window.tolist()), effects(program.instructions)
+    wanted, touched = set(window.tolist()), effects(program.instructions, program.machine)
     fetches = resolve(program.instructions, touched).fetch.tolist()
     for index, only in enumerate(_Slice(program, window).places()):
         if index not in wanted:
             interpreter.execute(index, only)
             continue
-        instruction = Instruction.of(program.instructions[index])
+        instruction = program.machine.read(program.instructions[index])
         before = interpreter.applied(instruction)
         reads = tuple(_seen(interpreter, before, place, rows) for place, rows in before.reads) if before else ()
         interpreter.execute(index, only)
         fetch = fetches[index] if touched.multiplies[index] else -1
         if fetch >= 0 and fetch not in tiles:
-            tiles[fetch] = interpreter.machine.tiles[interpreter.tile, :SIDE, :SIDE].copy()
+            tiles[fetch] = interpreter.memories.tiles[interpreter.tile, :SIDE, :SIDE].copy()
         steps.append(Step(index, reads, (_seen(interpreter, before, *before.writes),) if before else (), fetch))
     return Recording(steps, tiles, origin)
 
 
-def _seen(interpreter: Interpreter, action: Applied, place: Place, rows: AnyArray | slice) -> Seen:
+def _seen(interpreter: Interpreter, action: Applied, place: IntFlag, rows: AnyArray | slice) -> Seen:
     """The first rows of an operand: of windows those of the first one."""
     numbers = numbered(rows)
-    first = (numbers[:1].reshape(-1) if place is Place.WINDOWS else numbers)[:ROWS]
-    source = Place.UB if place in (Place.WINDOWS, Place.DEST) else place
-    return Seen(place, first, action.loaded(interpreter.machine, source, first)[:, :LANES].copy())
+    first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).shape is Shape.WINDOWS else numbers)[:ROWS]
+    return Seen(place, first, action.loaded(interpreter.memories, place, first)[:, :LANES].copy())
 
 
 class _Slice:
@@ -103,9 +102,12 @@ class _Slice:
 
     def __init__(self, program: Program, window: Int64) -> None:
         self._program, self._wanted, self._last = program, set(window.tolist()), int(window[-1])
-        rows = (program.target.unified_buffer_rows, program.target.accumulator_rows, program.host_rows)
-        self._ub, self._sums, self._host = (np.zeros(count, np.bool_) for count in rows)
-        """The rows that are needed after the instruction that is looked at."""
+        memories, target = program.machine.memories, program.target
+        sizes = {each.name: program.host_rows if each.contents is Contents.BUFFERS else each.size(target) for each in memories}
+        self._needs = {name: np.zeros(size, np.bool_) for name, size in sizes.items()}
+        """The rows of each memory that are needed after the instruction that is looked at."""
+        held = program.machine.holding(Contents.BUFFERS)
+        self._host = self._needs[held.name] if held is not None else np.zeros(program.host_rows, np.bool_)
 
     def places(self) -> Sequence[Int64 | None]:
         """For each instruction up to the last of the window the places in its walk, ascending; None where it writes no such rows."""
@@ -113,11 +115,13 @@ class _Slice:
 
     def _backwards(self) -> Iterator[Int64 | None]:
         for index in range(self._last, -1, -1):
-            instruction = Instruction.of(self._program.instructions[index])
-            if instruction.opcode is Opcode.INTERRUPT_HOST:
+            machine = self._program.machine
+            instruction = machine.read(self._program.instructions[index])
+            if instruction.reads & machine.ports:
                 self._asks_host(instruction["index"])
-            elif instruction.opcode is Opcode.WRITE_WEIGHTS:
-                self._host[host_rows(instruction)] = True
+            elif machine.queue is not None and instruction.writes & machine.queue.stored:
+                for place in machine.rows_in(instruction.reads):
+                    self._needs[place.memory][rows_of(machine, instruction, place)] = True
             action = applied(self._program, instruction, None, -1)
             yield None if action is None else self._needed(action, ROWS if index in self._wanted else 0)
 
@@ -125,7 +129,7 @@ class _Slice:
         """The places whose rows are needed afterwards, or are among the `first`; before it their sources are needed."""
         place, rows = action.writes
         memory, numbers = self._memory(place), numbered(rows)
-        wide = self._bytes(action, place) > 1
+        wide = action.size(place) > 1
         chosen = memory[numbers] | (memory[numbers + 1] if wide else False)
         chosen[:first] = True
         memory[numbers] = False
@@ -133,17 +137,14 @@ class _Slice:
             memory[numbers + 1] = False
         places = np.flatnonzero(chosen)
         for source, read in action.reads:
-            needed = sources_of(source, read, places).reshape(-1)
+            needed = action.sources(source, read, places).reshape(-1)
             self._memory(source)[needed] = True
-            if self._bytes(action, source) > 1:
+            if action.size(source) > 1:
                 self._memory(source)[needed + 1] = True
         return places
 
-    def _memory(self, place: Place) -> AnyArray:
-        return self._sums if place is Place.ACC else self._host if place is Place.HOST else self._ub
-
-    def _bytes(self, action: Applied, place: Place) -> int:
-        return 1 if place in (Place.ACC, Place.HOST) else format_of(action.flags).bytes_per_value
+    def _memory(self, place: IntFlag) -> AnyArray:
+        return self._needs[self._program.machine.rows_at(place).memory]
 
     def _asks_host(self, step: int) -> None:
         """A host step needs all rows of the ports that it reads, and makes all of those that it fills."""

@@ -12,8 +12,9 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
+from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
+from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
 
@@ -61,17 +62,18 @@ class Segments:
 
 def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     """The segments of a program; empty when it takes no time."""
-    engine = ENGINE_OF[program.instructions["opcode"]]
-    bounds, causes, instructions = _waits_and_work(engine, timeline)
-    activation, host = _busy(engine, timeline, Engine.ACTIVATION), _busy(engine, timeline, Engine.HOST)
+    touched, account = effects(program.instructions, program.machine), program.machine.account
+    engine = touched.engine
+    bounds, causes, instructions = _waits_and_work(np.flatnonzero(engine == account.computes), timeline)
+    activation, host = _busy(engine, timeline, account.finishes), _busy(engine, timeline, account.supplies)
     others = np.concatenate([activation, host])
     cuts = np.unique(np.concatenate([bounds, timeline.start[others], timeline.end[others]]))
     start, end = cuts[:-1], cuts[1:]
     within = np.searchsorted(bounds, start, "right") - 1
     working, hosting = _at(timeline, activation, start), _at(timeline, host, start)
-    stepping = (hosting >= 0) & (program.instructions["opcode"][hosting] == Opcode.INTERRUPT_HOST)
+    stepping = (hosting >= 0) & touched.interrupts[hosting]
     cause = causes[within]
-    leaving = (hosting >= 0) & (program.instructions["opcode"][hosting] == Opcode.WRITE_HOST_MEMORY)
+    leaving = (hosting >= 0) & _leaves(program, touched)[hosting]
     meanwhile = np.select(
         [working >= 0, stepping, leaving, hosting >= 0], [Cause.ACTIVATION, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT], Cause.IDLE
     )
@@ -81,9 +83,15 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     return Segments(start, end, cause, instructions[within], layer)
 
 
-def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:
-    """The start of each of the unit's states, its cause and its instruction: the waits and the work of each multiply, then the end."""
-    multiplies = np.flatnonzero(engine == Engine.MATRIX)
+def _leaves(program: Program, touched: Effects) -> Bools:
+    """Which instructions write rows of the program's buffers."""
+    memory = program.machine.holding(Contents.BUFFERS)
+    return touched.writing(memory) if memory is not None else np.zeros(len(touched), np.bool_)
+
+
+def _waits_and_work(multiplies: Int64, timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:
+    """The start of each of the unit's states, its cause and its instruction: the waits and the work of each of its instructions, then the
+    end."""
     stalls = timeline.stalls
     waits = (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)
     lengths = np.stack([cycles[multiplies] for cycles in waits], axis=1)
@@ -97,7 +105,7 @@ def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[
     return np.append(starts[kept], timeline.makespan), causes[kept], instructions[kept]
 
 
-def _busy(engine: npt.NDArray[np.uint8], timeline: Timeline, unit: Engine) -> Int64:
+def _busy(engine: npt.NDArray[np.uint8], timeline: Timeline, unit: int) -> Int64:
     return np.flatnonzero((engine == unit) & (timeline.end > timeline.start))
 
 

@@ -59,7 +59,6 @@ from typing import Any
 import numpy as np
 
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
@@ -136,7 +135,7 @@ class _Work:
 
 
 def _work(program: Program) -> _Work:
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     tile, count = resolve(program.instructions, touched).tile, len(program.layers)
     multiplies = np.flatnonzero(touched.multiplies)
     layer = program.layer_of[multiplies].astype(np.int64)
@@ -187,7 +186,7 @@ def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
 
 
 def _host_step_cycles(program: Program, timeline: Timeline) -> int:
-    return int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum())
+    return int((timeline.end - timeline.start)[effects(program.instructions, program.machine).interrupts].sum())
 
 
 def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
@@ -202,7 +201,7 @@ def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
 
 
 def _host_bytes(program: Program) -> dict[str, int]:
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     size, ways = link_bytes(program, touched), {"in": touched.host_reads, "out": touched.host_writes}
     return {way: int(size[moving].sum()) * program.cores for way, moving in ways.items()}
 

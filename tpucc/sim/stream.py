@@ -23,15 +23,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Engine
 from tpucc.isa.program import Program
+from tpucc.machine.machine import Machine
+from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 from tpucc.sim.timing import EventLoop, Tiles, Timeline, instruction_cycles, stalls_of
 
 MOST_RUNS = 12
 """A program whose weight fetch doesn't repeat by then is taken at its last run."""
-AHEAD = (Engine.MATRIX, Engine.ACTIVATION, Engine.HOST)
-"""Units that wait for the batch before."""
+
+
+def in_step(machine: Machine) -> tuple[int, ...]:
+    """The units that wait for the batch before: all but those that fill the queue, which run ahead."""
+    ahead = {spec.engine for spec in machine.instructions if machine.queue is not None and spec.writes & machine.queue.place}
+    return tuple(unit.engine.value for unit in machine.units if unit.engine not in ahead)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,12 +61,13 @@ class Stream:
 
 def stream(program: Program, alone: Timeline) -> Stream:
     """A batch in a stream of `program`, whose timeline `alone` is known. In a time that is linear in its instructions."""
-    touched = effects(program.instructions)
+    touched, machine = effects(program.instructions, program.machine), program.machine
     crossing = crossing_transfers(program, touched)
     cycles = instruction_cycles(program, touched)
-    link = int(cycles[touched.engine == Engine.HOST].sum())
+    link = int(cycles[touched.engine == machine.account.supplies].sum())
     rows = program.peak_rows + int(touched.rows[crossing].sum())
-    if rows > program.target.unified_buffer_rows or not alone.makespan:
+    memory = machine.holding(Contents.VALUES)
+    if memory is None or rows > memory.size(program.target) or not alone.makespan:
         return Stream(alone.makespan, alone.makespan, link, rows, not alone.makespan, alone)
     timeline = _settled(program, touched, np.where(crossing, 0, cycles), link)
     return Stream(max(link, timeline.makespan), timeline.makespan, link, rows, True, timeline)
@@ -84,24 +90,25 @@ def crossing_transfers(program: Program, touched: Effects) -> npt.NDArray[np.boo
 def _settled(program: Program, touched: Effects, cycles: Int64, link: int) -> Timeline:
     """The timeline of a batch among others, from the moment on at which it may compute; the link is busy `link` cycles for each."""
     loop, begin, before = EventLoop(program, touched, cycles), 0, None
+    units = in_step(program.machine)
     for _ in range(MOST_RUNS):
         fetched, held = len(loop.asked), len(loop.held)
         loop.run()
-        end = max(loop.finished[unit] for unit in AHEAD)
+        end = max(loop.finished[unit] for unit in units)
         found = _relative(program, touched, loop, fetched, held, begin, end)
         begin = max(end, begin + link)
         state = _ahead(program, loop, begin)
         if state == before:
             return found
         before = state
-        for unit in AHEAD:
+        for unit in units:
             loop.free[unit] = loop.finished[unit] = begin
     return found
 
 
 def _ahead(program: Program, loop: EventLoop, begin: int) -> tuple[int, ...]:
     """How far the weight fetch is when the next batch begins: all that its times depend on, counted from there."""
-    last = slice(-program.target.weight_fifo_tiles, None)
+    last = slice(-program.machine.queue.depth(program.target) if program.machine.queue is not None else 0, None)
     return tuple(time - begin for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)
 
 
@@ -111,4 +118,4 @@ def _relative(program: Program, touched: Effects, loop: EventLoop, fetched: int,
     columns = (loop.asked, loop.arrived, loop.shifting, loop.shifted, loop.taken)
     tiles = Tiles(*(np.array(times[fetched:], np.int64) - begin for times in columns))
     waits = np.array(loop.held[held:], np.int64).reshape(-1, 2) - begin
-    return Timeline(start, stop, tiles, stalls_of(touched, start, stop, tiles, waits), end - begin)
+    return Timeline(start, stop, tiles, stalls_of(program.machine, touched, start, stop, tiles, waits), end - begin)

@@ -33,7 +33,7 @@ class TileRows:
 
 def tile_rows(program: Program, path: list[Part]) -> TileRows:
     """Of a program with this critical path."""
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     used = np.bincount(np.maximum(np.cumsum(touched.pops) - 1, 0), touched.rows * touched.multiplies).astype(np.int64)
     parts = [part for part in path if part.limit in (Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT)]
     if not parts:
@@ -52,7 +52,7 @@ def tile_rows(program: Program, path: list[Part]) -> TileRows:
 
 def _rows_of_a_part(program: Program, layer: int) -> int:
     """The rows that each tile of a layer is used for in one part of the batch, however often it is fetched."""
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     own = program.layer_of == layer
     fetched = set(resolve(program.instructions, touched).tile[own & touched.multiplies].tolist())
     places = sum(tile in fetched for tile, _, _ in program.layers[layer].tile_fills)

@@ -1,6 +1,8 @@
 """Time: when every instruction starts and ends, in cycles. No data is needed, only the program.
 
-Five units work at the same time, each on its own instructions in program order; nothing limits how far one runs ahead of another.
+The units of a machine work at the same time, each on its own instructions in program order; nothing limits how far one runs ahead of
+another. An instruction that takes an entry of the queue starts when the entry is in the shadow; one that asks for an entry, when the queue
+has a place. On v1, whose queue is the weight FIFO, this is:
 
 | unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
 |---|---|---|
@@ -11,10 +13,10 @@ Five units work at the same time, each on its own instructions in program order;
 | activation | | one cycle a row that it reads, two a `wide` one: a pool reads its whole windows; a configuration takes one |
 
 `synchronize` blocks an engine's next instruction until the named engines have finished all their instructions before the `synchronize`. For
-the others, the matrix unit has finished `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a
-step, nothing crosses the link. The prologue and the epilogue aren't part of the program's time. Instructions without a unit take no time.
-The timeline has a synchronisation at the cycle in which its wait ends, and other such instructions where everything before them has
-finished.
+the others, a unit has finished when its results have drained (v1's matrix unit: `pipeline_cycles` after its last row went in). While the
+host computes a step, nothing crosses the link. The prologue and the epilogue aren't part of the program's time. Instructions without a unit
+take no time. The timeline has a synchronisation at the cycle in which its wait ends, and other such instructions where everything before
+them has finished.
 
 Each of N cores has its own engines and weight memory; all share the host and its link. They run one program on parts of equal size and
 start together, and time doesn't depend on data. So they are always at the same instruction. Every transfer is one of N that share the
@@ -29,23 +31,24 @@ buffer moves `mxu` bytes a cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 import numpy as np
 
-from tpucc.isa.cycles import Work
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode
 from tpucc.isa.link import Transferring, link_bytes
 from tpucc.isa.program import Program
+from tpucc.machine.machine import Machine
+from tpucc.machine.unit import Work
+from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tiles:
-    """The way of each fetched tile, in the order of the `read_weights`: cycles, int64 [fetches]. -1: it never happened."""
+    """The way of each entry of the queue (v1: of each fetched tile), in the order in which they are asked for: cycles, int64 [fetches]. -1:
+    it never happened."""
 
     asked: Int64
     """Start of the fetch."""
@@ -61,11 +64,12 @@ class Tiles:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stalls:
-    """Why the matrix unit was idle before each multiply: cycles, int64 [instructions], zero for other instructions.
+    """Why the unit that computes (`Machine.account`; v1: the matrix unit) was idle before each of its instructions: cycles, int64
+    [instructions], zero for other instructions.
 
-    A cycle counts for the first of these that holds: a synchronisation waits for the activation unit (`raw`), or for the host (`input`),
-    the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), anything else (`other`). While `synchronize` blocks a
-    multiply, the wait counts as waiting for data, even if its tile is missing too.
+    A cycle counts for the first of these that holds: a synchronisation waits for the unit that finishes its results (`raw`), or for the one
+    that supplies its inputs (`input`), the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), anything else (`other`).
+    While a synchronisation blocks an instruction, the wait counts as waiting for data, even if its tile is missing too.
     """
 
     raw: Int64
@@ -79,7 +83,7 @@ class Stalls:
 class Timeline:
     """Start and end of each instruction, int64 [instructions]: cycles since the program's start, the end exclusive.
 
-    `makespan` is when everything has finished, the matrix unit's pipeline included.
+    `makespan` is when everything has finished, what drains from units included.
     """
 
     start: Int64
@@ -91,114 +95,104 @@ class Timeline:
 
 def time_program(program: Program) -> Timeline:
     """The timeline of a verified program, in a time that is linear in its instructions."""
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     clock = EventLoop(program, touched, instruction_cycles(program, touched))
     clock.run()
     start, end = np.array(clock.start, np.int64), np.array(clock.end, np.int64)
     tiles = Tiles(*(np.array(times, np.int64) for times in (clock.asked, clock.arrived, clock.shifting, clock.shifted, clock.taken)))
-    stalls = stalls_of(touched, start, end, tiles, np.array(clock.held, np.int64).reshape(-1, 2))
+    stalls = stalls_of(program.machine, touched, start, end, tiles, np.array(clock.held, np.int64).reshape(-1, 2))
     return Timeline(start, end, tiles, stalls, max(clock.finished))
 
 
 class EventLoop:
-    """The event loop: plain lists and integers, one short method a unit."""
+    """The event loop: plain lists and integers."""
 
     def __init__(self, program: Program, touched: Effects, cycles: Int64) -> None:
         """`cycles` are the durations of the instructions."""
-        records, target = program.instructions, program.target
+        records, target, machine = program.instructions, program.target, program.machine
+        queue, units = machine.queue, len(machine.units)
         self._units = touched.engine.tolist()
+        self._specs, self._control = machine.by_opcode, machine.control
         self._opcodes = records["opcode"].tolist()
         self._durations = cycles.tolist()
-        self._switches = touched.pops.tolist()
+        self._pushes, self._pops = touched.pushes.tolist(), touched.pops.tolist()
         self._index, self._engines = records["index"].tolist(), records["engines"].tolist()
-        self._places, self._shift, self._pipeline = target.weight_fifo_tiles, target.tile_shift_cycles, target.pipeline_cycles
+        self._places, self._shift = (queue.depth(target), queue.shift(target)) if queue is not None else (0, 0)
+        self._drains = [unit.drain(target) for unit in machine.units]
+        account = machine.account
+        self._computes, self._finishes, self._supplies = account.computes, account.finishes, account.supplies
         self.start = [0] * len(records)
         self.end = [0] * len(records)
-        self.free = [0] * len(UNITS)
+        self.free = [0] * units
         """When each unit can start its next instruction, for all that it knows itself."""
-        self.finished = [0] * len(UNITS)
+        self.finished = [0] * units
         """When each unit has finished, for others."""
-        self.hold = [[0] * len(UNITS) for _ in UNITS]
+        self.hold = [[0] * units for _ in range(units)]
         """For each unit, until when its next instruction waits for each other unit."""
         self.asked, self.arrived = list[int](), list[int]()
         self.shifting, self.shifted, self.taken = list[int](), list[int](), list[int]()
         self.held: list[tuple[int, int]] = []
-        """For each multiply, until when it waits for the activation unit and for the host."""
+        """For each instruction of the unit that computes, until when it waits for the units that finish and supply."""
 
     def run(self) -> None:
         """Times all instructions. Run again, the program starts anew on units that are as the run before has left them."""
-        work = [self._work_of(engine) for engine in Engine]
+        control = self._control
         for index, unit in enumerate(self._units):
-            work[unit](index, unit)
+            if unit == control:
+                self._synchronise(index)
+            else:
+                self._execute(index, unit)
 
-    def _work_of(self, engine: Engine) -> Callable[[int, int], None]:
-        match engine:
-            case Engine.HOST | Engine.ACTIVATION:
-                return self._plain
-            case Engine.WEIGHTS:
-                return self._fetch
-            case Engine.MATRIX:
-                return self._multiply
-            case Engine.CONTROL:
-                return self._control
-            case _:
-                assert_never(engine)
-
-    def _plain(self, index: int, unit: int) -> None:
-        """A transfer, a host step, or an instruction of the activation unit."""
-        self._occupy(index, unit, max(self.free[unit], max(self.hold[unit])))
-
-    def _occupy(self, index: int, unit: int, start: int) -> None:
-        self.start[index] = start
-        self.end[index] = self.free[unit] = self.finished[unit] = start + self._durations[index]
-
-    def _fetch(self, index: int, unit: int) -> None:
-        place = len(self.asked) - self._places
-        start = max(self.free[unit], max(self.hold[unit]), self.shifted[place] if place >= 0 else 0)
-        self._occupy(index, unit, start)
-        self.asked.append(start)
-        self.arrived.append(self.end[index])
-
-    def _multiply(self, index: int, unit: int) -> None:
+    def _execute(self, index: int, unit: int) -> None:
+        """An instruction starts when its unit is free, its synchronisations hold, the entry that it takes is in the shadow, and there is a
+        place for the entry that it asks for."""
         hold = self.hold[unit]
         start = max(self.free[unit], max(hold))
-        if self._switches[index]:
+        if self._pops[index]:
             start = max(start, self._shift_in())
             self.taken.append(start)
-        self._occupy(index, unit, start)
-        self.finished[unit] += self._pipeline
-        self.held.append((hold[Engine.ACTIVATION], hold[Engine.HOST]))
+        if self._pushes[index]:
+            place = len(self.asked) - self._places
+            start = max(start, self.shifted[place] if place >= 0 else 0)
+            self.asked.append(start)
+            self.arrived.append(start + self._durations[index])
+        self.start[index] = start
+        self.end[index] = self.free[unit] = end = start + self._durations[index]
+        self.finished[unit] = end + self._drains[unit]
+        if unit == self._computes:
+            self.held.append((hold[self._finishes], hold[self._supplies]))
 
     def _shift_in(self) -> int:
-        """The shift of the next tile; the end of it."""
+        """The shift of the next entry into the shadow; the end of it."""
         shadow_free = self.taken[-1] if self.taken else 0
         start = max(self.arrived[len(self.shifting)], shadow_free)
         self.shifting.append(start)
         self.shifted.append(start + self._shift)
         return start + self._shift
 
-    def _control(self, index: int, unit: int) -> None:
-        waits = SPECS[self._opcodes[index]].waits(self._index[index], self._engines[index])
+    def _synchronise(self, index: int) -> None:
+        waits = self._specs[self._opcodes[index]].waits(self._index[index], self._engines[index])
         time = max([self._wait(*wait) for wait in waits]) if waits else max(self.finished)
         self.start[index] = self.end[index] = time
 
     def _wait(self, waiting: int, awaited: int) -> int:
         """Holds a unit back until others have finished; when that is."""
-        hold = self.hold[waiting]
-        for unit in UNITS:
+        hold, times = self.hold[waiting], []
+        for unit, finished in enumerate(self.finished):
             if awaited >> unit & 1:
-                hold[unit] = self.finished[unit]
-        return max(self.finished[unit] for unit in UNITS if awaited >> unit & 1)
+                hold[unit] = finished
+                times.append(finished)
+        return max(times)
 
 
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
     """The duration of each instruction of a program: cycles [instructions]."""
-    return durations(program, touched, program.cores, [step.elements for step in program.host_steps])
+    return durations(program, touched, program.cores, [step.elements for step in program.host_steps], program.machine)
 
 
-def stalls_of(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
-    """Each multiply's idle time before it, cut at the times at which its reasons end."""
-    index = np.flatnonzero(touched.multiplies)
+def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
+    """The idle time before each instruction of the unit that computes, cut at the times at which its reasons end."""
+    index = np.flatnonzero(touched.engine == machine.account.computes)
     begin = start[index]
     idle_from = np.concatenate([np.zeros(1, np.int64), end[index]])[:-1]
     switch = touched.pops[index]
@@ -212,7 +206,7 @@ def stalls_of(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: In
     return Stalls(*columns)
 
 
-def durations(program: Transferring, touched: Effects, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
+def durations(program: Transferring, touched: Effects, cores: int = 1, host_steps: Sequence[int] = (), machine: Machine = DEFAULT) -> Int64:
     """Cycles [instructions]. `host_steps` has the elements that each host step computes; `cores` share the host and its link."""
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
@@ -221,11 +215,11 @@ def durations(program: Transferring, touched: Effects, cores: int = 1, host_step
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)
-        taken[own] = SPECS[Opcode(opcode)].cycles(work.of(own))
+        taken[own] = machine.by_opcode[opcode].cycles(work.of(own))
     return taken
 
 
-def activation_work(program: Program, timeline: Timeline) -> int:
-    """The cycles in which the activation unit computes rows."""
-    touched = effects(program.instructions)
-    return int((timeline.end - timeline.start)[touched.moves & (touched.engine == Engine.ACTIVATION)].sum())
+def finishing_work(program: Program, timeline: Timeline) -> int:
+    """The cycles in which the unit that finishes results (v1: the activation unit) computes rows."""
+    touched, unit = effects(program.instructions, program.machine), program.machine.account.finishes
+    return int((timeline.end - timeline.start)[touched.moves & (touched.engine == unit)].sum())

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Engine, Opcode
-from tpucc.isa.occupancy import accumulators_in_use, rows_in_use, step_function
+from tpucc.isa.occupancy import rows_in_use, step_function, sums_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.accounting import ROWS
@@ -166,7 +166,7 @@ def trace_events(program: Program, timeline: Timeline, *, compressed: bool = Fal
         _depths(timeline, clock),
         _rows(program, timeline, clock),
     )
-    about = Summary(_clean(program.name), program.machine, program.target.clock_hz, timeline.makespan)
+    about = Summary(_clean(program.name), program.machine_title, program.target.clock_hz, timeline.makespan)
     data = msgspec.json.encode({"displayTimeUnit": "ns", "otherData": about, "traceEvents": list(events)})
     return gzip.compress(data, 6, mtime=0) if compressed else data
 
@@ -187,7 +187,7 @@ def _clean(text: str) -> str:
 
 
 def _names(program: Program) -> Iterator[Metadata]:
-    yield Metadata(PROCESS, "process_name", {"name": f"{_clean(program.name)} on {program.machine}"})
+    yield Metadata(PROCESS, "process_name", {"name": f"{_clean(program.name)} on {program.machine_title}"})
     for lane, name in sorted([*LANES.values(), SHIFT_LANE, WAIT_LANE]):
         yield Metadata(PROCESS, "thread_name", {"name": name}, lane)
         yield Metadata(PROCESS, "thread_sort_index", {"sort_index": lane}, lane)
@@ -196,7 +196,7 @@ def _names(program: Program) -> Iterator[Metadata]:
 def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Slice | Instant]:
     """A slice for each instruction that occupies a unit, a mark for each tag. The program's last interrupt takes no time."""
     records = program.instructions
-    touched = effects(records)
+    touched = effects(records, program.machine)
     lane = np.array([LANES[engine][0] for engine in sorted(LANES)])[touched.engine]
     shown = np.flatnonzero(timeline.end > timeline.start)
     start, end = timeline.start[shown], timeline.end[shown]
@@ -213,7 +213,7 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arg
 
 
 def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Slice]:
-    touched = effects(program.instructions)
+    touched = effects(program.instructions, program.machine)
     takers = np.flatnonzero(touched.pops)
     tile, start, end = resolve(program.instructions, touched).tile[takers], timeline.tiles.shifting, timeline.tiles.shifted
     columns = (takers, tile, program.layer_of[takers], start, end - start)
@@ -261,7 +261,7 @@ def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Counte
     """Rows of the unified buffer in use, and their bytes, and rows of the accumulators, at every change."""
     moments, rows = rows_in_use(program.residents, timeline.start, timeline.end)
     yield from _counter("unified buffer", {"rows": rows, "bytes": rows * program.target.mxu}, moments, clock)
-    moments, rows = accumulators_in_use(program.instructions, timeline.start, timeline.end)
+    moments, rows = sums_in_use(program, timeline.start, timeline.end)
     yield from _counter("accumulators", {"rows": rows}, moments, clock)
 
 

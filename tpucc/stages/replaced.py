@@ -14,14 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Error
-from tpucc.isa.instructions import Engine
+from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.written import read_product
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.guard import Guest, guest, short, short_text
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
-from tpucc.schedule.hazards import ROW_ENGINES
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Synchronise, Wait
 from tpucc.stages.stages import Order

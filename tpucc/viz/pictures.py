@@ -13,7 +13,7 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.recording import Recording
 from tpucc.sim.segments import Cause, matrix_segments
-from tpucc.sim.timing import activation_work
+from tpucc.sim.timing import finishing_work
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
@@ -94,7 +94,7 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
     limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
     link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
-    work = activation_work(runtime.program, runtime.timeline)
+    work = finishing_work(runtime.program, runtime.timeline)
     return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from tpucc.ir.digests import Known, Missing, digest_of, found
 from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
 from tpucc.isa.listing.words import Word, line_error, signed_in
-from tpucc.isa.program import block_dtype
 from tpucc.numerics import AnyArray, Int8
 
 READABLE = 16
@@ -126,10 +126,13 @@ def _digest_lines(data: bytes, tag: str) -> Iterator[str]:
     yield f"| {tag} sha256={digest_of(data)}"
 
 
-def read_block(arguments: Arguments, mxu: int, number: int, known: Known | None) -> AnyArray:
-    """Parameter block `number`, [1]. Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data, E0760 or E0761 data that
-    stand by their digest and can't be had."""
-    block, directive = np.zeros(1, block_dtype(mxu)), arguments.directive
+def read_block(arguments: Arguments, dtype: np.dtype[Any], number: int, known: Known | None) -> AnyArray:
+    """Parameter block `number`, [1] of `dtype`.
+
+    Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data, E0760 or E0761 data that stand by their digest and can't be
+    had.
+    """
+    block, directive = np.zeros(1, dtype), arguments.directive
     sizes = {"raw": block.dtype.itemsize} | {tag: block[tag].nbytes for tag in (*_TABLES, *_VECTORS)}
     parts = _parts(directive, sizes, number, known)
     if "raw" in parts:

@@ -28,6 +28,8 @@ from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE,
 from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
+from tpucc.machine.machine import Machine
+from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 
@@ -99,6 +101,7 @@ class Parts:
     target: Target
     known: Known | None
     """The constants that stand in the text by their digests."""
+    machine: Machine
     said: dict[str, Any]
     """Names, numbers and texts, by the fields of `Program`."""
     notes: list[str] = field(default_factory=list)
@@ -132,22 +135,24 @@ class Parts:
     @property
     def program(self) -> Program:
         """All that the directives say, as a program without instructions."""
-        types = array_types(self.target.mxu)
+        types = array_types(self.machine, self.target.mxu)
         joined = {
             array: np.concatenate([np.zeros((0, *types[array][1]), types[array][0]), *getattr(self, array)])
             for array in ("tiles", "blocks", "constants")
         }
         listed = {part: tuple(getattr(self, part)) for part in ("notes", "host", "inputs", "outputs", "host_steps")}
         layers = tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True))
-        return bare_program(target=self.target, layers=layers, **self.said, **listed, **joined)
+        return bare_program(target=self.target, machine=self.machine, layers=layers, **self.said, **listed, **joined)
 
 
-def read_directives(directives: list[Directive], stem: str, errors: Errors, known: Known | None = None) -> Parts:
+def read_directives(
+    directives: list[Directive], stem: str, errors: Errors, known: Known | None = None, machine: Machine = DEFAULT
+) -> Parts:
     """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one.
 
     `known` has the constants that stand in the listing by their digests.
     """
-    parts = Parts(load_target(DEFAULT_TARGET), known, {"name": stem})
+    parts = Parts(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
     for directive in sorted(directives, key=lambda directive: directive.name != "target"):
         errors.attempt(_apply, directive, parts)
     return parts
@@ -342,7 +347,10 @@ def _tile_lines(program: Program, with_data: bool) -> Iterator[str]:
 
 
 def _block(arguments: Arguments, parts: Parts) -> None:
-    parts.blocks.append(read_block(arguments, parts.target.mxu, len(parts.blocks), parts.known))
+    register = parts.machine.register
+    if register is None:
+        raise line_error("E0716", f"{parts.machine.name} has no parameter blocks", arguments.directive.head.span)
+    parts.blocks.append(read_block(arguments, register.dtype(parts.target.mxu), len(parts.blocks), parts.known))
 
 
 def _block_lines(program: Program, with_data: bool) -> Iterator[str]:

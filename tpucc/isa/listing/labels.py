@@ -12,10 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.diagnostics import counted, did_you_mean, printable
-from tpucc.isa.instructions import OperandSpec
 from tpucc.isa.listing.instructions import plain_texts
 from tpucc.isa.listing.words import Word, label_in, label_text, number_in
 from tpucc.isa.program import HostBuffer, Resident
+from tpucc.machine.instruction import OperandSpec
+from tpucc.machine.machine import Machine
+from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 
 MAX_ROW = 2**22
@@ -25,7 +27,9 @@ MAX_ROW = 2**22
 class Labels:
     """The names of rows in one program's listing."""
 
-    def __init__(self, host: Sequence[HostBuffer], residents: Sequence[Resident]) -> None:
+    def __init__(self, machine: Machine, host: Sequence[HostBuffer], residents: Sequence[Resident]) -> None:
+        self._machine = machine
+        self._contents = {memory.name: memory.contents for memory in machine.memories}
         self._host = {buffer.name: buffer for buffer in host}
         self._sorted = sorted(self._host.values(), key=lambda buffer: buffer.start)
         self._starts = np.array([buffer.start for buffer in self._sorted], np.int64)
@@ -37,21 +41,26 @@ class Labels:
 
     def texts(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
         """An operand's values, with labels for rows that have one; as `instruction_texts` wants it."""
-        if operand.space == "host":
-            return self._host_texts(values)
-        if operand.space == "ub":
-            return self._ub_texts(operand.field, indices, values)
-        return plain_texts(operand, indices, values)
+        match self._contents.get(operand.space):
+            case Contents.BUFFERS:
+                return self._host_texts(values)
+            case Contents.VALUES:
+                return self._stay_texts(operand.field, indices, values)
+            case Contents.SUMS | None:
+                return plain_texts(self._machine, operand, indices, values)
 
     def resolve(self, operand: OperandSpec, word: Word, instruction: int) -> int:
         """The row that a number or a label stands for. Raises `LineError` E0713."""
         number, label = number_in(word.text), label_in(word)
         if number is not None:
             return number
-        if label is None or operand.space not in ("host", "ub"):
+        contents = self._contents.get(operand.space)
+        if label is None or contents in (Contents.SUMS, None):
             word.fail("E0713", f"expected a number{' or a label' if label is None else ''} for {operand.key}, found {printable(word.text)}")
         name, offset = label
-        place = self._host_buffer(name, word) if operand.space == "host" else self._stay(name, word, instruction, operand.field == "dest")
+        place = (
+            self._host_buffer(name, word) if contents is Contents.BUFFERS else self._stay(name, word, instruction, operand.field == "dest")
+        )
         rows = place.rows
         if offset >= rows:
             word.fail("E0713", f"{printable(name)} has {counted(rows, 'row')}, so that +{offset} is past its end")
@@ -109,7 +118,7 @@ class Labels:
             texts.append(label_text(buffer.name, value - buffer.start) if buffer and inside else str(value))
         return texts
 
-    def _ub_texts(self, field: str, indices: Int64, values: Int64) -> list[str]:
+    def _stay_texts(self, field: str, indices: Int64, values: Int64) -> list[str]:
         owners = self._owner(field, indices, values)
         texts = []
         for index, owner, value in zip(indices.tolist(), owners.tolist(), values.tolist(), strict=True):

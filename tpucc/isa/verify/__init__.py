@@ -7,18 +7,22 @@ rows aren't checked. If rows lie outside the memories, their history isn't check
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
+from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
 from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
+from tpucc.isa.verify.events import Events
 from tpucc.isa.verify.hazards import clocks
-from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
+from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.machine.memory import Contents, Memory
 
 __all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "verify"]
 
@@ -84,21 +88,32 @@ def _meaning(context: Context) -> Iterator[Violation]:
     yield from fifo.check(context)
     yield from residents.overlaps(context)
     yield from arithmetic.blocks(context)
-    for events in host_events(context):
-        yield from definitions.host(context, events)
-        yield from endings.outputs(context, events)
-    known = clocks(context.program.instructions, context.effects)
+    machine = context.program.machine
+    known = clocks(context.program.instructions, context.effects, machine)
     yield from fifo.written(context, known)
-    for events in unified_buffer_events(context):
-        yield from definitions.unified_buffer(context, events)
-        yield from residents.stays(context, events)
-        yield from hazards.check(context, events, known, "unified-buffer")
-    bounds = arithmetic.Sums(context)
-    for events in accumulator_events(context):
-        yield from definitions.accumulators(context, events)
-        yield from definitions.sums(context, events)
-        yield from hazards.check(context, events, known, "accumulator")
-        yield from bounds.check(events)
+    for memory in machine.memories:
+        races = len(machine.sharing(memory)) > 1
+        rules = _rules(context, memory)
+        for events in memory_events(context, memory):
+            yield from rules(events)
+            if races:
+                yield from hazards.check(context, events, known, memory)
+
+
+def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Violation]]:
+    """The rules of groups 4, 5, 7, 9 and 10 about what the rows of a memory hold."""
+    match memory.contents:
+        case Contents.VALUES:
+            return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events))
+        case Contents.SUMS:
+            bounds = arithmetic.Sums(context, memory)
+            return lambda events: chain(
+                definitions.begun(context, events, memory), definitions.sums(context, events, memory), bounds.check(events)
+            )
+        case Contents.BUFFERS:
+            return lambda events: chain(definitions.buffers(context, events), endings.outputs(context, events))
+        case _:
+            assert_never(memory.contents)
 
 
 def _reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:

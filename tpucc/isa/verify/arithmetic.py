@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools
-from tpucc.isa.formats import format_of, largest_inputs, largest_values
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.machine.memory import Contents, Memory
 from tpucc.numerics import INT32_MAX, Int64, column_bound
 
 LARGEST_WEIGHT = 128
@@ -30,8 +30,10 @@ RULES = (
 def blocks(context: Context) -> Iterator[Violation]:
     """The violations of V0902, V0903 and V0904; and those of V0901 by sums that no accumulator holds."""
     yield from _widths(context)
+    if context.program.machine.register is None:
+        return
     yield from _weighted(context)
-    of = format_of(int(np.bitwise_or.reduce(context.program.instructions["flags"], initial=0)))
+    of = context.program.machine.format_of(int(np.bitwise_or.reduce(context.program.instructions["flags"], initial=0)))
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
     for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
@@ -48,7 +50,8 @@ def blocks(context: Context) -> Iterator[Violation]:
 def _widths(context: Context) -> Iterator[Violation]:
     """A narrow instruction in a wide program would take the low bytes for values."""
     effects = context.effects
-    computes = effects.multiplies | effects.acc_reads | (effects.target.used & ~effects.host_reads)
+    computes = effects.multiplies | _touching(context, Contents.SUMS, effects.reading)
+    computes |= _touching(context, Contents.VALUES, effects.writing) & ~_touching(context, Contents.BUFFERS, effects.reading)
     wide = effects.bytes_per_value > 1
     if wide.any():
         yield from context.each("V0904", computes & ~wide, "computes 8-bit values, and others 16-bit values")
@@ -59,24 +62,31 @@ def _widths(context: Context) -> Iterator[Violation]:
                 yield Violation("V0904", message, about=(kind, port.name))
 
 
+def _touching(context: Context, contents: Contents, how: Callable[[Memory], Bools]) -> Bools:
+    """Which instructions read, or write, the memory with these contents, if there is one."""
+    memory = context.program.machine.holding(contents)
+    return how(memory) if memory is not None else np.zeros(len(context.effects), np.bool_)
+
+
 def _weighted(context: Context) -> Iterator[Violation]:
     """Weighted sums of windows, whose weights may be any integers."""
-    effects, largest = context.effects, largest_values(context.program.instructions)
+    effects, largest = context.effects, context.program.machine.largest_values(context.program.instructions)
     bias = np.append(np.abs(context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)[context.resolved.block]
     over = effects.weighs & (effects.window > (INT32_MAX - bias) // (largest * largest))
     yield from context.each("V0901", over, lambda i: f"may overflow the sum of {effects.window[i]:,} products and the bias")
 
 
 class Sums:
-    """How large the sums in the accumulators can become.
+    """How large the sums in a memory can become.
 
     Three bounds, each tighter and dearer than the one before: any tile of this size, the tiles' largest columns, and each column for
     itself. The first is enough for sums a few hundred tiles deep, so that most programs never look at their weights here.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, memory: Memory) -> None:
+        self._adds, self._row = context.effects.reading(memory), memory.row
         self._context, self._tiles, self._block = context, context.resolved.tile, context.resolved.block
-        self._largest = largest_inputs(context.program.instructions)
+        self._largest = context.program.machine.largest_inputs(context.program.instructions)
         self._columns: Int64 | None = None
 
     def check(self, events: Events) -> Iterator[Violation]:
@@ -92,7 +102,7 @@ class Sums:
 
     def _starts(self, events: Events) -> Int64:
         """For each event the position of the multiply that began its sum."""
-        overwrites = (events.kind == WRITE) & ~self._context.effects.acc_reads[events.instruction]
+        overwrites = (events.kind == WRITE) & ~self._adds[events.instruction]
         before = events.last(overwrites)
         return np.where(overwrites, np.arange(len(events)), np.where(before >= 0, before, events.start))
 
@@ -122,9 +132,7 @@ class Sums:
             column = self._overflow(chains[key], int(self._block[instruction]) if not writes[position] else -1)
             if column >= 0:
                 reported.add(instruction)
-                yield self._context.violation(
-                    "V0901", instruction, f"may overflow column {column} of accumulator row {events.row[position]:,}"
-                )
+                yield self._context.violation("V0901", instruction, f"may overflow column {column} of {self._row} {events.row[position]:,}")
 
     def _chain(self, multiplies: Int64) -> Int64:
         """The bound of each column for the sum of these multiplies."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpucc.isa.fields import faults, kinds
-from tpucc.isa.instructions import SPECS, Opcode
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 
 RULES = (
@@ -27,13 +26,14 @@ _SAYS = {
 
 def check(context: Context) -> Iterator[Violation]:
     """The violations of group 2; when there are none, every record is a well-formed instruction."""
-    records = context.program.instructions
+    records, machine = context.program.instructions, context.program.machine
     for code, function, indices in kinds(records):
-        if code not in SPECS:
+        spec = machine.by_opcode.get(code)
+        if spec is None:
             yield from context.each("V0201", indices, f"has the unknown opcode {code}")
             continue
-        for rule, field, key, wrong, allowed in faults(Opcode(code), function, records[indices]):
+        for rule, field, key, wrong, allowed in faults(machine, spec, function, records[indices]):
             for index in indices[wrong][:MAX_REPORTED].tolist():
-                found, mnemonic = int(records[field][index]), Opcode(code).mnemonic
-                message = _SAYS[rule].format(key=key, found=found, allowed=allowed, excess=found & ~allowed, mnemonic=mnemonic)
+                found = int(records[field][index])
+                message = _SAYS[rule].format(key=key, found=found, allowed=allowed, excess=found & ~allowed, mnemonic=spec.mnemonic)
                 yield context.violation(rule, index, message)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.verify.events import END, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
-from tpucc.isa.verify.ranges import buffer_of
+from tpucc.isa.verify.ranges import buffer_of, host_walks
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 
 RULES = (
@@ -29,20 +29,22 @@ RULES = (
 
 def halts(context: Context) -> Iterator[Violation]:
     """The violations of V1001."""
-    halt = np.flatnonzero(context.program.instructions["opcode"] == Opcode.HALT)
+    machine = context.program.machine
+    halt = np.flatnonzero(context.program.instructions["opcode"] == machine.halt)
     last = len(context.program.instructions) - 1
     if not len(halt) or halt[-1] != last:
-        yield Violation("V1001", "the program doesn't end in halt", last)
+        yield Violation("V1001", f"the program doesn't end in {machine.halt.name.lower()}", last)
     yield from context.each("V1001", halt[halt != last], "stands before the end of the program")
 
 
 def written(context: Context) -> Iterator[Violation]:
     """The violations of V1004."""
-    effects, host = context.effects, sorted(context.program.host, key=lambda b: b.start)
+    host = sorted(context.program.host, key=lambda b: b.start)
     kept = np.array([b.kind in ("input", "constant") for b in host] + [False], np.bool_)
-    buffer = buffer_of(context, effects.host_start)
     name = [f"{held.name}, which is the {held.kind} of the program" for held in host]
-    yield from context.each("V1004", effects.host_writes & kept[buffer], lambda i: f"writes rows of {name[buffer[i]]}")
+    for walks in host_walks(context):
+        buffer = buffer_of(context, walks.low)
+        yield from context.each("V1004", walks.writes & kept[buffer], partial(lambda of, i: f"writes rows of {name[of[i]]}", buffer))
 
 
 def outputs(context: Context, events: Events) -> Iterator[Violation]:
@@ -70,5 +72,6 @@ def interrupts(context: Context) -> Iterator[Violation]:
     if len(found) < steps:
         yield Violation("V1005", f"the program ends before host step {len(found):,} of {steps:,}", len(number) - 1)
     if len(found) > steps:
-        late = np.flatnonzero(context.effects.host_writes)
-        yield from context.each("V1005", late[late > found[steps]], "writes for the host after the last interrupt")
+        for walks in host_walks(context):
+            late = np.flatnonzero(walks.writes)
+            yield from context.each("V1005", late[late > found[steps]], "writes for the host after the last interrupt")

@@ -190,10 +190,11 @@ def _by_segment(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64
 
 
 def walk_accesses(walks: Walks, kind: int) -> list[Accesses | Pattern]:
-    """The runs of rows of every instruction's walk."""
-    dense = np.flatnonzero(walks.used & walks.dense)
+    """The runs of rows that each instruction reads, or writes. One that reads and writes the same rows adds to them: it writes."""
+    used = walks.used & (walks.only_reads if kind == READ else walks.writes)
+    dense = np.flatnonzero(used & walks.dense)
     parts: list[Accesses | Pattern] = [Accesses.of(dense, walks.low[dense], walks.high[dense], kind)]
-    for instruction in _alike(walks, np.flatnonzero(walks.used & ~walks.dense)):
+    for instruction in _alike(walks, np.flatnonzero(used & ~walks.dense)):
         first = int(instruction[0])
         rows = walks.rows(first) - walks.low[first]
         gaps = np.flatnonzero(np.diff(rows) > 1)
@@ -207,7 +208,7 @@ def _alike(walks: Walks, indices: Int64) -> list[Int64]:
     if not len(indices):
         return []
     fields = ("opcode", "flags", "outer", "inner", f"{walks.field}_pitch", f"{walks.field}_stride")
-    windows = ("ub2_pitch", "ub2_stride", "window_outer", "window_inner") if walks.field == "ub" else ()
+    windows = ("ub2_pitch", "ub2_stride", "window_outer", "window_inner") if walks.windows.any() else ()
     shapes = np.stack([walks.records[field][indices].astype(np.int64) for field in (*fields, *windows)], axis=1)
     inverse = np.unique(shapes, axis=0, return_inverse=True)[1].ravel()
     order = np.argsort(inverse, kind="stable")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import assert_never
 
 import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Bools, Walks
-from tpucc.isa.instructions import Records
 from tpucc.isa.program import stretch_ends
 from tpucc.isa.verify.rules import Context, Rule, Violation
+from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.record import Records
 from tpucc.numerics import Int64
 
 RULES = (
@@ -28,8 +30,9 @@ RULES = (
 def check(context: Context) -> Iterator[Violation]:
     """The violations of group 3; when there are none, every address is good and no walk is longer than its memory."""
     yield from _counts(context)
-    yield from _rows(context)
-    yield from _host(context)
+    for memory in context.program.machine.memories:
+        for walks in context.effects.of(memory):
+            yield from _rows(context, memory, walks)
     yield from _indices(context)
     yield from _repeated(context)
 
@@ -40,31 +43,36 @@ def _counts(context: Context) -> Iterator[Violation]:
     yield from context.each("V0306", none, "has a count of 0")
 
 
-def _rows(context: Context) -> Iterator[Violation]:
-    effects, target = context.effects, context.program.target
-    rows, size = target.unified_buffer_rows, target.accumulator_rows
+def _rows(context: Context, memory: Memory, walks: Walks) -> Iterator[Violation]:
+    """The violations of V0301, V0302 and V0303, by what a memory holds."""
+    match memory.contents:
+        case Contents.VALUES:
+            rows, does = memory.size(context.program.target), "writes" if walks.writes.any() else "reads"
+            what = f"; the {memory.title} has {rows:,} rows"
+            yield from context.each("V0301", walks.high > rows, lambda i: f"{does} up to row {walks.high[i] - 1:,}{what}")
+        case Contents.SUMS:
+            rows, what = memory.size(context.program.target), f"uses {memory.title} up to row"
+            yield from context.each("V0302", walks.high > rows, lambda i: f"{what} {walks.high[i] - 1:,} of {rows:,}")
+        case Contents.BUFFERS:
+            outside = walks.high > np.maximum(walks.low, stretch_ends(context.program.host, walks.low))
+            yield from context.each("V0303", outside, partial(_outside, context, memory, walks))
+        case _:
+            assert_never(memory.contents)
 
-    def reach(walks: Walks, does: str, index: int) -> str:
-        return f"{does} up to row {walks.high[index] - 1:,}; the unified buffer has {rows:,} rows"
 
-    for walks, does in ((effects.source, "reads"), (effects.source2, "reads"), (effects.target, "writes")):
-        yield from context.each("V0301", walks.high > rows, partial(reach, walks, does))
-    outside = effects.acc_end > size
-    yield from context.each("V0302", outside, lambda i: f"uses accumulators up to row {effects.acc_end[i] - 1:,} of {size:,}")
+def _outside(context: Context, memory: Memory, walks: Walks, index: int) -> str:
+    """What an instruction does with rows that aren't all in buffers of one kind."""
+    first = int(walks.low[index])
+    begun = next((buffer for buffer in context.program.host if buffer.start <= first < buffer.end), None)
+    held = f": {printable(begun.name)} has {counted(begun.rows, 'row')}" if begun else ""
+    rows = f"the {memory.name}'s rows {first:,} to {walks.high[index] - 1:,}"
+    return f"moves {rows}, which are not all in host buffers of one kind{held}"
 
 
-def _host(context: Context) -> Iterator[Violation]:
-    effects = context.effects
-    start, end, host = effects.host_start, effects.host_end, context.program.host
-    outside = end > np.maximum(start, stretch_ends(host, start))
-
-    def reach(index: int) -> str:
-        first = int(start[index])
-        begun = next((buffer for buffer in host if buffer.start <= first < buffer.end), None)
-        held = f": {printable(begun.name)} has {counted(begun.rows, 'row')}" if begun else ""
-        return f"moves the host's rows {first:,} to {end[index] - 1:,}, which are not all in host buffers of one kind{held}"
-
-    yield from context.each("V0303", outside, reach)
+def host_walks(context: Context) -> list[Walks]:
+    """The rows of buffers that are touched, by operand."""
+    memory = context.program.machine.holding(Contents.BUFFERS)
+    return context.effects.of(memory) if memory is not None else []
 
 
 def buffer_of(context: Context, rows: Int64) -> Int64:
@@ -90,13 +98,16 @@ def _of(number: int, count: int) -> str:
 
 
 def _repeated(context: Context) -> Iterator[Violation]:
-    records, effects = context.program.instructions, context.effects
-    width, size = effects.bytes_per_value, context.program.target.unified_buffer_rows
-    twice = effects.target.used & effects.walked & ~_distinct(records, ("outer", "inner", "dest_pitch", "dest_stride"), width)
-    for index in np.flatnonzero(twice).tolist():
-        if not _visits_all(effects.target, index, int(effects.rows[index] * width[index]), size):
-            yield context.violation("V0307", index, "writes a row twice")
-    window = _distinct(records, ("window_outer", "window_inner", "ub2_pitch", "ub2_stride"), width)
+    records, effects, machine = context.program.instructions, context.effects, context.program.machine
+    memory = machine.holding(Contents.VALUES)
+    size = memory.size(context.program.target) if memory is not None else 0
+    for target in effects.of(memory) if memory is not None else ():
+        steps = ("outer", "inner", f"{target.field}_pitch", f"{target.field}_stride")
+        twice = target.used & target.writes & target.walked & ~_distinct(records, steps, target.size)
+        for index in np.flatnonzero(twice).tolist():
+            if not _visits_all(target, index, int(effects.rows[index] * target.size[index]), size):
+                yield context.violation("V0307", index, "writes a row twice")
+    window = _distinct(records, ("window_outer", "window_inner", "ub2_pitch", "ub2_stride"), effects.bytes_per_value)
     yield from context.each("V0307", (effects.window > 1) & ~window, "has a window whose rows are not in ascending order")
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.isa.effects import Bools, Walks
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.numerics import AnyArray
+from tpucc.machine.memory import Contents
 
 RULES = (
     Rule(
@@ -37,8 +36,8 @@ def stays(context: Context, events: Events) -> Iterator[Violation]:
     begins, ends = events.kind == BEGIN, events.kind == END
     change = begins.astype(np.int64) - ends
     count = events.count(change)
-    in_place = in_place_vectors(context)[events.instruction]
-    crowded = (begins & (count > 1) & ~in_place) | (events.ends_instruction & (count > 1) & _since(events, begins)) | (begins & (count > 2))
+    alike = in_place(context)[events.instruction]
+    crowded = (begins & (count > 1) & ~alike) | (events.ends_instruction & (count > 1) & _since(events, begins)) | (begins & (count > 2))
     yield from by_rows(context, events, crowded, "V0701", "begins a stay of row {row} while another one lasts")
     outside = ((events.kind == READ) | (events.kind == WRITE)) & (count < 1)
     yield from by_rows(context, events, outside, "V0702", "touches row {row}, which belongs to no stay at this time")
@@ -52,10 +51,9 @@ def _since(events: Events, begins: Bools) -> Bools:
 
 def overlaps(context: Context) -> Iterator[Violation]:
     """The violations of V0703."""
-    effects, target = context.effects, context.effects.target
-    for source in (effects.source, effects.source2):
+    for source, target in _pairs(context):
         near = source.used & target.used & (source.low < target.high) & (target.low < source.high)
-        apart = near & ~_alike(context, source)
+        apart = near & ~_alike(context, source, target)
         found = 0
         for index in np.flatnonzero(apart).tolist():
             if found < MAX_REPORTED and _share(source, target, index):
@@ -63,25 +61,26 @@ def overlaps(context: Context) -> Iterator[Violation]:
                 yield context.violation("V0703", index, "writes rows that it also reads, and not in the same order")
 
 
-def in_place_vectors(context: Context) -> Bools:
-    """Which instructions are vectors that read and write the same walk."""
-    effects = context.effects
-    alike: Bools = effects.target.used & (_alike(context, effects.source) | (effects.source2.used & _alike(context, effects.source2)))
-    return alike
+def _pairs(context: Context) -> list[tuple[Walks, Walks]]:
+    """Each operand through which rows of the memory of values are read, with each one through which they are written."""
+    memory = context.program.machine.holding(Contents.VALUES)
+    walks = context.effects.of(memory) if memory is not None else []
+    return [(source, target) for source in walks if not source.writes.any() for target in walks if target.writes.any()]
 
 
-def _alike(context: Context, source: Walks) -> Bools:
+def in_place(context: Context) -> Bools:
+    """Which instructions read and write the same walk, row by row."""
+    found = [target.used & source.used & _alike(context, source, target) for source, target in _pairs(context)]
+    return np.logical_or.reduce(found) if found else np.zeros(len(context.effects), np.bool_)
+
+
+def _alike(context: Context, source: Walks, target: Walks) -> Bools:
     records = context.program.instructions
     outer, inner = records["outer"], records["inner"]
-    pitch, stride = _same(records, source.field, "pitch"), _same(records, source.field, "stride")
-    vector, start = records["opcode"] == Opcode.VECTOR, records[source.field] == records["dest"]
-    alike: Bools = vector & start & ((outer <= 1) | pitch) & ((inner <= 1) | stride)
+    pitch, stride = (records[f"{source.field}_{step}"] == records[f"{target.field}_{step}"] for step in ("pitch", "stride"))
+    start = ~(source.windows | source.kernels) & (records[source.field] == records[target.field])
+    alike: Bools = start & ((outer <= 1) | pitch) & ((inner <= 1) | stride)
     return alike
-
-
-def _same(records: AnyArray, field: str, step: str) -> Bools:
-    same: Bools = records[f"{field}_{step}"] == records[f"dest_{step}"]
-    return same
 
 
 def _share(source: Walks, target: Walks, index: int) -> bool:

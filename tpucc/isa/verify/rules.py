@@ -14,6 +14,7 @@ from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostBuffer, Port, Program
+from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10
@@ -59,7 +60,7 @@ class Context:
 
     @cached_property
     def effects(self) -> Effects:
-        return effects(self.program.instructions)
+        return effects(self.program.instructions, self.program.machine)
 
     @cached_property
     def resolved(self) -> Resolved:
@@ -68,12 +69,13 @@ class Context:
     def text(self, index: int) -> str:
         """An instruction as messages show it: its index and its text, with the names that a listing has in it."""
         written = self.places.text(index) if self.places is not None else ""
-        return f"instruction {index:,} `{written or instruction_text(self.program.instructions[index])}`"
+        return f"instruction {index:,} `{written or instruction_text(self.program.machine, self.program.instructions[index])}`"
 
-    def host_row(self, row: int) -> str:
-        """A row of host memory by its buffer, as listings name it: `row 3 of x.0`."""
+    def buffer_row(self, row: int) -> str:
+        """A row of a memory of buffers by its buffer, as listings name it: `row 3 of x.0`."""
         held = (f"row {row - each.start:,} of {printable(each.name)}" for each in self.program.host if each.start <= row < each.end)
-        return next(held, f"row {row:,} of host memory")
+        memory = self.program.machine.holding(Contents.BUFFERS)
+        return next(held, f"row {row:,} of {memory.title if memory else 'no memory'}")
 
     def violation(self, code: str, index: int, message: str, other: int = -1) -> Violation:
         """`message` continues the text of the instruction; with `other`, `{other}` in it stands for the other one's text."""

@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.isa.program import CORES, HOST_ROWS, KINDS, ORDERS, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation, twice
+from tpucc.machine.memory import Contents
 from tpucc.target import MEMORY_ROWS
 
 MACS = 2**53
@@ -54,7 +55,7 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _arrays(program: Program) -> Iterator[Violation]:
-    for name, (dtype, shape) in array_types(program.target.mxu).items():
+    for name, (dtype, shape) in array_types(program.machine, program.target.mxu).items():
         array = getattr(program, name)
         if array.dtype != dtype or array.ndim != 1 + len(shape) or array.shape[1:] != shape:
             yield Violation("V0101", f"{name} have the shape {list(array.shape)} or a type that the format doesn't have")
@@ -133,12 +134,14 @@ def _host(program: Program) -> Iterator[Violation]:
 
 
 def _residents(program: Program) -> Iterator[Violation]:
+    memory = program.machine.holding(Contents.VALUES)
+    rows, title = (memory.size(program.target), memory.title) if memory is not None else (0, "machine")
     for resident in program.residents:
         name, about = printable(resident.name), ("resident", resident.name)
-        if not (resident.start >= 0 and resident.rows > 0 and resident.end <= program.target.unified_buffer_rows):
+        if not (resident.start >= 0 and resident.rows > 0 and resident.end <= rows):
             yield Violation(
                 "V0104",
-                f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the unified buffer",
+                f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the {title}",
                 about=about,
             )
         elif not 0 <= resident.first <= resident.last < program.instructions.size:
@@ -148,9 +151,7 @@ def _residents(program: Program) -> Iterator[Violation]:
                 "V0104", f"the stay of {name} belongs to layer {resident.layer}; there are {len(program.layers):,}", about=about
             )
     if program.lower_bound_rows < 0:
-        yield Violation(
-            "V0104", f"the lower bound of the unified buffer's peak is {program.lower_bound_rows:,} rows", about=("lower_bound", "")
-        )
+        yield Violation("V0104", f"the lower bound of the {title}'s peak is {program.lower_bound_rows:,} rows", about=("lower_bound", ""))
 
 
 def _memories(program: Program) -> Iterator[Violation]:

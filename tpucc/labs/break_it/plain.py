@@ -45,7 +45,7 @@ def plain(program: Program) -> Plain:
         spec = SPECS[Opcode(int(record["opcode"]))]
         own.append(
             PlainInstruction(
-                name=spec.opcode.mnemonic,
+                name=spec.mnemonic,
                 engine=each.engine.name.lower(),
                 reads=each.reads.buffer.tolist(),
                 writes=each.writes.buffer.tolist(),

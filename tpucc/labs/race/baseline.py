@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.isa.instructions import ENGINE_OF, ROW_ENGINES, Engine
 from tpucc.lowering.products import ProductLayer
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives, TooLarge
-from tpucc.schedule.hazards import ROW_ENGINES
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.stages.stages import Stages, as_lowered

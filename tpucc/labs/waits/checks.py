@@ -12,17 +12,17 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.effects import Effects, Walks, effects
-from tpucc.isa.instructions import Engine
+from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
-from tpucc.isa.verify.memories import accumulator_events, unified_buffer_events
+from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import Context, Violation
 from tpucc.labs.lab import Failed, Plain
 from tpucc.labs.recorded import recorded
 from tpucc.numerics import Int64
 from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
-from tpucc.schedule.hazards import ROW_ENGINES, conflicts
+from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits
 from tpucc.target import Target
@@ -50,7 +50,7 @@ def pages(touched: Effects, page: int) -> Effects:
         low, high = np.where(host, walks.low // page * page, walks.low), np.where(host, -(-walks.high // page) * page, walks.high)
         return replace(walks, low=low, high=high)
 
-    return replace(touched, source=whole(touched.source), target=whole(touched.target))
+    return replace(touched, touches=tuple((memory, whole(walks) if memory.name == "ub" else walks) for memory, walks in touched.touches))
 
 
 def built_in(listing: Listing, rules: Rules) -> list[Wait]:
@@ -135,10 +135,9 @@ def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int
 
 def _violations(context: Context) -> Iterator[Violation]:
     known = clocks(context.program.instructions, context.effects)
-    for events in unified_buffer_events(context):
-        yield from check(context, events, known, "unified-buffer")
-    for events in accumulator_events(context):
-        yield from check(context, events, known, "accumulator")
+    for memory in context.program.machine.memories:
+        for events in memory_events(context, memory):
+            yield from check(context, events, known, memory)
 
 
 def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, str] | None:

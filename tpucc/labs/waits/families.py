@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.isa.functions import Function
 from tpucc.isa.instructions import RECORD, Flag, Opcode, record
+from tpucc.machines.v1.functions import Function
 from tpucc.schedule.listing import Listing
 
 Family = Callable[[Random], Listing]

@@ -13,8 +13,8 @@ from tpucc.isa.instructions import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments
-from tpucc.sim.timing import activation_work
-from tpucc.sim.waiting import Reason, waiting
+from tpucc.sim.timing import finishing_work
+from tpucc.sim.waiting import waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def rows_of(engine: Engine) -> Callable[[Runtime], int]:
 
 
 def _work(runtime: Runtime) -> int:
-    return activation_work(runtime.program, runtime.timeline)
+    return finishing_work(runtime.program, runtime.timeline)
 
 
 def _depthwise(runtime: Runtime) -> int:
@@ -90,7 +90,7 @@ def _rate(runtime: Runtime) -> str:
     return f"{f'{_work(runtime) / rows:,.1f}'.removesuffix('.0')} a row" if rows else ""
 
 
-def _waits_itself(reason: Reason, runtime: Runtime) -> int:
+def _waits_itself(reason: Engine, runtime: Runtime) -> int:
     """Cycles in which the matrix unit waits for the activation unit, and that one for something else."""
     segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
     own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
@@ -113,11 +113,11 @@ def _latency(runtime: Runtime) -> float:
     return target.host_latency_seconds * target.clock_hz
 
 
-FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Reason.HOST))
+FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Engine.HOST))
 """Counted with what waits for the host, and not with what waits for the activation unit."""
 
 FOR_SUMS = Part(
-    "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Reason.MATRIX)
+    "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Engine.MATRIX)
 )
 
 BYTES = Number(
@@ -171,7 +171,7 @@ def stretches(runtime: Runtime, group: Group) -> tuple[Int64, Bools]:
     Where it waits for the activation unit, and that one for the host, it waits for the host.
     """
     segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
-    own = (waits.unit == Engine.ACTIVATION) & (waits.reason == Reason.HOST)
+    own = (waits.unit == Engine.ACTIVATION) & (waits.reason == Engine.HOST)
     edges = np.unique(np.concatenate([segments.start[:1], segments.end, waits.start[own], waits.end[own]]))
     begun, done = (np.searchsorted(np.sort(times[own]), edges[:-1], side="right") for times in (waits.start, waits.end))
     causes = segments.cause[np.searchsorted(segments.end, edges[:-1], side="right").clip(max=len(segments.cause) - 1)]

@@ -15,7 +15,7 @@ from tpucc.numerics import AnyArray, Float32, Int8
 from tpucc.sim.fast.product import Activation, Product, Scratch, Sum
 from tpucc.sim.fast.walks import LookUp, taken
 from tpucc.sim.fast.weights import spans
-from tpucc.sim.machine import Machine
+from tpucc.sim.memories import Memories
 
 
 class Bound(NamedTuple):
@@ -52,16 +52,16 @@ class Written(NamedTuple):
     look_up: LookUp | None
 
 
-def bound(product: Product, machine: Machine, scratch: Scratch) -> Bound | None:
+def bound(product: Product, memories: Memories, scratch: Scratch) -> Bound | None:
     """The product on this machine and this scratch memory, or None where it is not the usual case."""
     activations = [output.activation for output in product.outputs if output.activation is not None]
     if not (product.narrow and _usual(product, activations)):
         return None
-    factors = list(_factors(product, machine, scratch))
+    factors = list(_factors(product, memories, scratch))
     sums, bias = factors[0].result, product.bias.astype(np.float32)
     steps = list(_requantised(product, sums))
-    writes = [_written(machine, output.columns, output.activation) for output in product.outputs if output.activation is not None]
-    tails = [(taken(machine.ub, a.places, slice(-len(a.tail), None)), a.tail.view(np.int8)) for a in activations if len(a.tail)]
+    writes = [_written(memories, output.columns, output.activation) for output in product.outputs if output.activation is not None]
+    tails = [(taken(memories["ub"], a.places, slice(-len(a.tail), None)), a.tail.view(np.int8)) for a in activations if len(a.tail)]
 
     def multiply() -> None:
         for moves, inputs, weights, result in factors:
@@ -92,14 +92,14 @@ def _usual(product: Product, activations: list[Activation]) -> bool:
     return product.sum in (Sum.SINGLE, Sum.PAIR) and not (irregular or wide or kept)
 
 
-def _factors(product: Product, machine: Machine, scratch: Scratch) -> Iterator[Factor]:
+def _factors(product: Product, memories: Memories, scratch: Scratch) -> Iterator[Factor]:
     columns = len(product.bias)
     for number, part in enumerate(product.weights.parts):
         inputs = scratch.inputs(product.rows, len(part.matrix))
         moves = []
         depths = product.weights.depths[part.first : part.last]
         for source, (start, end) in zip(product.sources[part.first : part.last], spans(depths), strict=True):
-            rows: AnyArray = taken(machine.ub, source.places, slice(end - start))
+            rows: AnyArray = taken(memories["ub"], source.places, slice(end - start))
             into = inputs.reshape(*rows.shape[:-1], -1)[..., start:end]
             moves.append((into, rows.view(np.uint8) if source.unsigned else rows))
         result = scratch.result(product.offset + number * product.rows * columns, product.rows, columns)
@@ -123,5 +123,5 @@ def _requantise(sums: Float32, multiplier: Float32, low: Float32, high: Float32,
         np.add(sums, zero, out=sums)
 
 
-def _written(machine: Machine, columns: slice, activation: Activation) -> Written:
-    return Written(columns, taken(machine.ub, activation.places, slice(columns.stop - columns.start)), activation.look_up)
+def _written(memories: Memories, columns: slice, activation: Activation) -> Written:
+    return Written(columns, taken(memories["ub"], activation.places, slice(columns.stop - columns.start)), activation.look_up)

@@ -16,9 +16,11 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.formats import format_of, largest_input
-from tpucc.isa.instructions import Flag, Instruction, Opcode
+from tpucc.isa.instructions import Flag, Instruction, Opcode, read_instruction
 from tpucc.isa.program import Program
+from tpucc.machines.v1.formats import format_of
+from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1.places import Place
 from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.sim.fast.bound import bound
@@ -28,14 +30,14 @@ from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, S
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.interpret import Interpreter, Watch
-from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, host_rows, operand
+from tpucc.sim.memories import Applied, Memories, Rows, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
 
 
 class Step(Protocol):
     """Something that changes the machine."""
 
-    def run(self, machine: Machine, scratch: Scratch) -> None: ...
+    def run(self, memories: Memories, scratch: Scratch) -> None: ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,17 +47,17 @@ class Products:
     products: tuple[Product, ...]
     overlapping: bool
 
-    def run(self, machine: Machine, scratch: Scratch) -> None:
+    def run(self, memories: Memories, scratch: Scratch) -> None:
         if self.overlapping:
-            for product, results in [(product, product.multiply(machine, scratch)) for product in self.products]:
-                product.finish(machine, results)
+            for product, results in [(product, product.multiply(memories, scratch)) for product in self.products]:
+                product.finish(memories, results)
             return
         for product in self.products:
-            product.finish(machine, product.multiply(machine, scratch))
+            product.finish(memories, product.multiply(memories, scratch))
 
-    def bound(self, machine: Machine, scratch: Scratch) -> Callable[[], None] | None:
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None] | None:
         """The same on one machine; None unless all products can be bound."""
-        found = [bound(product, machine, scratch) for product in self.products]
+        found = [bound(product, memories, scratch) for product in self.products]
         products = [product for product in found if product is not None]
         if len(products) < len(found):
             return None
@@ -76,8 +78,8 @@ class Single:
     action: Applied
     elementwise: bool
 
-    def run(self, machine: Machine, scratch: Scratch) -> None:
-        self.action.run(machine)
+    def run(self, memories: Memories, scratch: Scratch) -> None:
+        self.action.run(memories)
 
     def joined(self, after: Single) -> Single | None:
         """This instruction and the one after it as one, or None when that isn't the same.
@@ -121,8 +123,8 @@ class TileWrite:
     tile: int
     rows: Rows
 
-    def run(self, machine: Machine, scratch: Scratch) -> None:
-        machine.write_tile(self.tile, self.rows)
+    def run(self, memories: Memories, scratch: Scratch) -> None:
+        memories.write_tile(self.tile, memories.buffers[self.rows])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -133,9 +135,9 @@ class Late:
     make: Callable[[Scratch], Products]
     dest: tuple[tuple[Rows, DeviceFormat], ...]
 
-    def run(self, machine: Machine, scratch: Scratch) -> None:
+    def run(self, memories: Memories, scratch: Scratch) -> None:
         own = Scratch()
-        self.make(own).run(machine, own)
+        self.make(own).run(memories, own)
 
 
 def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[Step]]:
@@ -178,7 +180,7 @@ class _Preparation:
             elif self._effects.interrupts[item]:
                 segments.append([])
             elif self._effects.stores[item]:
-                segments[-1].append(TileWrite(int(code["index"][item]), host_rows(self._instruction(item))))
+                segments[-1].append(TileWrite(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
             elif (single := self._single(item)) is not None:
                 _append(segments[-1], single)
         return segments
@@ -190,7 +192,7 @@ class _Preparation:
         return None if action is None else Single(action, instruction.opcode is Opcode.VECTOR)
 
     def _instruction(self, index: int) -> Instruction:
-        return Instruction.of(self._program.instructions[index])
+        return read_instruction(self._program.instructions[index])
 
     def _is_late(self, group: Group) -> bool:
         """Whether a group multiplies by a tile that the program writes."""
@@ -198,7 +200,7 @@ class _Preparation:
 
     def _late(self, group: Group) -> Late:
         activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
-        dest = tuple((operand(activate, "dest"), format_of(activate.flags)) for activate in activates)
+        dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
         return Late(lambda scratch: self._products(group, scratch, WeightStore(self._tiles, self._backend)), dest)
 
     def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> Products:
@@ -225,16 +227,16 @@ class _Preparation:
 
     def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> Product:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
-        walks = [operand(multiply, "ub") for multiply in multiplies]
+        walks = [_rows(multiply, Place.UB) for multiply in multiplies]
         sources = tuple(
             Source(rows, regular(rows), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags)
             for rows, multiply in zip(walks, multiplies, strict=True)
         )
-        largest = tuple(largest_input(multiply.flags) for multiply in multiplies)
+        largest = tuple(V1.largest_input(multiply.flags) for multiply in multiplies)
         weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
-        rows = accumulator_rows(multiplies[0])
+        rows = _dense(multiplies[0], Place.ACC)
         return Product(
             rows=rows.stop - rows.start,
             sources=sources,
@@ -247,12 +249,12 @@ class _Preparation:
         )
 
     def _output(self, chain: Chain, columns: slice) -> Output:
-        rows = accumulator_rows(self._instruction(chain.multiplies[0])) if chain.live else None
+        rows = _dense(self._instruction(chain.multiplies[0]), Place.ACC) if chain.live else None
         return Output(columns, rows, self._activation(chain.activate, columns) if chain.activate >= 0 else None)
 
     def _activation(self, index: int, columns: slice) -> Activation:
         block, activate = self._program.blocks[self._block[index]], self._instruction(index)
-        to, dest = format_of(activate.flags), operand(activate, "dest")
+        to, dest = format_of(activate.flags), _rows(activate, Place.DEST)
         look_up = looker(block) if block["has_table"] else None
         return Activation(dest, regular(dest), block, to, tail_lanes(block, columns.stop - columns.start, to), look_up)
 
@@ -297,6 +299,18 @@ def _pass(outputs: Sequence[Output]) -> Pass:
     return Pass(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
 
 
+def _rows(instruction: Instruction, place: Place) -> Rows:
+    """The rows that an instruction visits at a place."""
+    return rows_of(V1, instruction, V1.rows_at(place))
+
+
+def _dense(instruction: Instruction, place: Place) -> slice:
+    """The same at a place whose rows are dense."""
+    rows = _rows(instruction, place)
+    assert isinstance(rows, slice)
+    return rows
+
+
 __all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
 
 
@@ -309,18 +323,18 @@ class Simulator:
     def __init__(self, program: Program, backend: Backend = "numpy") -> None:
         require(backend)
         self.program = program
-        self._machine = Machine.of(program)
+        self._memories = Memories.of(program)
         self._scratch = Scratch()
-        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend, self._machine.tiles)]
+        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend, self._memories.tiles)]
 
     def _bound(self, step: Step) -> Callable[[], None]:
         """The step on this simulator's memories."""
         on_it = None
         if isinstance(step, Narrow):
-            on_it = step.bound(self._machine)
+            on_it = step.bound(self._memories)
         elif isinstance(step, Products):
-            on_it = step.bound(self._machine, self._scratch)
-        return on_it or partial(step.run, self._machine, self._scratch)
+            on_it = step.bound(self._memories, self._scratch)
+        return on_it or partial(step.run, self._memories, self._scratch)
 
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
         """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.
@@ -329,11 +343,11 @@ class Simulator:
         Raises `InputError` E0480 when arrays don't fit their ports. A run leaves nothing behind that a later one could see, because a
         verified program writes each row before it reads it.
         """
-        program, machine = self.program, self._machine
-        fill(program.prologue_ports, inputs, program, machine.host)
+        program, memories = self.program, self._memories
+        fill(program.prologue_ports, inputs, program, memories.buffers)
         for number, segment in enumerate(self._segments):
             if number:
-                interrupt(program, number - 1, machine.host, host)
+                interrupt(program, number - 1, memories.buffers, host)
             for step in segment:
                 step()
-        return {port.name: unpack(port, program.host, machine.host) for port in program.outputs}
+        return {port.name: unpack(port, program.host, memories.buffers) for port in program.outputs}

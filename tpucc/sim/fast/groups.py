@@ -26,8 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.effects import Effects, Walks
-from tpucc.isa.instructions import SPECS, Engine, activated, multiplied
-from tpucc.sim.machine import Rows
+from tpucc.isa.instructions import SPECS, Engine
+from tpucc.machines.v1.instructions import activated, multiplied
+from tpucc.sim.memories import Rows
 from tpucc.target import Target
 
 MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.meaning is multiplied]

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.isa.formats import format_of
-from tpucc.isa.functions import FUNCTIONS, Block, Function, Meaning, Operands
 from tpucc.isa.instructions import Place
 from tpucc.isa.program import Program
+from tpucc.machine.instruction import Meaning
+from tpucc.machines.v1.formats import format_of
+from tpucc.machines.v1.functions import FUNCTIONS, Block, Function
 from tpucc.numerics import Int8, Int64
 from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken
-from tpucc.sim.machine import OPERANDS, SPLATS, Applied, Machine, Rows
+from tpucc.sim.memories import Applied, Memories, Rows
 from tpucc.sim.ports import stretches
 
 Compute = Callable[[Sequence[Int8]], Int8]
@@ -41,13 +42,13 @@ class Narrow:
     tail: Int8
     compute: Compute
 
-    def bound(self, machine: Machine) -> Callable[[], None] | None:
-        """The same on one machine, whose rows are looked up once; None where they lie so that reading them makes copies."""
+    def bound(self, memories: Memories) -> Callable[[], None] | None:
+        """The same on one memories, whose rows are looked up once; None where they lie so that reading them makes copies."""
         places = [self.dest, *(rows for rows, _ in self.sources)]
         if any(isinstance(rows, np.ndarray) for rows in places):
             return None
-        sources = [taken(machine.ub, rows, lanes) for rows, lanes in self.sources]
-        dest, rest = taken(machine.ub, self.dest, self.lanes), taken(machine.ub, self.dest, self.rest)
+        sources = [taken(memories["ub"], rows, lanes) for rows, lanes in self.sources]
+        dest, rest = taken(memories["ub"], self.dest, self.lanes), taken(memories["ub"], self.dest, self.rest)
         tail, compute = self.tail, self.compute
         lanes, leading = dest.shape[-1], dest.shape[:-1]
 
@@ -60,13 +61,13 @@ class Narrow:
 
         return run
 
-    def run(self, machine: Machine, scratch: Scratch) -> None:
+    def run(self, memories: Memories, scratch: Scratch) -> None:
         """All source rows are read before any row is written."""
         if self.lanes.stop:
-            result = self.compute([taken(machine.ub, rows, lanes) for rows, lanes in self.sources])
-            put(machine.ub, self.dest, self.lanes, result)
+            result = self.compute([taken(memories["ub"], rows, lanes) for rows, lanes in self.sources])
+            put(memories["ub"], self.dest, self.lanes, result)
         if len(self.tail):
-            put(machine.ub, self.dest, self.rest, self.tail)
+            put(memories["ub"], self.dest, self.rest, self.tail)
 
 
 @dataclass(eq=False)
@@ -150,7 +151,7 @@ class Lanes:
         used, kinds = 0, list[Int64]()
         for place, rows in action.reads:
             own = int(self.ub.used[rows].max())
-            splat = bool(action.flags & SPLATS.get(place, 0))
+            splat = bool(action.flags & action.machine.rows_at(place).splat)
             used = max(used, self.mxu if splat and own else own)
             kinds.append(self.ub.kind[rows])
             if place is not Place.KERNEL and (kinds[-1] != kinds[-1].flat[0]).any():
@@ -158,7 +159,7 @@ class Lanes:
         tail = self._tail(action, kinds)[used:] if used < self.mxu else np.zeros(0, np.int8)
         self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail]), used))
         lanes = slice(0, used)
-        read = [slice(0, 1) if action.flags & SPLATS.get(place, 0) else lanes for place, _ in action.reads]
+        read = [slice(0, 1) if action.flags & action.machine.rows_at(place).splat else lanes for place, _ in action.reads]
         sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
         compute = compute_of(function, action.constants.get("block"), action)
         return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
@@ -168,11 +169,13 @@ class Lanes:
         values: dict[str, Any] = {}
         for (place, rows), kind in zip(action.reads, kinds, strict=True):
             if place is Place.KERNEL:
-                values[OPERANDS[place]] = np.stack([self.rows[each] for each in kind.tolist()])
+                values[action.machine.rows_at(place).operand] = np.stack([self.rows[each] for each in kind.tolist()])
                 continue
-            row = self.rows[kind.flat[0]][None, : 1 if action.flags & SPLATS.get(place, 0) else None]
-            values[OPERANDS[place]] = np.repeat(row[:, None], window_of(rows), axis=1) if rows_are_windows(rows) else row
-        result: Int8 = action.meaning(Operands(action.flags, **values, **action.constants))
+            row = self.rows[kind.flat[0]][None, : 1 if action.flags & action.machine.rows_at(place).splat else None]
+            values[action.machine.rows_at(place).operand] = (
+                np.repeat(row[:, None], window_of(rows), axis=1) if rows_are_windows(rows) else row
+            )
+        result: Int8 = action.meaning(action.machine.operands(action.flags, **values, **action.constants))
         whole = np.zeros(self.mxu, np.int8)
         whole[:] = result[0]
         return whole
@@ -238,9 +241,9 @@ def compute_of(function: Function, block: Block | None, action: Applied) -> Comp
             assert block is not None
             return _of_two(function, block)
         case Function.AVERAGE:
-            return lambda sources: action.meaning(Operands(action.flags, a=sources[0], **action.constants))
+            return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], **action.constants))
         case Function.WEIGHTED:
-            return lambda sources: action.meaning(Operands(action.flags, a=sources[0], b=sources[1], **action.constants))
+            return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], b=sources[1], **action.constants))
 
 
 def _of_two(function: Function, block: Block) -> Compute:

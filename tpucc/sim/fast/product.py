@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.isa.functions import Block, activate, looked_up, unsigned
+from tpucc.machines.v1.functions import Block, activate, looked_up, unsigned
 from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int8, Int32, Int64, requantise_in_place
 from tpucc.sim.fast.backends import SHIFT
 from tpucc.sim.fast.walks import LookUp, Places, put, taken
 from tpucc.sim.fast.weights import Part, Weights, spans
-from tpucc.sim.machine import Machine, Rows
+from tpucc.sim.memories import Memories, Rows
 
 
 class Sum(Enum):
@@ -131,58 +131,58 @@ class Product:
     def results_size(self) -> int:
         return self.rows * len(self.bias) * len(self.weights.parts)
 
-    def multiply(self, machine: Machine, scratch: Scratch) -> list[AnyArray]:
+    def multiply(self, memories: Memories, scratch: Scratch) -> list[AnyArray]:
         """The product of each part [M, N], in scratch memory unless it is float64."""
         if self.weights.integers is not None:
             values = np.empty((self.rows, sum(self.weights.depths)), np.uint8)
-            self._bytes(values, machine)
+            self._bytes(values, memories)
             total = self.weights.integers.multiply(values)
             total += self.weights.integers.correction
             return [total]
         size = self.rows * len(self.bias)
         results: list[AnyArray] = []
         for number, part in enumerate(self.weights.parts):
-            x = self._inputs(part, machine, scratch)
+            x = self._inputs(part, memories, scratch)
             if part.matrix.dtype == np.float64:
                 results.append(x.astype(np.float64) @ part.matrix)
             else:
                 results.append(np.matmul(x, part.matrix, out=scratch.result(self.offset + number * size, self.rows, len(self.bias))))
         return results
 
-    def finish(self, machine: Machine, results: list[AnyArray]) -> None:
+    def finish(self, memories: Memories, results: list[AnyArray]) -> None:
         """Writes accumulators that are needed later, then activates into the unified buffer. Overwrites `results`."""
         for output in self.outputs:
             if output.accumulators is not None:
-                _store(machine.accumulators[output.accumulators], [result[:, output.columns] for result in results])
+                _store(memories["acc"][output.accumulators], [result[:, output.columns] for result in results])
         sums = self._biased(results)
         for step in self.passes:
             requantise_in_place(sums[:, step.columns], step.multiplier, step.zero, step.low, step.high)
         values = sums.astype(np.int8) if self.narrow else sums
         for output in self.outputs:
             if output.activation is not None:
-                _write(machine, values[:, output.columns], output.activation)
+                _write(memories, values[:, output.columns], output.activation)
 
-    def _bytes(self, x: npt.NDArray[np.uint8], machine: Machine) -> None:
+    def _bytes(self, x: npt.NDArray[np.uint8], memories: Memories) -> None:
         """The input rows of all levels side by side, signed ones shifted by 128."""
         for source, (start, end) in zip(self.sources, spans(self.weights.depths), strict=True):
-            read = taken(machine.ub, source.places, slice(end - start)).view(np.uint8)
+            read = taken(memories["ub"], source.places, slice(end - start)).view(np.uint8)
             into = x.reshape(*read.shape[:-1], -1)[..., start:end]
             if source.unsigned:
                 into[...] = read
             else:
                 np.bitwise_xor(read, np.uint8(SHIFT), out=into)
 
-    def _inputs(self, part: Part, machine: Machine, scratch: Scratch) -> Float32:
+    def _inputs(self, part: Part, memories: Memories, scratch: Scratch) -> Float32:
         """The input rows of the part's levels side by side, widened."""
         x = scratch.inputs(self.rows, len(part.matrix))
         depths = self.weights.depths[part.first : part.last]
         for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
             if source.values.bytes_per_value == 1:
-                read = taken(machine.ub, source.places, slice(end - start))
+                read = taken(memories["ub"], source.places, slice(end - start))
                 into = x.reshape(*read.shape[:-1], -1)[..., start:end]
                 into[...] = read.view(np.uint8) if source.unsigned else read
             else:
-                values = machine.load(source.rows, source.values, slice(end - start))
+                values = memories.load("ub", source.rows, source.values, slice(end - start))
                 x[:, start:end] = unsigned(values) if source.unsigned else values
         return x
 
@@ -217,18 +217,18 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
     accumulators[:, used:] = 0
 
 
-def _write(machine: Machine, values: AnyArray, activation: Activation) -> None:
+def _write(memories: Memories, values: AnyArray, activation: Activation) -> None:
     """Requantised values [M, used], as int8 or still float32, through the table if there is one, into the unified buffer."""
     used, dest = values.shape[1], activation.dest
     if activation.to.bytes_per_value == 1:
         if used:
             narrow: Int8 = values.astype(np.int8, copy=False)
-            put(machine.ub, activation.places, slice(used), narrow if activation.look_up is None else activation.look_up(narrow))
+            put(memories["ub"], activation.places, slice(used), narrow if activation.look_up is None else activation.look_up(narrow))
         if len(activation.tail):
-            put(machine.ub, activation.places, slice(used, None), activation.tail.view(np.int8))
+            put(memories["ub"], activation.places, slice(used, None), activation.tail.view(np.int8))
         return
-    machine.store(dest, looked_up(values.astype(activation.to.numpy), activation.block, activation.to), slice(used))
-    machine.store(dest, activation.tail, slice(used, None))
+    memories.store("ub", dest, looked_up(values.astype(activation.to.numpy), activation.block, activation.to), slice(used))
+    memories.store("ub", dest, activation.tail, slice(used, None))
 
 
 def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpucc.isa.functions import Block
+from tpucc.machines.v1.functions import Block
 from tpucc.numerics import Int8, Int64
-from tpucc.sim.machine import Rows
+from tpucc.sim.memories import Rows
 
 
 class Grid(NamedTuple):

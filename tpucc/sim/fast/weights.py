@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.isa.functions import used_size
+from tpucc.machines.v1.functions import used_size
 from tpucc.numerics import EXACT, AnyArray, Int8, Int64, column_bound
 from tpucc.sim.fast.backends import Backend, Integers, integers
 

@@ -120,7 +120,7 @@ def _subtitle(program: Program, times: Times, scale: Scale) -> str:
     column = counted(max(1, round(scale.worth(STRETCH))), "cycle")
     whose = f" of {', '.join(crowded)}" if len(crowded) < LANES else ""
     bars = f"a column{whose} is {column}, as high as the share of them" if crowded else "a bar is an instruction at its unit"
-    return f"{time} at {clock:,.0f} MHz on {program.machine}; {bars}."
+    return f"{time} at {clock:,.0f} MHz on {program.machine_title}; {bars}."
 
 
 def lanes(program: Program, times: Times) -> Iterator[Lane]:

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted, printable
 from tpucc.interop.sources import file_of
 from tpucc.isa.effects import Effects
-from tpucc.isa.instructions import SPECS, Engine, Flag, Instruction, Opcode, Place, Spec
+from tpucc.isa.instructions import SPECS, Engine, Flag, Opcode, Place, Spec, read_instruction
 from tpucc.isa.program import Program
+from tpucc.machines.v1.machine import V1
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.recording import EACH, FIRST, ROWS, SIDE, Recording, Step
-from tpucc.sim.waiting import SHIFTER, WORDS, Waiting
+from tpucc.sim.waiting import Waiting, reason_words, shifter
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
 from tpucc.viz.svg import Markup, escaped, joined, tag
@@ -34,6 +35,8 @@ BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.KERNEL, Place.
 """The box in which the rows of a place are."""
 ARRAYS = 6
 """Layers of which a product can be opened in the array: each takes some 17 kB."""
+SHIFTER = shifter(V1)
+"""What shifts tiles into the shadow of the matrix unit, among the numbers of units."""
 WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
 """The box that shows what a unit does."""
 NAMES = {
@@ -109,9 +112,8 @@ def _paths(spec: Spec) -> list[tuple[str, str]]:
 
 
 def _waiting(waiting: Waiting) -> dict[str, Any]:
-    texts = {int(reason): words for reason, words in WORDS.items()}
     return {
-        "words": [texts.get(reason, "") for reason in range(max(texts) + 1)],
+        "words": [*reason_words(waiting.machine)],
         "unit": octets(waiting.unit),
         "instruction": deltas(waiting.instruction),
         "start": deltas(waiting.start),
@@ -130,7 +132,7 @@ def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
         "steps": deltas([step.index for step in recording.steps]),
         "reads": octets(_bytes(len(step.reads) for step in recording.steps)),
         "writes": octets(_bytes(len(step.writes) for step in recording.steps)),
-        "boxes": [BOX_OF[place] for place in places],
+        "boxes": [BOX_OF[Place(place)] for place in places],
         "box": octets(_bytes(places.index(one.place) for one in seen)),
         "height": octets(_bytes(len(one.rows) for one in seen)),
         "width": octets(_bytes(one.values.shape[1] for one in seen)),
@@ -164,7 +166,7 @@ def _data(step: Step) -> npt.NDArray[np.bool_]:
 
 def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
     """From the first row of data on; all rows where none has any."""
-    instruction, side, first = Instruction.of(program.instructions[step.index]), len(corner), int(_data(step).argmax())
+    instruction, side, first = read_instruction(program.instructions[step.index]), len(corner), int(_data(step).argmax())
     lanes = step.reads[0].values[first:, :side]
     values = lanes.view(np.uint8) if Flag.UNSIGNED in instruction.flags else lanes
     rows = f"rows {first} to {first + len(lanes) - 1}, counted from 0" if first else "first rows"

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from tpucc.diagnostics import printable
-from tpucc.isa.instructions import SPECS, Instruction, Opcode
+from tpucc.isa.instructions import SPECS, Opcode, read_instruction
 from tpucc.isa.program import Program
 from tpucc.viz.page.columns import deltas, plain
 
@@ -24,7 +24,7 @@ def sentences_payload(program: Program) -> dict[str, Any]:
     used: list[int] = []
     numbers: list[int] = []
     for record in program.instructions:
-        sentence = str(Instruction.of(record))
+        sentence = str(read_instruction(record))
         used.append(forms.setdefault(_NUMBER.sub(PLACE, sentence), len(forms)))
         numbers += [int(found.replace(",", "")) for found in _NUMBER.findall(sentence)]
     return {"forms": list(forms), "form": deltas(used), "numbers": plain(numbers)}

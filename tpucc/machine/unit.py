@@ -1,18 +1,48 @@
-"""Durations: the cycles for which instructions occupy their engine, for whole columns of instructions at once.
-
-The rates are those of the TPU paper's units, which the `Target` has in numbers; `tpucc.sim.timing` says when each instruction starts.
-The first sentence of a function's docstring stands in the reference of the instruction set.
-"""
+"""The units of a machine, which work at the same time, and what instructions cost them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
+from enum import IntEnum
 
 from tpucc.numerics import Int64
 from tpucc.target import Target
+
+
+def _nothing(target: Target) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit executes its own instructions in their order, beside the other units.
+
+    The name of its `engine` is its word in listings; `title` names it in sentences, `limit` is what the time of a program depends on where
+    it waits for this unit, and `done` says what ends when one of its instructions is waited for. `drain` is the number of cycles after an
+    instruction's end until other units see its results.
+    """
+
+    engine: IntEnum
+    title: str
+    limit: str = ""
+    done: str = "{title}, whose instruction {{number}} ends in cycle {{end}}"
+    drain: Callable[[Target], int] = _nothing
+
+    @property
+    def word(self) -> str:
+        """`matrix`, as listings name it."""
+        return self.engine.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whose idle cycles are accounted for: those of the unit that `computes`, which waits for the unit that `finishes` its results or for
+    the one that `supplies` its inputs. Where the unit does these itself, it is named again."""
+
+    computes: IntEnum
+    finishes: IntEnum
+    supplies: IntEnum
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,6 +70,7 @@ class Work:
 
 
 Cycles = Callable[[Work], Int64 | int]
+"""The cycles for which instructions occupy their unit. The first sentence of its docstring stands in the reference of the machine."""
 
 
 def no_time(work: Work) -> int:
@@ -55,20 +86,3 @@ def one_cycle(work: Work) -> int:
 def one_a_row(work: Work) -> Int64:
     """Takes one cycle for each row of bytes that it reads: two for a row of 16-bit values, and one for each row of a window."""
     return work.rows * work.bytes_per_value * work.window
-
-
-def tile_fetch(work: Work) -> int:
-    """Takes the time of a tile's bytes at the bandwidth of the weight memory."""
-    return work.target.tile_fetch_cycles
-
-
-def transfer(work: Work) -> Int64:
-    """Takes the latency of the host link, and the time of all cores' bytes at its bandwidth."""
-    sizes, which = np.unique(work.link_bytes, return_inverse=True)
-    return np.array([work.target.link_cycles(size * work.cores) for size in sizes.tolist()], np.int64)[which]
-
-
-def host_step(work: Work) -> Int64:
-    """Takes the time of what the host computes, for one core after the other; the last interrupt takes none."""
-    each = [work.target.host_step_cycles(count) * work.cores if count >= 0 else 0 for count in work.elements.tolist()]
-    return np.array(each, np.int64)

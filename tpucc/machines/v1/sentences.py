@@ -1,23 +1,15 @@
-"""Instructions in sentences: what one reads, what it does with it, and where the result goes, for the rows of `SPECS`.
+"""Instructions in sentences: what one reads, what it does with it, and where the result goes, for the rows of v1's instructions.
 
 The numbers are those of its fields; of a walk with pitches and strides it says how many rows it visits, and from which on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from tpucc.diagnostics import counted, listed
-from tpucc.isa.formats import format_of
-from tpucc.isa.functions import FUNCTIONS, Function
-from tpucc.isa.record import Engine, Flag, Place
-
-if TYPE_CHECKING:
-    from tpucc.isa.instructions import Instruction
-
-Sentence = Callable[["Instruction"], str]
-"""What an instruction does, in words that follow "it"."""
+from tpucc.machine.instruction import Instruction
+from tpucc.machines.v1.formats import format_of
+from tpucc.machines.v1.functions import FUNCTIONS, Function
+from tpucc.machines.v1.places import Engine, Flag, Place
 
 
 def brings(instruction: Instruction) -> str:

@@ -7,17 +7,20 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.ir.dtypes import I8, DeviceFormat
-from tpucc.isa.formats import encoding_of, format_of
-from tpucc.isa.record import Flag, Place, one_row_each
-from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate
+from tpucc.machine.instruction import FunctionSpec
+from tpucc.machine.tables import one_row_each
+from tpucc.machines.v1.formats import encoding_of, format_of
+from tpucc.machines.v1.places import Flag, Place
+from tpucc.numerics import DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate
 
 Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
 """The rows that a multiply reads."""
@@ -134,10 +137,6 @@ class Operands:
         return rounded(real, self.block, self.format)
 
 
-Meaning = Callable[[Operands], AnyArray]
-"""From what an instruction reads to what it writes, row by row the same number of rows."""
-
-
 class Function(IntEnum):
     """The function of a `vector` or `pool` instruction."""
 
@@ -151,20 +150,10 @@ class Function(IntEnum):
     WEIGHTED = 7
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionSpec:
-    """A function: what it reads, what it means in words and as computation. `pool` has those that read windows, `vector` all others."""
-
-    function: Function
-    reads: Place
-    summary: str
-    meaning: Meaning
-
-
 _PAIR = Place.UB | Place.UB2 | Place.BLOCK
 
 FUNCTIONS = one_row_each(
-    "FUNCTIONS (tpucc/isa/functions.py)",
+    "FUNCTIONS (tpucc/machines/v1/functions.py)",
     Function,
     (
         FunctionSpec(Function.COPY, Place.UB, "the rows as they are", lambda x: x.a),
@@ -181,7 +170,7 @@ FUNCTIONS = one_row_each(
             lambda x: weighted(x.a, x.b, x.block, x.format),
         ),
     ),
-    lambda row: row.function,
+    lambda row: Function(row.function),
 )
 
 
@@ -191,6 +180,6 @@ def _product(x: Operands) -> Float32:
     return product
 
 
-def functions(windows: bool) -> tuple[Function, ...]:
+def functions(windows: bool) -> Mapping[IntEnum, FunctionSpec]:
     """The functions of `pool`, which reads windows, or of `vector`."""
-    return tuple(function for function, row in FUNCTIONS.items() if bool(row.reads & Place.WINDOWS) is windows)
+    return MappingProxyType({function: row for function, row in FUNCTIONS.items() if bool(row.reads & Place.WINDOWS) is windows})

@@ -1,0 +1,266 @@
+"""A machine, as a value: what the verifier, the interpreter, the clock, listings and the container ask in place of naming its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.ir.dtypes import DeviceFormat
+from tpucc.machine.format import Encoding
+from tpucc.machine.instruction import FunctionSpec, Instruction, Spec
+from tpucc.machine.memory import NOWHERE, Contents, Memory, RowPlace, Shape
+from tpucc.machine.record import RECORD, Records
+from tpucc.machine.state import Queue, Register
+from tpucc.machine.unit import Account, Unit
+from tpucc.numerics import Int64
+
+OPCODES = 256
+KINDS = 1 << 16
+"""Kinds of instructions: opcode · 256 + function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """The parts of a machine. Raises `TypeError` where they don't fit each other.
+
+    Its enumerations (opcodes, engines, flags, places, functions) are its own. `units` stand in the order of their numbers, from 0;
+    instructions that no unit executes have the next number as their engine. `rows` say which rows the places of instructions are. `halt`
+    ends a program. `operands` makes, of the flags and of arrays by their names, what a meaning computes from. At instructions that touch
+    `ports` the host works: it reads and fills the buffers of the ports of the program's host step `index`.
+    """
+
+    name: str
+    memories: tuple[Memory, ...]
+    rows: tuple[RowPlace, ...]
+    units: tuple[Unit, ...]
+    instructions: tuple[Spec, ...]
+    formats: tuple[Encoding, ...]
+    account: Account
+    halt: IntEnum
+    operands: Callable[..., Any]
+    flag_type: Callable[[int], Any] = int
+    queue: Queue | None = None
+    register: Register | None = None
+    ports: IntFlag = NOWHERE
+
+    def __post_init__(self) -> None:
+        if [unit.engine.value for unit in self.units] != [*range(len(self.units))]:
+            raise TypeError(f"the units of {self.name} aren't numbered 0, 1, …")
+        known = {memory.name for memory in self.memories}
+        for rows in self.rows:
+            if rows.memory not in known:
+                raise TypeError(f"{self.name} has no memory {rows.memory}, in which the place {rows.place.name} lies")
+            if rows.field not in (RECORD.names or ()):
+                raise TypeError(f"the place {rows.place.name} of {self.name} begins at {rows.field}, which is no field of an instruction")
+        codes = [spec.opcode.value for spec in self.instructions]
+        if len({*codes}) < len(codes) or not all(0 <= code < OPCODES for code in codes):
+            raise TypeError(f"two instructions of {self.name} have one opcode, or one has none from 0 to {OPCODES - 1}")
+        for spec in self.instructions:
+            self._require_parts(spec)
+
+    def _require_parts(self, spec: Spec) -> None:
+        """Raises `TypeError` unless the machine has all that the instruction runs on and touches."""
+        what = f"{spec.mnemonic} of {self.name}"
+        if spec.engine > len(self.units):
+            engine = f"{spec.engine.name.lower()} has the number {spec.engine.value}"
+            raise TypeError(f"{what} runs on no unit: {engine}, and there are {len(self.units)} units")
+        if unknown := spec.touched & ~self._places:
+            place = getattr(unknown, "name", None) or f"place {int(unknown)}"
+            raise TypeError(f"{what} touches {place}, which is in no memory")
+        fields = {operand.field for operand in spec.operands}
+        unnamed = dict.fromkeys(rows.field for rows in self.rows if rows.place & spec.touched and rows.field not in fields)
+        if unnamed:
+            raise TypeError(f"{what} reads or writes rows that no operand names: {', '.join(unnamed)}")
+        if (spec.meaning is not None or bool(spec.functions)) is not bool(spec.writes & self.row_places):
+            raise TypeError(f"{what} writes rows without a meaning, or has a meaning and writes none")
+
+    @property
+    def _places(self) -> int:
+        """All places that the machine has."""
+        places = self.row_places | self.ports
+        if self.queue is not None:
+            places |= self.queue.place | self.queue.used | self.queue.stored
+        return places | (self.register.place if self.register is not None else 0)
+
+    @cached_property
+    def row_places(self) -> int:
+        """All places that have rows."""
+        return sum(rows.place for rows in self.rows)
+
+    @cached_property
+    def operand_rows(self) -> tuple[tuple[str, str], ...]:
+        """The memory and the first field of all places that have rows; each once."""
+        return tuple(dict.fromkeys((rows.memory, rows.field) for rows in self.rows))
+
+    def places_of(self, *shapes: Shape) -> int:
+        """All places whose rows have one of these shapes."""
+        return sum(rows.place for rows in self.rows if rows.shape in shapes)
+
+    @cached_property
+    def by_opcode(self) -> Mapping[int, Spec]:
+        return {spec.opcode.value: spec for spec in self.instructions}
+
+    @cached_property
+    def by_mnemonic(self) -> Mapping[str, Spec]:
+        return {spec.mnemonic: spec for spec in self.instructions}
+
+    @cached_property
+    def functions(self) -> Mapping[int, FunctionSpec]:
+        """The functions of all instructions, by their numbers."""
+        found = {each.value: row for spec in self.instructions for each, row in spec.functions.items()}
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def by_memory(self) -> Mapping[str, Memory]:
+        return {memory.name: memory for memory in self.memories}
+
+    def holding(self, contents: Contents) -> Memory | None:
+        """The first memory with these contents; None if the machine has none."""
+        return next((memory for memory in self.memories if memory.contents is contents), None)
+
+    @property
+    def control(self) -> int:
+        """The engine's number of instructions that no unit executes."""
+        return len(self.units)
+
+    @cached_property
+    def engine_of(self) -> npt.NDArray[np.uint8]:
+        """The engine of each opcode, for whole columns at once."""
+        found = np.full(OPCODES, self.control, np.uint8)
+        found[list(self.by_opcode)] = [spec.engine for spec in self.instructions]
+        return found
+
+    @cached_property
+    def walked(self) -> npt.NDArray[np.bool_]:
+        """Whether the rows of each opcode have two dimensions."""
+        found = np.zeros(OPCODES, np.bool_)
+        found[list(self.by_opcode)] = [spec.is_walked for spec in self.instructions]
+        return found
+
+    @cached_property
+    def read_by_kind(self) -> npt.NDArray[np.uint32]:
+        """The places that each kind of instruction reads, without regard to flags."""
+        found = np.zeros(KINDS, np.uint32)
+        for opcode, spec in self.by_opcode.items():
+            found[opcode << 8 : (opcode + 1) << 8] = spec.reads_for(-1)
+            for function in spec.functions:
+                found[opcode << 8 | function] = spec.reads_for(function)
+        return found
+
+    @cached_property
+    def written_by_kind(self) -> npt.NDArray[np.uint32]:
+        """The places that each kind of instruction writes."""
+        found = np.zeros(KINDS, np.uint32)
+        for opcode, spec in self.by_opcode.items():
+            found[opcode << 8 : (opcode + 1) << 8] = spec.writes
+        return found
+
+    @cached_property
+    def read_by_flag(self) -> Mapping[int, int]:
+        """The places that a flag makes instructions read."""
+        rows = (row for spec in self.instructions for row in spec.flags.values())
+        return {row.flag.value: row.reads.value for row in rows if row.reads}
+
+    @cached_property
+    def _unsigned(self) -> int:
+        """The flags with which values of the first source are unsigned."""
+        return sum({row.flag for spec in self.instructions for row in spec.flags.values() if row.is_unsigned})
+
+    @cached_property
+    def row_units(self) -> tuple[IntEnum, ...]:
+        """The engines of instructions that touch rows, in the order of their numbers."""
+        busy = {spec.engine for spec in self.instructions if spec.touched & self.row_places}
+        return tuple(unit.engine for unit in self.units if unit.engine in busy)
+
+    def sharing(self, memory: Memory) -> tuple[IntEnum, ...]:
+        """The engines that touch rows of a memory."""
+        places = sum(rows.place for rows in self.rows if rows.memory == memory.name)
+        busy = {spec.engine for spec in self.instructions if spec.touched & places}
+        return tuple(unit.engine for unit in self.units if unit.engine in busy)
+
+    def format_of(self, flags: int) -> DeviceFormat:
+        """The format that an instruction with these flags computes in."""
+        return self._formats[int(flags) & self._format_flags]
+
+    @cached_property
+    def _format_flags(self) -> int:
+        return sum(row.flag for row in self.formats)
+
+    @cached_property
+    def _formats(self) -> Mapping[int, DeviceFormat]:
+        return {row.flag: row.format for row in self.formats}
+
+    @cached_property
+    def _by_flags(self) -> Int64:
+        """[3, flags]: the bytes of a value, the largest magnitude of one, and of one that a multiply reads."""
+        of_flags = [(flags, self._formats.get(flags & self._format_flags, self.formats[0].format)) for flags in range(256)]
+        rows = [(of.bytes_per_value, of.largest, of.high - of.low if flags & self._unsigned else of.largest) for flags, of in of_flags]
+        return np.array(rows, np.int64).T
+
+    def bytes_per_value(self, records: Records) -> Int64:
+        """For each instruction the bytes of one of its values."""
+        found: Int64 = self._by_flags[0][records["flags"]]
+        return found
+
+    def largest_values(self, records: Records) -> Int64:
+        """For each instruction the largest magnitude of a value of its format."""
+        found: Int64 = self._by_flags[1][records["flags"]]
+        return found
+
+    def largest_inputs(self, records: Records) -> Int64:
+        """For each multiply the largest magnitude of a value that it reads."""
+        found: Int64 = self._by_flags[2][records["flags"]]
+        return found
+
+    def largest_input(self, flags: int) -> int:
+        """The same for a multiply with these flags."""
+        return int(self._by_flags[2][flags])
+
+    def read(self, record: Any) -> Instruction:
+        """One record, whose opcode must be known, to be read."""
+        spec = self.by_opcode[int(record["opcode"])]
+        fields = (operand.field for operand in spec.operands)
+        return Instruction(spec, self.flag_type(int(record["flags"])), {field: int(record[field]) for field in fields})
+
+    def record(self, opcode: IntEnum, flags: int = 0, **fields: int) -> Any:
+        """One record; operands left out get their default. For tests and small programs; large ones fill columns."""
+        row, spec = np.zeros((), RECORD), self.by_opcode[opcode]
+        row["opcode"], row["flags"] = opcode, flags
+        operands = spec.operands_for(fields.get("function", 0))
+        for operand in operands:
+            value = fields.pop(operand.field, operand.default)
+            if value is None:
+                raise TypeError(f"{spec.mnemonic} needs {operand.field}")
+            row[operand.field] = value
+        if any(fields.values()):
+            raise TypeError(f"{spec.mnemonic} has no {', '.join(fields)}")
+        if any(operand.field == "inner" for operand in operands):
+            row["outer"] = max(1, int(row["outer"]))
+        return row
+
+    def mnemonics(self, reading: int = 0, writing: int = 0) -> Iterator[str]:
+        """The instructions that read or write one of these places whatever their flags are."""
+        return (spec.mnemonic for spec in self.instructions if spec.reads & reading or spec.writes & writing)
+
+    def rows_at(self, place: int) -> RowPlace:
+        """What the rows of a place are."""
+        return self._rows[place]
+
+    def rows_in(self, places: int) -> tuple[RowPlace, ...]:
+        """What the rows of several places are, in the machine's order."""
+        return _rows_in(self, int(places))
+
+    @cached_property
+    def _rows(self) -> Mapping[int, RowPlace]:
+        return {rows.place.value: rows for rows in self.rows}
+
+
+@cache
+def _rows_in(machine: Machine, places: int) -> tuple[RowPlace, ...]:
+    return tuple(rows for rows in machine.rows if rows.place & places)

@@ -1,0 +1,199 @@
+"""The memories of a machine, the rows that a walk visits in them, and one instruction applied to them by its row of the machine's table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import IntFlag
+from typing import Any, assert_never
+
+import numpy as np
+
+from tpucc.ir.dtypes import DeviceFormat
+from tpucc.isa.program import Program
+from tpucc.machine.instruction import Instruction, Meaning
+from tpucc.machine.machine import Machine
+from tpucc.machine.memory import Contents, RowPlace, Shape
+from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
+
+Rows = slice | Int64
+"""Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Memories:
+    """The rows [rows, mxu] of each memory, by its name; those of the memory of buffers again; and the tiles [tiles, mxu, mxu].
+
+    The tiles are the program's own array, which is never written, unless it has tiles to be written.
+    """
+
+    rows: Mapping[str, AnyArray]
+    buffers: Int8
+    tiles: Int8
+
+    @classmethod
+    def of(cls, program: Program) -> Memories:
+        """Cleared memories of the program's sizes, the constants in their places in the program's buffers."""
+        machine, target = program.machine, program.target
+        sizes = {each.name: program.host_rows if each.contents is Contents.BUFFERS else each.size(target) for each in machine.memories}
+        rows = {each.name: np.zeros((sizes[each.name], target.mxu), each.dtype) for each in machine.memories}
+        held = machine.holding(Contents.BUFFERS)
+        memories = cls(rows, rows[held.name] if held is not None else np.zeros((program.host_rows, target.mxu), np.int8), _tiles(program))
+        first = 0
+        for buffer in program.host:
+            if buffer.kind == "constant":
+                memories.buffers[buffer.start : buffer.end] = program.constants[first : first + buffer.rows]
+                first += buffer.rows
+        return memories
+
+    def __getitem__(self, name: str) -> AnyArray:
+        return self.rows[name]
+
+    def write_tile(self, tile: int, values: Int8) -> None:
+        """Puts rows into the first rows of a tile; its other rows become zero."""
+        self.tiles[tile, : len(values)], self.tiles[tile, len(values) :] = values, 0
+
+    def load(self, memory: str, rows: Rows, values: DeviceFormat, lanes: slice = slice(None)) -> AnyArray:
+        """The values of rows; of 16-bit values in a memory of bytes `rows` are those of the low bytes."""
+        held = self.rows[memory][:, lanes]
+        return joined(held[rows], held[after(rows)]) if values.bytes_per_value > 1 and held.itemsize == 1 else held[rows]
+
+    def store(self, memory: str, rows: Rows, values: AnyArray, lanes: slice = slice(None)) -> None:
+        """Puts values into rows: 16-bit ones into the low and the high bytes of a memory of bytes."""
+        held = self.rows[memory][:, lanes]
+        if values.dtype == np.int16 and held.itemsize == 1:
+            held[rows], held[after(rows)] = halves(values)
+        else:
+            held[rows] = values
+
+
+def _tiles(program: Program) -> Int8:
+    """The tiles of weight memory before the program starts."""
+    if not program.written_tiles:
+        return program.tiles
+    empty = np.zeros((program.written_tiles, *program.tiles.shape[1:]), np.int8)
+    return np.concatenate([program.tiles, empty])
+
+
+def joined(low: Int8, high: Int8) -> Int16:
+    """The 16-bit values with these bytes."""
+    values: Int16 = (high.astype(np.int16) << 8) | low.view(np.uint8)
+    return values
+
+
+def halves(values: DeviceInts) -> tuple[Int8, Int8]:
+    """The low and the high bytes of 16-bit values."""
+    return values.astype(np.uint8).view(np.int8), (values >> 8).astype(np.int8)
+
+
+def after(rows: Rows) -> Rows:
+    """The row after each: that of the high bytes."""
+    return slice(rows.start + 1, rows.stop + 1, rows.step) if isinstance(rows, slice) else rows + 1
+
+
+def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
+    """The rows `start + o * pitch + i * stride`, o below `outer` and i below `inner`, in that order."""
+    if outer * inner == 1:
+        return slice(start, start + 1)
+    if inner == 1:
+        outer, inner, pitch, stride = 1, outer, 0, pitch
+    if stride > 0 and (outer == 1 or pitch == inner * stride):
+        return slice(start, start + outer * inner * stride, stride)
+    steps = np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride
+    return (start + steps).reshape(-1)
+
+
+def numbered(rows: Rows) -> Int64:
+    """The numbers of rows, however they are given."""
+    return np.arange(rows.start, rows.stop, rows.step or 1, dtype=np.int64) if isinstance(rows, slice) else rows
+
+
+def _numbers(outer: int, inner: int, pitch: int, stride: int) -> Int64:
+    return (np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Applied:
+    """An instruction that moves or computes rows, with all that it uses; or several that are the same as one after the other.
+
+    `constants` are the queue's entry and the parameter block in use, by the names that meanings have for them, if it reads them.
+    """
+
+    machine: Machine
+    meaning: Meaning
+    flags: IntFlag
+    block_index: int
+    constants: dict[str, Any]
+    reads: tuple[tuple[IntFlag, Rows], ...]
+    writes: tuple[IntFlag, Rows]
+
+    def only(self, places: Int64) -> Applied:
+        """The same for some of the rows that it writes: their places in the walk, ascending. Each row is computed from its own sources."""
+        place, rows = self.writes
+        reads = tuple((source, self.sources(source, read, places)) for source, read in self.reads)
+        return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
+
+    def sources(self, place: IntFlag, rows: Rows, places: Int64) -> Int64:
+        """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
+        return numbered(rows) if self.machine.rows_at(place).shape is Shape.KERNEL else numbered(rows)[places]
+
+    def run(self, memories: Memories) -> None:
+        """All source rows are read before any row is written."""
+        at = self.machine.rows_at
+        values: dict[str, Any] = {at(place).operand: self.loaded(memories, place, rows) for place, rows in self.reads}
+        place, rows = self.writes
+        memories.store(at(place).memory, rows, self.meaning(self.machine.operands(self.flags, **values, **self.constants)))
+
+    def loaded(self, memories: Memories, place: IntFlag, rows: Rows) -> AnyArray:
+        """The values of rows; lane 0 alone where it stands for all."""
+        of = self.machine.rows_at(place)
+        lanes = slice(0, 1) if of.splat and self.flags & of.splat else slice(None)
+        return memories.load(of.memory, rows, self.machine.format_of(self.flags), lanes)
+
+    def size(self, place: IntFlag) -> int:
+        """The rows of a value at a place."""
+        of_bytes = self.machine.by_memory[self.machine.rows_at(place).memory].is_of_bytes
+        return self.machine.format_of(self.flags).bytes_per_value if of_bytes else 1
+
+
+def applied(program: Program, instruction: Instruction, tile: Int8 | None, block: int) -> Applied | None:
+    """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
+    moves nor computes any."""
+    machine, reads, meaning = program.machine, instruction.reads, instruction.meaning
+    if meaning is None:
+        return None
+    constants: dict[str, Any] = {}
+    if machine.queue is not None and reads & machine.queue.used:
+        constants[machine.queue.operand] = tile
+    if machine.register is not None and reads & machine.register.place:
+        constants[machine.register.operand] = program.blocks[block]
+    sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
+    target = written(machine, instruction)
+    assert target is not None  # what has a meaning writes rows
+    return Applied(machine, meaning, instruction.flags, block if constants else -1, constants, sources, target)
+
+
+def written(machine: Machine, instruction: Instruction) -> tuple[IntFlag, Rows] | None:
+    """The place that an instruction writes rows of, and these rows; None if it writes none."""
+    return next(((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(instruction.writes)), None)
+
+
+def rows_of(machine: Machine, instruction: Instruction, place: RowPlace) -> Rows:
+    """The rows that an instruction visits at a place: of windows [rows of the result, rows of a window]. Of 16-bit values in a memory of
+    bytes they are the rows of the low bytes."""
+    values, first = instruction.values, instruction[place.field]
+    width = machine.format_of(instruction.flags).bytes_per_value if machine.by_memory[place.memory].is_of_bytes else 1
+    match place.shape:
+        case Shape.DENSE:
+            return slice(first, first + values.get("outer", 1) * values["inner"])
+        case Shape.WALK:
+            pitch, stride = values.get(f"{place.field}_pitch", 0), values.get(f"{place.field}_stride", width)
+            return walk(first, values.get("outer", 1), values["inner"], pitch, stride)
+        case Shape.WINDOWS:
+            steps = _numbers(values["outer"], values["inner"], values[f"{place.field}_pitch"], values[f"{place.field}_stride"])
+            window = _numbers(values["window_outer"], values["window_inner"], values["ub2_pitch"], values["ub2_stride"])
+            return first + steps[:, None] + window
+        case Shape.KERNEL:
+            return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)
+        case _:
+            assert_never(place.shape)
