@@ -9,10 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, LimitError, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Records
 from tpucc.isa.program import Division
@@ -24,7 +25,7 @@ from tpucc.lowering.order import live_rows
 from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan, make_plan
 from tpucc.lowering.products import Lowerer
-from tpucc.lowering.room import require_room, rows_at_once
+from tpucc.lowering.room import rows_at_once, shortage_of
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.steps import emit_step
 from tpucc.lowering.tileprogram import TileProgram
@@ -235,17 +236,46 @@ def _overlap_note(split: Split) -> str:
     return "split the batch in two" if split.lead is not None else f"split the batch into {len(split.sizes):,} parts"
 
 
-def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:
-    """The tile program of a device graph: layers in order, cut into tiles and chunks, on virtual buffers.
+@dataclass(frozen=True, slots=True, eq=False)
+class Drafts:
+    """The ways to compute a device graph, all with the same results: the first, then others that may be faster, made one at a time."""
+
+    plan: Plan
+    first: Draft
+    others: Iterator[Draft]
+
+    def shortage(self) -> LimitError | None:
+        """E0621 where the operands of one instruction of the first draft don't fit the unified buffer. All other drafts fit."""
+        return shortage_of(_tile_program(self.plan, self.first))
+
+    def programs(self) -> Iterator[TileProgram]:
+        """The tile program of each draft, which must have room."""
+        for draft in chain((self.first,), self.others):
+            yield replace(_tile_program(self.plan, draft), constants=draft.layout.constants())
+
+
+def drafts_of(
+    device: Graph,
+    target: Target,
+    *,
+    parts: int | None = None,
+    segments: Mapping[str, int] = NO_SEGMENTS,
+    lowerers: Mapping[str, Lowerer] = BUILT_IN,
+    most: int = UNLIMITED,
+) -> Drafts:
+    """The drafts of a device graph: layers in order, cut into tiles and chunks, on virtual buffers.
 
     `device` has `input` (i8) and `constant` nodes, layers, and views (`reshape`, `slice`, `transpose`) that leave the last axis alone;
     sizes are arbitrary, from 1 up. Between two of the `segments`, which are a partition's, the host takes a step. The batch is split into
-    `parts` parts, or into as few as make the program fit the unified buffer.
+    `parts` parts, or into as few as make the program fit the unified buffer; see `overlap` for others that may be faster. `lowerers` write
+    the instructions of layers of a kind (`fc`, `conv`) in place of the built-in lowering.
 
-    Raises `LimitError`: E0621 when the operands of one instruction don't fit the unified buffer, E0622 when the weights don't fit weight
-    memory; and `UsageError` E0520 when the batch can't be split into `parts`.
+    Raises `LimitError`: E0622 when the weights don't fit weight memory, E0624 when the first program would have more than `most`
+    instructions, or, unless `parts` is given, the batch in one piece; and `UsageError` E0520 when the batch can't be split into `parts`.
     """
-    return next(lowerings(device, target, parts=parts, segments=segments))
+    plan = make_plan(device, target, segments, lowerers, most)
+    found = choose_splits(plan, parts)
+    return Drafts(plan, next(found), found)
 
 
 def lowerings(
@@ -257,18 +287,22 @@ def lowerings(
     lowerers: Mapping[str, Lowerer] = BUILT_IN,
     most: int = UNLIMITED,
 ) -> Iterator[TileProgram]:
-    """The tile program that `lower` gives, then others with the same results that may be faster: see `overlap`.
+    """The tile programs of `drafts_of`. Raises what that raises, and `LimitError` E0621 where the first has no room."""
+    drafts = drafts_of(device, target, parts=parts, segments=segments, lowerers=lowerers, most=most)
+    if (shortage := drafts.shortage()) is not None:
+        raise shortage
+    return drafts.programs()
 
-    `lowerers` write the instructions of layers of a kind (`fc`, `conv`) in place of the built-in lowering. Raises what `lower` raises, and
-    `LimitError` E0624 when the first program would have more than `most` instructions, or, unless `parts` is given, the batch in one piece.
-    """
-    plan = make_plan(device, target, segments, lowerers, most)
-    return (_tile_program(plan, draft) for draft in choose_splits(plan, parts))
+
+def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:
+    """The first tile program of `lowerings`. Raises what that raises."""
+    return next(lowerings(device, target, parts=parts, segments=segments))
 
 
 def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
+    """The tile program of a draft, without its constants, which may take much memory."""
     layout = draft.layout
-    tiles = TileProgram(
+    return TileProgram(
         name=plan.name,
         source=plan.source,
         target=plan.target,
@@ -286,5 +320,3 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         notes=draft.notes,
         division=draft.division,
     )
-    require_room(tiles)
-    return replace(tiles, constants=layout.constants())
