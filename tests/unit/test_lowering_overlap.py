@@ -12,9 +12,9 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, V1, Device, assert_computes
 from tpucc.ir.graph import Graph
-from tpucc.lowering.lower import lowerings
+from tpucc.lowering.lower import lowerings, make_plan
 from tpucc.lowering.overlap import Split, overlapping_splits
-from tpucc.lowering.plan import Plan, make_plan
+from tpucc.lowering.plan import Plan
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule

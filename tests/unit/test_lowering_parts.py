@@ -11,8 +11,7 @@ from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, Device, assert_computes
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Opcode
-from tpucc.lowering.lower import lowerings
-from tpucc.lowering.plan import make_plan
+from tpucc.lowering.lower import lowerings, make_plan
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles

@@ -9,9 +9,7 @@ from typing import assert_never
 from tpucc.diagnostics import Diagnostic, LimitError, counted
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split
-from tpucc.lowering.tensors import Access
-from tpucc.lowering.walks import nest, part_walk_count, walk_count
-from tpucc.lowering.workload import (
+from tpucc.lowering.steps import (
     SKIPPED,
     Copy,
     ElementWise,
@@ -24,6 +22,8 @@ from tpucc.lowering.workload import (
     WrittenProducts,
     product_nest,
 )
+from tpucc.lowering.tensors import Access
+from tpucc.lowering.walks import nest, part_walk_count, walk_count
 from tpucc.target import Target
 
 

@@ -16,8 +16,8 @@ from typing import assert_never
 
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split, even
+from tpucc.lowering.steps import SKIPPED, ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
 from tpucc.lowering.tensors import Tensor
-from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
 
 
 def overlapping_splits(plan: Plan) -> list[Split]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import assert_never
 
+from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
 from tpucc.lowering.tensors import Access, Tensor
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from tpucc.diagnostics import Diagnostic, Error
 from tpucc.isa.instructions import Engine
 from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.written import read_product
+from tpucc.lowering.tiletext import read_product
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.guard import Guest, guest, short, short_text
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge

@@ -17,7 +17,7 @@ from tpucc.layers.partition import partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel, WrittenProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram, flat
-from tpucc.lowering.written import read_product
+from tpucc.lowering.tiletext import read_product
 from tpucc.target import Target
 
 CHUNK = 4
