@@ -189,12 +189,12 @@ def drafts_with_room(state: State, graph: Graph, recorder: Recorder, done: int =
     """Runs the passes on `graph`, which the first `done` of them have made, and lowers what they make.
 
     Passes choose what takes fewest cycles. Where operands of that don't fit the unified buffer, they run once more, and choose what takes
-    fewest rows. So what fits a machine depends on its sizes, not on how fast it is. Raises `LimitError` E0621 where that doesn't fit, too.
+    fewest rows. So what fits a machine depends on its sizes, not on how fast it is. Where that has no room, either, the drafts say so.
     """
     warnings, rewritten, snapshots = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
     run_passes(state, graph, recorder, done)
     drafts = drafts_of(state)
-    if drafts.shortage() is None:
+    if drafts.shortage is None:
         return drafts
     state.warnings, state.rewritten = warnings, rewritten
     del recorder.snapshots[snapshots:]
@@ -205,10 +205,7 @@ def sparing_drafts(state: State, graph: Graph, recorder: Recorder, done: int = 0
     """As `drafts_with_room`, but passes choose at once what takes fewest rows of the unified buffer."""
     run_passes(state, graph, recorder, done, sparing=True)
     state.warnings.append(SPARING)
-    drafts = drafts_of(state)
-    if (shortage := drafts.shortage()) is not None:
-        raise shortage
-    return drafts
+    return drafts_of(state)
 
 
 def drafts_of(state: State) -> Drafts:

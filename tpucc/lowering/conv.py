@@ -5,8 +5,7 @@ from __future__ import annotations
 from tpucc.ir.graph import Node
 from tpucc.isa.instructions import Function
 from tpucc.layers.kinds import Conv
-from tpucc.lowering.emission import Emission
-from tpucc.lowering.steps import Level, Product, Region, Weighted
+from tpucc.lowering.steps import Level, Pooling, Product, Region
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tiled_product import product_of
 from tpucc.lowering.values import Values
@@ -30,26 +29,16 @@ def lower_conv(node: Node, layer: Conv, y: Access, values: Values) -> Product:
     return product_of(node, levels, blocks, values)
 
 
-def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> Weighted:
+def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> Pooling:
     """The step of a depthwise convolution on the vector unit: each lane of a window of x times the same lane of w [R, S, 1, F].
 
-    The weights are a buffer with a row for each position of the kernel.
+    It is a pooling whose windows are weighted. The weights are a buffer with a row for each position of the kernel.
     """
     x, (top, _, left, _) = values.surrounded(node.operands[0], layer.sides), layer.sides
     height, width = values.device[node.operands[1]].type.shape[:2]
-    blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])
+    blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])  # numbers [F blocks]
     (down, across), first = layer.dilation, x.windows((-top, -left), layer.stride, (y.shape[1], y.shape[2]))
-    region = Region(first, y, (height, width), (x.steps[1] * down, x.steps[2] * across), 0)
+    region = Region(first, y, (height, width), (x.steps[1] * down, x.steps[2] * across), blocks)
     weights = values[node.operands[1]].reshaped((1, height * width))
     assert weights is not None  # a constant's rows are in order
-    return Weighted(region, weights.broadcast((y.shape[0], height * width)), blocks)
-
-
-def emit_depthwise(work: Weighted, at: Emission) -> None:
-    """For each column block of y one `pool` for each two loops over its windows."""
-    for n, y in enumerate(at.results):
-        x, weights = at.buffer(work.region.x, n), at.buffer(work.weights, n)
-        at.emitter.configure(work.blocks[n])
-        for walk in at.walks(work.region.x, work.region.y):
-            at.emitter.pool(Function.WEIGHTED, walk, work.region, x, y, (weights, work.weights.start))
-        at.complete(y)
+    return Pooling(Function.WEIGHTED, (region,), weights.broadcast((y.shape[0], height * width)))

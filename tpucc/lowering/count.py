@@ -17,7 +17,6 @@ from tpucc.lowering.steps import (
     Pooling,
     Product,
     Step,
-    Weighted,
     Work,
     WrittenProducts,
     product_nest,
@@ -70,8 +69,6 @@ def _work(plan: Plan, step: Step, blocks: int) -> int:
             return blocks * _walks(*work.accesses, step.y)
         case Pooling() as work:
             return blocks * sum(_walks(region.x, region.y) for region in work.regions)
-        case Weighted() as work:
-            return blocks * _walks(work.region.x, work.region.y)
         case Moving() as work:
             return blocks * _copies(work.copies)
         case _:

@@ -8,7 +8,6 @@ from typing import assert_never
 
 from tpucc.isa.instructions import Records
 from tpucc.isa.program import Division
-from tpucc.lowering.conv import emit_depthwise
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
@@ -19,7 +18,7 @@ from tpucc.lowering.pool import emit_pool
 from tpucc.lowering.replaced import emit_replaced
 from tpucc.lowering.room import rows_at_once
 from tpucc.lowering.sharding import Split
-from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
+from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
 from tpucc.lowering.tiled_product import emit_product
 from tpucc.lowering.vector import emit_vector
 
@@ -125,8 +124,6 @@ def emit_step(at: Emission) -> None:
             emit_vector(work, at)
         case Pooling():
             emit_pool(work, at)
-        case Weighted():
-            emit_depthwise(work, at)
         case Moving():
             emit_move(work, at)
         case _:

@@ -39,20 +39,21 @@ from tpucc.target import Target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drafts:
-    """The ways to compute a device graph, all with the same results: the first, then others that may be faster, made one at a time."""
+    """The ways to compute a device graph, all with the same results: the first, then others that may be faster, made one at a time.
+
+    `shortage` is E0621 where the operands of one instruction of the first draft don't fit the unified buffer. All other drafts fit.
+    """
 
     plan: Plan
     first: Draft
     others: Iterator[Draft]
-
-    def shortage(self) -> LimitError | None:
-        """E0621 where the operands of one instruction of the first draft don't fit the unified buffer. All other drafts fit."""
-        return shortage_of(_tile_program(self.plan, self.first))
+    shortage: LimitError | None
 
     def programs(self) -> Iterator[TileProgram]:
-        """The tile program of each draft, which must have room."""
-        for draft in chain((self.first,), self.others):
-            yield replace(_tile_program(self.plan, draft), constants=draft.layout.constants())
+        """The tile program of each draft. Raises the shortage, if there is one."""
+        if self.shortage is not None:
+            raise self.shortage
+        return (replace(_tile_program(self.plan, draft), constants=draft.layout.constants()) for draft in chain((self.first,), self.others))
 
 
 def drafts_of(
@@ -76,28 +77,13 @@ def drafts_of(
     """
     plan = make_plan(device, target, segments, lowerers, most)
     found = choose_splits(plan, parts)
-    return Drafts(plan, next(found), found)
-
-
-def lowerings(
-    device: Graph,
-    target: Target,
-    *,
-    parts: int | None = None,
-    segments: Mapping[str, int] = NO_SEGMENTS,
-    lowerers: Mapping[str, Lowerer] = BUILT_IN,
-    most: int = UNLIMITED,
-) -> Iterator[TileProgram]:
-    """The tile programs of `drafts_of`. Raises what that raises, and `LimitError` E0621 where the first has no room."""
-    drafts = drafts_of(device, target, parts=parts, segments=segments, lowerers=lowerers, most=most)
-    if (shortage := drafts.shortage()) is not None:
-        raise shortage
-    return drafts.programs()
+    first = next(found)
+    return Drafts(plan, first, found, shortage_of(_tile_program(plan, first)))
 
 
 def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:
-    """The first tile program of `lowerings`. Raises what that raises."""
-    return next(lowerings(device, target, parts=parts, segments=segments))
+    """The tile program of the first draft. Raises what `drafts_of` raises, and `LimitError` E0621 where that has no room."""
+    return next(drafts_of(device, target, parts=parts, segments=segments).programs())
 
 
 def make_plan(

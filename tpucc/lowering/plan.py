@@ -15,7 +15,7 @@ from tpucc.isa.program import LayerInfo, host_layer
 from tpucc.lowering.blocking import Blocking, choose_blocking
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.sharding import Sharding, Split
-from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts, product_nest
+from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts, product_nest
 from tpucc.lowering.tensors import Tensor
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
@@ -92,13 +92,12 @@ class Plan:
                 macs, fills = sum(info.macs for info in each), tuple(fill for info in each for fill in info.tile_fills)
                 choice = f"for each of {len(each):,} products: {each[0].choice}" if len(each) > 1 else each[0].choice
                 return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)), choice=choice)
-            case Weighted() as work:
-                shape = work.positions, step.result.columns
-                return LayerInfo(
-                    step.name, work.kind, step.origin, step.y.rows * prod(shape), shape, (), "lane by lane on the activation unit"
-                )
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
+            case Pooling(regions=(region,), weights=weights) if weights is not None:
+                shape = prod(region.window), step.result.columns
+                macs, choice = step.y.rows * prod(shape), "lane by lane on the activation unit"
+                return LayerInfo(step.name, step.work.kind, step.origin, macs, shape, (), choice)
             case ElementWise() | Pooling():
                 return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
             case _:

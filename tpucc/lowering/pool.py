@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import assert_never
 
 from tpucc.ir.graph import Node
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Pool, PoolFunction
+from tpucc.layers.kinds import Pool
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import Pooling, Region
 from tpucc.lowering.tensors import Access
@@ -31,9 +30,11 @@ def lower_pool(node: Node, layer: Pool, y: Access, values: Values) -> Pooling:
             outputs = (rows.outputs, columns.outputs)
             first = x.windows((rows.pixel, columns.pixel), layer.stride, outputs)
             part = y.sliced((0, rows.first, columns.first), (y.shape[0], rows.first + outputs[0], columns.first + outputs[1]))
-            block = 0 if layer.epilogue is None else values.blocks.average(layer.epilogue, rows.counted * columns.counted)
-            regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), block))
-    return Pooling(_function(layer.function), tuple(regions))
+            blocks: tuple[int, ...] = ()
+            if layer.epilogue is not None:
+                blocks = (values.blocks.average(layer.epilogue, rows.counted * columns.counted),) * y.tensor.blocks(values.mxu)
+            regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), blocks))
+    return Pooling(Function[layer.function.upper()], tuple(regions))
 
 
 def emit_pool(work: Pooling, at: Emission) -> None:
@@ -41,22 +42,12 @@ def emit_pool(work: Pooling, at: Emission) -> None:
     for n, y in enumerate(at.results):
         for region in work.regions:
             x = at.buffer(region.x, n)
-            if work.function == Function.AVERAGE:
-                at.emitter.configure(region.block)
+            weights = None if work.weights is None else (at.buffer(work.weights, n), work.weights.start)
+            if region.blocks:
+                at.emitter.configure(region.blocks[n])
             for walk in at.walks(region.x, region.y):
-                at.emitter.pool(work.function, walk, region, x, y)
+                at.emitter.pool(work.function, walk, region, x, y, weights)
         at.complete(y)
-
-
-def _function(function: PoolFunction) -> Function:
-    """The machine's function."""
-    match function:
-        case PoolFunction.MAX:
-            return Function.MAX
-        case PoolFunction.AVERAGE:
-            return Function.AVERAGE
-        case _:
-            assert_never(function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import prod
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Function
@@ -130,59 +129,40 @@ class ElementWise:
 class Region:
     """The windows of one shape: `x` has the first pixel of each, `y` their results.
 
-    `window` is the number of rows and columns of pixels; `steps` are the tensor's rows from one to the next of each.
+    `window` is the number of rows and columns of pixels; `steps` are the tensor's rows from one to the next of each. Column block n of the
+    result is made under parameter block `blocks[n]`; a maximum needs none.
     """
 
     x: Access
     y: Access
     window: tuple[int, int]
     steps: tuple[int, int]
-    block: int
+    blocks: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pooling:
-    """A maximum or an average of windows; `block` of a region is not used by a maximum."""
+    """A function of windows, lane by lane: a maximum, an average, or the weighted sum of a depthwise convolution.
+
+    `weights` are those of a weighted sum, whose windows are one region: for each item of the result, which share them, a row for each
+    position of the window.
+    """
 
     function: Function
     regions: tuple[Region, ...]
+    weights: Access | None = None
 
-    kind = "pool"
+    @property
+    def kind(self) -> str:
+        return "pool" if self.weights is None else "conv"
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        return tuple(region.x for region in self.regions)
+        return (*(region.x for region in self.regions), *(() if self.weights is None else (self.weights,)))
 
     def moved(self, move: Moved) -> Pooling:
-        return replace(self, regions=tuple(replace(region, x=move(region.x), y=move(region.y)) for region in self.regions))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighted:
-    """Weighted sums of windows, lane by lane: a depthwise convolution on the vector unit.
-
-    `weights` has for each item of the result, which share them, a row for each position of the window; column block n of the result is
-    made under parameter block `blocks[n]`.
-    """
-
-    region: Region
-    weights: Access
-    blocks: tuple[int, ...]
-
-    kind = "conv"
-
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        return (self.region.x, self.weights)
-
-    @property
-    def positions(self) -> int:
-        """Rows of a window."""
-        return prod(self.region.window)
-
-    def moved(self, move: Moved) -> Weighted:
-        region = replace(self.region, x=move(self.region.x), y=move(self.region.y))
-        return replace(self, region=region, weights=move(self.weights))
+        regions = tuple(replace(region, x=move(region.x), y=move(region.y)) for region in self.regions)
+        return replace(self, regions=regions, weights=None if self.weights is None else move(self.weights))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +182,7 @@ class Moving:
         return replace(self, copies=tuple(copy.moved(move) for copy in self.copies))
 
 
-Work = Product | WrittenProducts | ElementWise | Pooling | Weighted | Moving
+Work = Product | WrittenProducts | ElementWise | Pooling | Moving
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from tpucc.ir.graph import Node
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Vector, VectorFunction, looks_up
+from tpucc.layers.kinds import Vector, looks_up
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import ElementWise, Operand
 from tpucc.lowering.tensors import Access
@@ -21,7 +19,7 @@ def lower_vector(node: Node, layer: Vector, y: Access, values: Values) -> Elemen
     names, wide = (node.operands[:-1] if looks_up(layer) else node.operands), node.type.columns > 1
     operands = (Operand(values[name].broadcast(y.shape), wide and values.device[name].type.columns == 1) for name in names)
     table = values.data(node.operands[-1]) if looks_up(layer) else None
-    return ElementWise(tuple(operands), _function(layer.function), values.blocks.element_wise(layer.epilogue, table))
+    return ElementWise(tuple(operands), Function[layer.function.upper()], values.blocks.element_wise(layer.epilogue, table))
 
 
 def emit_vector(work: ElementWise, at: Emission) -> None:
@@ -34,18 +32,3 @@ def emit_vector(work: ElementWise, at: Emission) -> None:
         for walk in at.walks(*accesses):
             at.emitter.vector(work.function, walk, accesses, sources, splats, y)
         at.complete(y)
-
-
-def _function(function: VectorFunction) -> Function:
-    """The machine's function."""
-    match function:
-        case VectorFunction.ADD:
-            return Function.ADD
-        case VectorFunction.SUBTRACT:
-            return Function.SUBTRACT
-        case VectorFunction.MULTIPLY:
-            return Function.MULTIPLY
-        case VectorFunction.TABLE:
-            return Function.TABLE
-        case _:
-            assert_never(function)

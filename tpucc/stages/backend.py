@@ -6,7 +6,7 @@ with one is the user's stages'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +18,8 @@ from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import Drafts, drafts_of
+from tpucc.lowering.plan import BUILT_IN
+from tpucc.lowering.products import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
@@ -46,12 +48,11 @@ class BackEnd:
 
     def drafts(self, parts: Partition, target: Target, most: int) -> Drafts:
         """The drafts of a partition's device graph, with the lowerings that are replaced: see `lowering.lower.drafts_of`."""
-        replaced = self.stages.replaced
-        if not replaced.keys() & set(LOWERERS.values()):
-            return drafts_of(parts.device, target, segments=parts.segments, most=most)
-        from tpucc.stages.replaced import safe_lowerer
+        lowerers: Mapping[str, Lowerer] = BUILT_IN
+        if stages := {kind: stage for kind, stage in LOWERERS.items() if stage in self.stages.replaced}:
+            from tpucc.stages.replaced import safe_lowerer
 
-        lowerers = {kind: safe_lowerer(stage, replaced[stage], self.seconds) for kind, stage in LOWERERS.items() if stage in replaced}
+            lowerers = {kind: safe_lowerer(stage, self.stages.replaced[stage], self.seconds) for kind, stage in stages.items()}
         return drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
 
     def programs(self, drafts: Drafts) -> Iterator[TileProgram]:

@@ -148,7 +148,7 @@ class Compiler:
         state = _with_target(passed, target)
         with explaining(state):
             drafts = drafts_of(state)
-            if drafts.shortage() is None:
+            if drafts.shortage is None:
                 back_end(state, Recorder(None, None), drafts)
         return state.program
 
