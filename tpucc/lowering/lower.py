@@ -24,7 +24,6 @@ from tpucc.lowering.move import lower_move
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan
 from tpucc.lowering.pool import lower_pool
-from tpucc.lowering.pools import require_room
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.room import shortage_of
 from tpucc.lowering.sharding import shard
@@ -34,6 +33,7 @@ from tpucc.lowering.tensors import Access, Tensor, whole
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.values import Values
 from tpucc.lowering.vector import lower_vector
+from tpucc.lowering.weight_memory import require_room
 from tpucc.target import Target
 
 

@@ -13,9 +13,9 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
-from tpucc.lowering.pools import BlockPool, TilePool
 from tpucc.lowering.steps import Copy, Moving, Step, TileWrite, Work
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider
+from tpucc.lowering.weight_memory import BlockPool, TilePool
 from tpucc.numerics import AnyArray, Int64
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
