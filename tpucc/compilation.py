@@ -166,3 +166,7 @@ class State:
         assert self.layers is not None
         assert self.graph is not None
         return with_host_part(program, self.layers, self.source, self.graph, self.options.cores)
+
+    def compilation(self, recorder: Recorder) -> Compilation:
+        """The results so far, as one value."""
+        return Compilation(**vars(self), snapshots=tuple(recorder.snapshots))

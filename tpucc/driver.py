@@ -6,8 +6,8 @@ an observer. Stages don't call each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -23,8 +23,7 @@ from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import CORES, HOST_ROWS, Program
 from tpucc.layers.partition import Partition
-from tpucc.lowering.lower import lowerings
-from tpucc.lowering.room import lacks_room
+from tpucc.lowering.lower import Drafts
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
@@ -54,14 +53,19 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     Raises `CompileError`, `InputError`, `LimitError`, `UsageError` or `PluginError`, each with its diagnostics and the source that they
     speak of.
     """
-    return _driven(source, folder, options, observer, back_end)
+    _require_possible(options)
+    state, recorder = State(source, options), Recorder(observer, options.stop_after)
+    with explaining(state):
+        graph = read_model(state, folder, recorder)
+        back_end(state, recorder, drafts_with_room(state, graph, recorder))
+    return state.compilation(recorder)
 
 
 def front(source: Source, folder: Path, options: Options) -> State:
     """What there is before the first pass: the graph with its weights, and the calibration inputs. Raises as `compile_source`."""
     state = State(source, options)
-    recorder = Recorder(None, None)
-    recorded(state, recorder, lambda state: read_model(state, folder, recorder))
+    with explaining(state):
+        read_model(state, folder, Recorder(None, None))
     return state
 
 
@@ -70,9 +74,18 @@ def check_source(source: Source, folder: Path, options: Options, observer: Obser
 
     With stages of the user's, any of these may find an error: then all stages run.
     """
-    checked = _driven(source, folder, options, observer, back_end if options.stages.replaced else _fits)
-    assert checked.model is not None
-    return checked.model
+    _require_possible(options)
+    state, recorder = State(source, options), Recorder(observer, options.stop_after)
+    with explaining(state):
+        drafts = drafts_with_room(state, read_model(state, folder, recorder), recorder)
+        if options.stages.replaced:
+            back_end(state, recorder, drafts)
+        else:
+            tiles = next(drafts.programs())
+            _require_host_rows(tiles, state.parts)
+            require_fitting(tiles)
+    assert state.model is not None
+    return state.model
 
 
 def without_passes(made: Compilation) -> Program:
@@ -88,32 +101,24 @@ def without_passes(made: Compilation) -> Program:
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
     recorder = Recorder(None, None)
-    run_to_fit(state, made.meant, recorder, back_end)
+    back_end(state, recorder, drafts_with_room(state, made.meant, recorder))
     assert state.program is not None
     return state.program
 
 
-def _driven(
-    source: Source, folder: Path, options: Options, observer: Observer | None, last: Callable[[State, Recorder], None]
-) -> Compilation:
+def _require_possible(options: Options) -> None:
+    """Raises `UsageError` for a target that can't be compiled for, and for a stage to stop after that there isn't."""
     require_compilable(options.target)
     if options.stop_after is not None:
         require_stage(options.stop_after, options)
-    recorder = Recorder(observer, options.stop_after)
-
-    def stages(state: State) -> None:
-        read_model(state, folder, recorder)
-        assert state.graph is not None
-        run_to_fit(state, state.graph, recorder, last)
-
-    return recorded(State(source, options), recorder, stages)
 
 
-@collector_paused()
-def recorded(state: State, recorder: Recorder, stages: Callable[[State], None]) -> Compilation:
-    """The result of running `stages` on `state`, up to the stage that was asked for. The source is added to errors that refer to it."""
+@contextmanager
+def explaining(state: State) -> Iterator[None]:
+    """Around stages that work on `state`: ends after the stage that was asked for, and adds the source to errors that refer to it."""
     try:
-        stages(state)
+        with collector_paused():
+            yield
     except Stopped:
         pass
     except Exception as error:
@@ -121,7 +126,6 @@ def recorded(state: State, recorder: Recorder, stages: Callable[[State], None]) 
         if explained is error:
             raise
         raise explained from error
-    return Compilation(**vars(state), snapshots=tuple(recorder.snapshots))
 
 
 def _explained(error: Exception, state: State) -> Exception:
@@ -137,8 +141,8 @@ def _explained(error: Exception, state: State) -> Exception:
     return error
 
 
-def read_model(state: State, folder: Path, recorder: Recorder) -> None:
-    """Parses, elaborates and binds the weights, and reads the calibration inputs. The machine has no part in it."""
+def read_model(state: State, folder: Path, recorder: Recorder) -> Graph:
+    """Parses, elaborates and binds the weights, and reads the calibration inputs: the graph of the model. The machine has no part in it."""
     options = state.options
     module = parse(state.source)
     recorder.done("parse", state.source)
@@ -156,26 +160,38 @@ def read_model(state: State, folder: Path, recorder: Recorder) -> None:
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
+    return state.graph
 
 
-def run_to_fit(state: State, graph: Graph, recorder: Recorder, last: Callable[[State, Recorder], None], done: int = 0) -> None:
-    """Runs the passes on `graph`, which the first `done` of them have made, and what follows them, `last`.
+def drafts_with_room(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> Drafts:
+    """Runs the passes on `graph`, which the first `done` of them have made, and lowers what they make.
 
-    Where that finds operands that don't fit the unified buffer, the passes run once more, and choose what takes fewest rows in place of
-    what takes fewest cycles. So what fits a machine depends on its sizes, not on how fast it is.
+    Passes choose what takes fewest cycles. Where operands of that don't fit the unified buffer, they run once more, and choose what takes
+    fewest rows. So what fits a machine depends on its sizes, not on how fast it is. Where that has no room, either, the drafts say so.
     """
-    before = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
+    warnings, rewritten, snapshots = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
     run_passes(state, graph, recorder, done)
-    try:
-        last(state, recorder)
-    except LimitError as error:
-        if not lacks_room(error):
-            raise
-        state.warnings, state.rewritten = before[:2]
-        del recorder.snapshots[before[2] :]
-        run_passes(state, graph, recorder, done, sparing=True)
-        state.warnings.append(SPARING)
-        last(state, recorder)
+    drafts = drafts_of(state)
+    if drafts.shortage is None:
+        return drafts
+    state.warnings, state.rewritten = warnings, rewritten
+    del recorder.snapshots[snapshots:]
+    return sparing_drafts(state, graph, recorder, done)
+
+
+def sparing_drafts(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> Drafts:
+    """As `drafts_with_room`, but passes choose at once what takes fewest rows of the unified buffer."""
+    run_passes(state, graph, recorder, done, sparing=True)
+    state.warnings.append(SPARING)
+    return drafts_of(state)
+
+
+def drafts_of(state: State) -> Drafts:
+    """The layer graph, lowered: ways to compute it, of which the first may lack room."""
+    _require_host_values(state.parts)
+    span = state.model.weights_span if state.model and state.options.weights is None else None
+    with named_at(span, "E0622"):  # weights that don't fit are those of the source's directive, unless the command line named others
+        return state.stages.drafts(state.parts, state.options.target, state.options.limits.instructions)
 
 
 def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0, *, sparing: bool = False) -> None:
@@ -207,17 +223,15 @@ def context_of(state: State, *, sparing: bool = False) -> Context:
     return Context(options.target, state.calibration, options.cores, format, tuple(options.keep), sparing, options.goal, is_random)
 
 
-def back_end(state: State, recorder: Recorder) -> None:
-    """Lowers, schedules and verifies the layer graph."""
+def back_end(state: State, recorder: Recorder, drafts: Drafts) -> None:
+    """Schedules the fastest of the drafts, and verifies it."""
     from tpucc.isa.verify import check
     from tpucc.lowering.verify import verify_tiles
 
     options, stages = state.options, state.stages
-    _require_host_values(state.parts)
-    with _placed_weights(state):
-        candidates = stages.lowerings(state.parts, options.target, options.limits.instructions)
-        many = options.level > 0
-        state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule, options.goal) if many else (next(candidates), None)
+    candidates = stages.programs(drafts)
+    many = options.level > 0
+    state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule, options.goal) if many else (next(candidates), None)
     _require_host_rows(state.tiles, state.parts)
     _accepted(verify_tiles, state.tiles)
     recorder.done("lower", state.tiles)
@@ -237,17 +251,6 @@ def _accepted(verify: Callable[[T], None], made: T) -> None:
         raise InternalError((head, *error.diagnostics), error.source) from error
 
 
-def _fits(state: State, recorder: Recorder) -> None:
-    """Errors of the built-in back end: weights, buffers or sums that don't fit the machine, and too many instructions."""
-    parts, options = state.parts, state.options
-    _require_host_values(parts)
-    with _placed_weights(state):
-        candidates = lowerings(parts.device, options.target, segments=parts.segments, most=options.limits.instructions)
-        tiles = next(candidates)
-        _require_host_rows(tiles, parts)
-        require_fitting(tiles)
-
-
 def _require_host_values(parts: Partition) -> None:
     """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
     require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
@@ -263,11 +266,6 @@ def _require_host_rows(tiles: TileProgram, parts: Partition) -> None:
             f"host memory of {rows:,} rows can't be simulated, and at most {HOST_ROWS:,} rows can: {largest.name} is {largest.type.brief}"
         )
         raise LimitError(Diagnostic("E0640", message, largest.origin.labels(), ("a smaller batch or smaller sizes need fewer rows",)))
-
-
-def _placed_weights(state: State) -> AbstractContextManager[None]:
-    """Weights that don't fit are those of the source's directive, unless the command line named others."""
-    return named_at(state.model.weights_span if state.model and state.options.weights is None else None, "E0622")
 
 
 def _require_supported(cores: int) -> None:

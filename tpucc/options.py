@@ -262,7 +262,7 @@ def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options
     own = installed_passes(seconds) if installed else ()
     passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds)))
     stages = stages_of_files({stage: Path(file) for stage, file in (given.get("stages") or {}).items()}, seconds)
-    made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})  # type: ignore[typeddict-item]
+    made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})
     return replace(made, params=given.get("params") or {})
 
 

@@ -14,7 +14,7 @@ from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.rules import broken_rule, rules, visits_of
 from tpucc.lowering.products import ProductLayer, ProductLevel
 from tpucc.lowering.tileprogram import VirtualBuffer
-from tpucc.lowering.written import read_product
+from tpucc.lowering.tiletext import read_product
 from tpucc.target import load_target
 
 LAYER = ProductLayer(

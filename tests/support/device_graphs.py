@@ -18,8 +18,9 @@ from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Sides, Vector
 from tpucc.layers.reference import compute
 from tpucc.layers.verify import conv_shape, move_shape, pool_shape
 from tpucc.lowering.count import step_counts
-from tpucc.lowering.lower import choose_splits, lower
-from tpucc.lowering.plan import NO_SEGMENTS, make_plan
+from tpucc.lowering.lower import lower, make_plan
+from tpucc.lowering.plan import NO_SEGMENTS
+from tpucc.lowering.splits import choose_splits
 from tpucc.lowering.tensors import NO_SIDES
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray, Int8

@@ -23,7 +23,7 @@ from tpucc.ir.printer import print_graph
 from tpucc.ir.textdata import decode, encode, quote, unquote
 from tpucc.ir.types import Quantisation, Range, TensorType, f32
 from tpucc.ir.verify import verify_graph
-from tpucc.layers.kinds import Fc, Requantise, Vector
+from tpucc.layers.kinds import Fc, Requantise, Vector, VectorFunction
 from tpucc.ops.constant import ConstantAttributes
 
 IRIS = """\
@@ -250,6 +250,15 @@ return z as "z"
     graph = read(text)
     assert graph["y"].attributes == Fc(Requantise(3, -5, table=True))
     assert read(print_graph(graph)) == graph
+
+
+def test_a_function_is_a_member_of_its_enumeration() -> None:
+    text = 'graph g\nx = input : i8[2]\ny = vector(x, x, function="add") : i8[2]\nreturn y'
+    graph = read(text)
+    assert graph["y"].attributes.function is VectorFunction.ADD
+    assert 'function="add"' in print_graph(graph)
+    with pytest.raises(ProgramError, match="function must be 'add', 'subtract', 'multiply' or 'table'"):
+        read(text.replace("add", "divide"))
 
 
 def test_records_say_what_is_wrong_with_them() -> None:

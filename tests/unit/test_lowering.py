@@ -18,7 +18,7 @@ from tpucc.diagnostics import InternalError, LimitError, UsageError
 from tpucc.ir.graph import Graph, Node
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
-from tpucc.lowering.lower import lower
+from tpucc.lowering.lower import drafts_of, lower
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.ops.constant import ConstantAttributes
@@ -315,3 +315,17 @@ def test_lowering_is_deterministic_and_leaves_its_input_alone() -> None:
     assert first.instructions.tobytes() == second.instructions.tobytes()
     assert (first.buffers, first.host, first.layers, first.notes) == (second.buffers, second.host, second.layers, second.notes)
     assert all(isinstance(node, Node) and node == old for node, old in zip(graph, before, strict=True))
+
+
+def test_drafts_say_whether_they_have_room() -> None:
+    """The shortage is a value: it is raised where the programs are asked for, and not before."""
+    device = Device()
+    graph = device.build(device.vector("sum", "add", device.input("a", 1, 5, 6, 4), device.input("b", 6, 4)))
+    short, roomy = (drafts_of(graph, tiny(unified_buffer_rows=rows)) for rows in (65, 66))
+    assert roomy.shortage is None
+    assert next(roomy.programs()).instructions.size
+    assert short.shortage is not None
+    assert "sum works on 66 rows at once, 1 more" in str(short.shortage)
+    with pytest.raises(LimitError) as raised:
+        short.programs()
+    assert raised.value is short.shortage

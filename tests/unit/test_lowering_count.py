@@ -14,7 +14,7 @@ from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import compile_source
 from tpucc.isa.instructions import Opcode
 from tpucc.layers.partition import partition
-from tpucc.lowering.lower import lowerings
+from tpucc.lowering.lower import drafts_of
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.options import options_of
 
@@ -42,7 +42,7 @@ def test_a_model_takes_as_many_instructions_as_are_counted(text: str, opcode: Op
     made = compile_source(Source("m.tpu", text), Path(), options)
     assert made.layers is not None
     parts = partition(made.layers)
-    tiles = next(lowerings(parts.device, ROOMY, segments=parts.segments))
+    tiles = next(drafts_of(parts.device, ROOMY, segments=parts.segments).programs())
     assert opcode in tiles.instructions["opcode"]
     assert_counted(parts.device, ROOMY, segments=parts.segments)
 
@@ -55,18 +55,18 @@ def test_parts_are_counted_apart(parts: int | None) -> None:
 @pytest.mark.parametrize("parts", [None, 4])
 def test_one_instruction_more_than_the_limit_is_refused(parts: int | None) -> None:
     graph = chain(7, 9, 5)
-    number = number_of(next(lowerings(graph, TINY, parts=parts)))
-    assert number_of(next(lowerings(graph, TINY, parts=parts, most=number))) == number
+    number = number_of(next(drafts_of(graph, TINY, parts=parts).programs()))
+    assert number_of(next(drafts_of(graph, TINY, parts=parts, most=number).programs())) == number
     with pytest.raises(LimitError, match=f"the program takes {number} instructions or more; at most {number - 1} are made") as error:
-        next(lowerings(graph, TINY, parts=parts, most=number - 1))
+        next(drafts_of(graph, TINY, parts=parts, most=number - 1).programs())
     assert error.value.diagnostics[0].code == "E0624"
 
 
 def test_programs_that_may_be_faster_are_left_out_where_they_take_too_many() -> None:
     graph = built(maps)
-    numbers = [number_of(tiles) for tiles in lowerings(graph, ROOMY)]
+    numbers = [number_of(tiles) for tiles in drafts_of(graph, ROOMY).programs()]
     assert max(numbers) > numbers[0]
-    kept = [number_of(tiles) for tiles in lowerings(graph, ROOMY, most=numbers[0])]
+    kept = [number_of(tiles) for tiles in drafts_of(graph, ROOMY, most=numbers[0]).programs()]
     assert kept == [number for number in numbers if number <= numbers[0]]
 
 

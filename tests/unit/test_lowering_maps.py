@@ -18,8 +18,7 @@ from tpucc.isa.instructions import Function, Opcode
 from tpucc.isa.program import LayerInfo
 from tpucc.layers.kinds import LAYERS, Sides
 from tpucc.layers.verify import outputs
-from tpucc.lowering.lower import lower
-from tpucc.lowering.plan import make_plan
+from tpucc.lowering.lower import lower, make_plan
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import AnyArray

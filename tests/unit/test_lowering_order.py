@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.device_graphs import TINY, Device, assert_computes, compiled
 from tests.support.examples import examples
 from tpucc.layers.kinds import LAYERS
-from tpucc.lowering.plan import make_plan
-from tpucc.lowering.workload import Moving
+from tpucc.lowering.lower import make_plan
+from tpucc.lowering.steps import Moving
 
 
 def test_branches_are_finished_one_by_one() -> None:

@@ -12,9 +12,9 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, V1, Device, assert_computes
 from tpucc.ir.graph import Graph
-from tpucc.lowering.lower import lowerings
+from tpucc.lowering.lower import drafts_of, make_plan
 from tpucc.lowering.overlap import Split, overlapping_splits
-from tpucc.lowering.plan import Plan, make_plan
+from tpucc.lowering.plan import Plan
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule
@@ -54,7 +54,7 @@ def splits_of(model: Callable[[Device], str], target: Target = ROOMY) -> list[Sp
 @pytest.mark.parametrize("model", one_of(2, [maps, residual, shared]))
 def test_every_split_computes_the_same(model: Callable[[Device], str]) -> None:
     graph = built(model)
-    programs = list(lowerings(graph, ROOMY))
+    programs = list(drafts_of(graph, ROOMY).programs())
     assert len(programs) > 1
     for tiles in programs:
         verify_tiles(tiles)
@@ -110,7 +110,7 @@ def test_the_first_half_leads() -> None:
     graph, plan = built(residual), make_plan(built(residual), ROOMY)
     leads = [split.lead for split in overlapping_splits(plan)[:-1]]
     assert leads
-    for lead, tiles in zip(leads, list(lowerings(graph, ROOMY))[1:], strict=False):
+    for lead, tiles in zip(leads, list(drafts_of(graph, ROOMY).programs())[1:], strict=False):
         parts = [part for layer, part in order(tiles) if layer in ("h", "g", "y")]
         assert sorted(parts) == ["0"] * 3 + ["1"] * 3
         assert lead is not None
@@ -120,7 +120,7 @@ def test_the_first_half_leads() -> None:
 
 
 def test_inputs_of_the_next_part_are_read_ahead() -> None:
-    tiles = list(lowerings(built(residual), ROOMY))[-1]
+    tiles = list(drafts_of(built(residual), ROOMY).programs())[-1]
     names = [tiles.buffers[buffer].name if buffer >= 0 else "" for buffer in tiles.instructions["dest_buffer"]]
     reads = [name for name in names if name.startswith("x.")]
     assert reads == [f"x.{block}#{part}" for part in range(len(reads) // 2) for block in range(2)]
@@ -130,9 +130,9 @@ def test_inputs_of_the_next_part_are_read_ahead() -> None:
 
 def test_a_division_says_whether_it_is_for_room() -> None:
     """Those that hide transfers have other orders."""
-    orders = [tiles.division.order if tiles.division else "" for tiles in lowerings(built(residual), ROOMY)]
+    orders = [tiles.division.order if tiles.division else "" for tiles in drafts_of(built(residual), ROOMY).programs()]
     assert orders == ["", *["alternating"] * (len(orders) - 2), "ahead"]
-    assert [tiles.division.order for tiles in lowerings(built(residual), ROOMY, parts=2) if tiles.division] == ["in-turn"]
+    assert [tiles.division.order for tiles in drafts_of(built(residual), ROOMY, parts=2).programs() if tiles.division] == ["in-turn"]
 
 
 @each(

@@ -11,8 +11,7 @@ from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, Device, assert_computes
 from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Opcode
-from tpucc.lowering.lower import lowerings
-from tpucc.lowering.plan import make_plan
+from tpucc.lowering.lower import drafts_of, make_plan
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
@@ -56,14 +55,16 @@ MODELS = {"shrinking": (shrinking, 260), "rows at the end": (rows_at_the_end, 15
 
 def joined(model: Callable[[Device], str], rows: int) -> list[TileProgram]:
     """The programs of a graph that do some steps for the whole batch after others in parts."""
-    return [tiles for tiles in lowerings(built(model), target(rows)) if any("which is done for all" in note for note in tiles.notes)]
+    return [
+        tiles for tiles in drafts_of(built(model), target(rows)).programs() if any("which is done for all" in note for note in tiles.notes)
+    ]
 
 
 @pytest.mark.parametrize("name", one_of(2, MODELS))
 def test_every_way_computes_the_same(name: str) -> None:
     model, rows = MODELS[name]
     graph = built(model)
-    programs = list(lowerings(graph, target(rows)))
+    programs = list(drafts_of(graph, target(rows)).programs())
     assert len(programs) > 1
     assert joined(model, rows)
     for tiles in programs:
@@ -73,7 +74,7 @@ def test_every_way_computes_the_same(name: str) -> None:
 
 def test_tiles_after_the_parts_are_fetched_once() -> None:
     model, rows = MODELS["shrinking"]
-    parted = next(lowerings(built(model), target(rows)))
+    parted = next(drafts_of(built(model), target(rows)).programs())
     for tiles in joined(model, rows):
         fetched = {number: int((switches(tiles) == number).sum()) for number in range(len(tiles.layers))}
         last = len(tiles.layers) - 1
@@ -100,7 +101,9 @@ def test_an_output_of_the_parts_is_written_when_all_are_done() -> None:
     """The pool's result is gathered part by part in one tensor, which the host gets once, and whole."""
     device = Device()
     graph = device.build(rows_at_the_end(device), "p")
-    programs = [tiles for tiles in lowerings(graph, target(150)) if any("until f, which is done for all" in note for note in tiles.notes)]
+    programs = [
+        tiles for tiles in drafts_of(graph, target(150)).programs() if any("until f, which is done for all" in note for note in tiles.notes)
+    ]
     assert programs
     for tiles in programs:
         assert [port.splits for port in tiles.outputs if port.name == "p"] == [(6,)]
@@ -112,6 +115,6 @@ def test_a_program_with_steps_of_the_host_does_all_in_parts() -> None:
     """Parts of one segment would have to wait for the host, who takes the whole batch."""
     graph = built(rows_at_the_end)
     assert joined(rows_at_the_end, 150)
-    programs = list(lowerings(graph, target(150), segments={node.name: int(node.name in ("f", "y")) for node in graph}))
+    programs = list(drafts_of(graph, target(150), segments={node.name: int(node.name in ("f", "y")) for node in graph}).programs())
     assert programs
     assert not any("which is done for all" in note for tiles in programs for note in tiles.notes)

@@ -12,7 +12,7 @@ import pytest
 from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, chain
 from tpucc.isa.program import Program
-from tpucc.lowering.lower import lowerings
+from tpucc.lowering.lower import drafts_of
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import fastest, schedule
 from tpucc.sim.timing import time_program
@@ -34,7 +34,7 @@ class Clock:
 
 @pytest.fixture(scope="module")
 def candidates() -> Sequence[TileProgram]:
-    found = list(lowerings(chain(30, 6, 6, 5), ROOMY))
+    found = list(drafts_of(chain(30, 6, 6, 5), ROOMY).programs())
     assert len(found) > 2
     return found[:3]
 
@@ -117,7 +117,7 @@ def test_no_schedule_is_faster_than_the_bound(cores: int, bandwidth: float, late
     target = msgspec.structs.replace(ROOMY, host_bandwidth=bandwidth, weight_bandwidth=2e15 / bandwidth, host_latency_seconds=latency)
     shares = []
     for widths in ((30, 6, 6, 5), (9, 3), (60, 17, 2, 9, 4), (3, 40, 40)):
-        for tiles in lowerings(chain(*widths), target):
+        for tiles in drafts_of(chain(*widths), target).programs():
             makespan = time_program(replace(schedule(tiles), cores=cores)).makespan
             shares.append(fastest.least_cycles(tiles, cores) / makespan)
     assert max(shares) <= 1

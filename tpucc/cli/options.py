@@ -64,7 +64,7 @@ def option(name: str) -> Decorator:
         "count": {"type": click.IntRange(1)},
         "seconds": {"type": click.FloatRange(0, min_open=True)},
     }
-    shown = {"default": row.default, "show_default": True} if isinstance(row.default, int | float | str) else {}
+    shown: dict[str, Any] = {"default": row.default, "show_default": True} if isinstance(row.default, int | float | str) else {}
     return click.option(flag.name, name, metavar=flag.metavar, help=row.help, **shown, **kinds[flag.form])
 
 

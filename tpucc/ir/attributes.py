@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeGuard, Union, get_args, get_origin, get_type_hints
 
@@ -98,6 +99,8 @@ def conform(value: Value, expected: object) -> Value:
         return _each_of(value, get_args(expected))
     if get_origin(expected) is Literal and value in get_args(expected):
         return value
+    if _is_enumeration(expected) and isinstance(value, str) and value in tuple(expected):
+        return expected(value)
     if isinstance(value, Record) and isinstance(expected, type) and _is_record_type(expected) and value.name == record_name(expected):
         return _made(value.parts, expected)
     raise Misfit
@@ -112,9 +115,15 @@ def described(expected: object) -> str:
         return f"a tuple ({', '.join(map(described, kinds))}{', …' if ... in get_args(expected) else ''})" if kinds else "a tuple"
     if get_origin(expected) is Literal:
         return listed([repr(choice) for choice in get_args(expected)], "or")
+    if _is_enumeration(expected):
+        return listed([repr(choice.value) for choice in expected], "or")
     if isinstance(expected, type) and _is_record_type(expected):
         return f"{record_name(expected)}({', '.join(f'{name}=…' for name in field_types(expected))})"
     return _WORDS.get(expected, "another value")
+
+
+def _is_enumeration(expected: object) -> TypeGuard[type[StrEnum]]:
+    return isinstance(expected, type) and issubclass(expected, StrEnum)
 
 
 def _is_record_type(kind: type) -> bool:

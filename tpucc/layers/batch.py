@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Vector, is_written
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Vector, VectorFunction, is_written
 from tpucc.ops.batch import SUMMED, BatchRule, Case, Division, MixedError, aligned, images, joined, padded, product
 
 
@@ -21,7 +21,7 @@ def _fc(case: Case) -> Division:
 
 def _vector(case: Case) -> Division:
     """One value or two, then perhaps a table."""
-    return aligned(case, range(1 if case.attributes.function == "table" else 2))
+    return aligned(case, range(1 if case.attributes.function == VectorFunction.TABLE else 2))
 
 
 def _move(case: Case) -> Division:

@@ -24,6 +24,7 @@ they only say how rows are walked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from math import prod
 
 import numpy as np
@@ -34,6 +35,36 @@ from tpucc.ops.constant import ConstantAttributes
 
 Sides = tuple[int, int, int, int]
 """Rows or columns of pixels at the top, the bottom, the left and the right."""
+
+
+class ConvUnit(StrEnum):
+    """The unit that computes a convolution."""
+
+    MATRIX = "matrix"
+    VECTOR = "vector"
+
+
+class PoolFunction(StrEnum):
+    """The value of a window of pixels, channel by channel."""
+
+    MAX = "max"
+    AVERAGE = "average"
+
+
+class VectorFunction(StrEnum):
+    """A function of the elements of one value (TABLE) or two."""
+
+    ADD = "add"
+    SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
+    TABLE = "table"
+
+
+class MoveFunction(StrEnum):
+    """A way to put rows elsewhere."""
+
+    CONCAT = "concat"
+    PAD = "pad"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +115,7 @@ class Conv:
     `outside` is x's zero point: zero in real numbers, so that the bias can take in the zero point of every product alike. The pixels of a
     window are `dilation` apart. Channels and filters are divided into `groups`, and each group of filters sees its channels only.
 
-    `unit` computes it: the "matrix" unit, or, where each filter sees one channel, its own, the "vector" unit lane by lane.
+    `unit` computes it: the matrix unit, or, where each filter sees one channel, its own, the vector unit lane by lane.
     """
 
     stride: tuple[int, int]
@@ -93,18 +124,18 @@ class Conv:
     epilogue: Epilogue
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
-    unit: str = "matrix"
+    unit: ConvUnit = ConvUnit.MATRIX
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The largest pixel of each window ("max"), or their mean ("average"), channel by channel; only real pixels count.
+    """The largest pixel of each window (MAX), or their mean (AVERAGE), channel by channel; only real pixels count.
 
-    average: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels; those of the padding
+    AVERAGE: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels; those of the padding
     count too that are no more than `counted` from the image. A maximum has the parameters of x, and no epilogue.
     """
 
-    function: str
+    function: PoolFunction
     size: tuple[int, int]
     stride: tuple[int, int]
     sides: Sides
@@ -116,22 +147,22 @@ class Pool:
 class Vector:
     """An element-wise layer.
 
-    `function` is "add", "subtract", "multiply" or "table". add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b))`;
-    multiply: `round(scale * ((a - zero_a) * (b - zero_b)))`, all in float32; then the epilogue. "table" only looks up, and has none.
+    ADD, SUBTRACT: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b))`; MULTIPLY: `round(scale * ((a - zero_a) * (b - zero_b)))`, all
+    in float32; then the epilogue. TABLE only looks up, and has none.
     """
 
-    function: str
+    function: VectorFunction
     epilogue: Epilogue | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Rows put elsewhere: "concat" joins its operands along `axis`, "pad" puts rows of `value` around one.
+    """Rows put elsewhere: CONCAT joins its operands along `axis`, PAD puts rows of `value` around one.
 
-    `pads` are, for "pad", the numbers of rows before and after each axis. The last axis, that of the lanes, is never touched.
+    `pads` are, for PAD, the numbers of rows before and after each axis. The last axis, that of the lanes, is never touched.
     """
 
-    function: str
+    function: MoveFunction
     axis: int = 0
     pads: tuple[tuple[int, int], ...] = ()
     value: int = 0
@@ -145,7 +176,7 @@ VIEWS = ("reshape", "slice", "transpose")
 
 def looks_up(layer: Layer) -> bool:
     """Whether the layer's last operand is a table."""
-    if isinstance(layer, Vector) and layer.function == "table":
+    if isinstance(layer, Vector) and layer.function == VectorFunction.TABLE:
         return True
     return not isinstance(layer, Move) and layer.epilogue is not None and layer.epilogue.table
 
@@ -162,10 +193,6 @@ def is_layer(node: Node) -> bool:
     return isinstance(node.attributes, Layer)
 
 
-UNITS = ("matrix", "vector")
-"""The units that compute convolutions."""
-
-
 def is_lane_by_lane(layer: Conv, weights: tuple[int, ...], dtype: str) -> bool:
     """Whether each filter of the kernel `weights` sees its own channel, in 8 bits: what the vector unit can compute."""
     return dtype == I8.name and layer.groups == weights[3] and weights[2] == 1
@@ -173,7 +200,7 @@ def is_lane_by_lane(layer: Conv, weights: tuple[int, ...], dtype: str) -> bool:
 
 def is_by_lanes(node: Node) -> bool:
     """Whether the node is a convolution that the vector unit computes."""
-    return isinstance(node.attributes, Conv) and node.attributes.unit == "vector"
+    return isinstance(node.attributes, Conv) and node.attributes.unit == ConvUnit.VECTOR
 
 
 EXPANSIONS = ("fold-slices",)

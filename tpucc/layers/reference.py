@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Node
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Sides, Vector, scaled
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, MoveFunction, Pool, PoolFunction, Requantise, Sides, Vector, VectorFunction, scaled
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
 
 
@@ -35,7 +35,7 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
             return convolution(node.attributes, *operands, to=to)
         case Pool():
             return pooled(node.attributes, operands[0], to)
-        case Vector(function="table"):
+        case Vector(function=VectorFunction.TABLE):
             return look_up(operands[1], operands[0], to).reshape(node.type.shape)
         case Vector():
             return element_wise(node.attributes, *operands, to=to)
@@ -111,9 +111,18 @@ def _exact(x: DeviceInts, terms: int) -> type[np.floating[Any]]:
 def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
     """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count, but for those of
     the padding that are said to count, as zeros."""
-    if layer.function == "max":
-        around = _surrounded(x, layer.sides, to.low)
-        return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
+    match layer.function:
+        case PoolFunction.MAX:
+            around = _surrounded(x, layer.sides, to.low)
+            return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
+        case PoolFunction.AVERAGE:
+            return _averaged(layer, x, to)
+        case _:
+            assert_never(layer.function)
+
+
+def _averaged(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
+    """The means of the windows: the sum of each, less the zero points, times the scale over the number of pixels that count."""
     end = scaled(layer)
     centred = _surrounded(x.astype(np.int32) - end.zeros[0], layer.sides, 0)
     totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int64)
@@ -126,9 +135,13 @@ def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
 
 def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
     """Operands joined along an axis, or one with rows around it."""
-    if layer.function == "concat":
-        return np.concatenate(operands, axis=layer.axis)
-    return np.pad(operands[0], layer.pads, constant_values=layer.value)
+    match layer.function:
+        case MoveFunction.CONCAT:
+            return np.concatenate(operands, axis=layer.axis)
+        case MoveFunction.PAD:
+            return np.pad(operands[0], layer.pads, constant_values=layer.value)
+        case _:
+            assert_never(layer.function)
 
 
 def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: IntegerFormat) -> DeviceInts:
@@ -137,14 +150,16 @@ def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts 
     left, right = (x.astype(np.float32) - np.float32(zero) for x, zero in zip((a, b), end.zeros, strict=True))
     scales = [np.float32(scale) for scale in end.scales]
     match layer.function:
-        case "add":
+        case VectorFunction.ADD:
             real = scales[0] * left + scales[1] * right
-        case "subtract":
+        case VectorFunction.SUBTRACT:
             real = scales[0] * left - scales[1] * right
-        case "multiply":
+        case VectorFunction.MULTIPLY:
             real = scales[0] * (left * right)
-        case other:
-            raise TypeError(f"no vector function is named {other}")
+        case VectorFunction.TABLE:
+            raise TypeError("a table is looked up, and has one operand")
+        case _:
+            assert_never(layer.function)
     return _through(table, saturate(np.rint(real), end.zero, *end.bounds(to), to), to)
 
 

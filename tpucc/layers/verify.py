@@ -14,16 +14,19 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import (
     LAYERS,
-    UNITS,
     VIEWS,
     Conv,
+    ConvUnit,
     Epilogue,
     Fc,
     Layer,
     Move,
+    MoveFunction,
     Pool,
+    PoolFunction,
     Sides,
     Vector,
+    VectorFunction,
     is_lane_by_lane,
     is_layer,
     is_written,
@@ -36,7 +39,12 @@ from tpucc.numerics import AnyArray
 Shape = tuple[int, ...]
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
-TAKES: dict[str, tuple[int, int] | None] = {"add": (2, 2), "subtract": (2, 2), "multiply": (1, 2), "table": None}
+TAKES: dict[VectorFunction, tuple[int, int] | None] = {
+    VectorFunction.ADD: (2, 2),
+    VectorFunction.SUBTRACT: (2, 2),
+    VectorFunction.MULTIPLY: (1, 2),
+    VectorFunction.TABLE: None,
+}
 """The numbers of scales and of zero points that the epilogue of a vector function has; None where it has no epilogue."""
 TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
@@ -91,7 +99,7 @@ def _sources(layer: Layer, operands: Sequence[Node]) -> int:
         case Fc():
             return layer.sources
         case Vector():
-            return 1 if layer.function == "table" else 2
+            return 1 if layer.function == VectorFunction.TABLE else 2
         case Move():
             return len(operands)
         case Conv() | Pool():
@@ -176,7 +184,7 @@ def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[
     held = x.quantisation
     if held is not None and layer.outside != held.zero_point:
         wrong.append(("E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"))
-    if layer.unit not in UNITS or (layer.unit == "vector" and not is_lane_by_lane(layer, weights.shape, node.type.dtype)):
+    if layer.unit not in tuple(ConvUnit) or (layer.unit == ConvUnit.VECTOR and not is_lane_by_lane(layer, weights.shape, node.type.dtype)):
         wrong.append(("E0821", f"the {layer.unit} unit doesn't compute {x.brief} under the kernel {weights.brief}"))
     yield from wrong or _product_constants(node, operands[1:2], operands[2:])
     yield from _epilogue_faults(node, layer.epilogue, (0, 0))
@@ -214,15 +222,15 @@ def _matrix(weights: Node, layer: Node) -> AnyArray | None:
 
 
 def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[Fault]:
-    if layer.function not in ("max", "average"):
+    if layer.function not in tuple(PoolFunction):
         yield "E0821", f"there is no pooling function {layer.function}"
     elif len(operands) != 1:
         yield "E0821", f"it has {len(operands)} operands, and takes 1"
     elif pool_shape(layer, operands[0].type.shape) != node.type.shape:
         yield "E0823", f"windows of {layer.size[0]}×{layer.size[1]} of {operands[0].type.brief} don't give {node.type.brief}"
-    elif layer.function == "max" and operands[0].type.quantisation != node.type.quantisation:
+    elif layer.function == PoolFunction.MAX and operands[0].type.quantisation != node.type.quantisation:
         yield "E0823", "a maximum has the scale and zero point of its operand"
-    yield from _epilogue_faults(node, layer.epilogue, (1, 1) if layer.function == "average" else None)
+    yield from _epilogue_faults(node, layer.epilogue, (1, 1) if layer.function == PoolFunction.AVERAGE else None)
 
 
 def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -242,7 +250,7 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
 
 
 def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[Fault]:
-    if layer.function not in ("concat", "pad") or not operands or (layer.function == "pad" and len(operands) != 1):
+    if layer.function not in tuple(MoveFunction) or not operands or (layer.function == MoveFunction.PAD and len(operands) != 1):
         yield "E0821", f"there is no move {layer.function} of {len(operands)} operands"
         return
     if move_shape(layer, [operand.type.shape for operand in operands]) != node.type.shape:
@@ -328,7 +336,7 @@ def outputs(x: Shape, window: tuple[int, int], stride: tuple[int, int], sides: S
 def move_shape(layer: Move, shapes: Sequence[Shape]) -> Shape | None:
     """Operands joined along an axis that isn't the last, or one with rows around it."""
     first = shapes[0]
-    if layer.function == "pad":
+    if layer.function == MoveFunction.PAD:
         if len(layer.pads) != len(first) or not first or layer.pads[-1] != (0, 0) or min(map(min, layer.pads)) < 0:
             return None
         return tuple(before + size + after for size, (before, after) in zip(first, layer.pads, strict=True))

@@ -9,9 +9,7 @@ from typing import assert_never
 from tpucc.diagnostics import Diagnostic, LimitError, counted
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split
-from tpucc.lowering.tensors import Access
-from tpucc.lowering.walks import nest, part_walk_count, walk_count
-from tpucc.lowering.workload import (
+from tpucc.lowering.steps import (
     SKIPPED,
     Copy,
     ElementWise,
@@ -19,11 +17,12 @@ from tpucc.lowering.workload import (
     Pooling,
     Product,
     Step,
-    Weighted,
     Work,
     WrittenProducts,
     product_nest,
 )
+from tpucc.lowering.tensors import Access
+from tpucc.lowering.walks import nest, part_walk_count, walk_count
 from tpucc.target import Target
 
 
@@ -70,8 +69,6 @@ def _work(plan: Plan, step: Step, blocks: int) -> int:
             return blocks * _walks(*work.accesses, step.y)
         case Pooling() as work:
             return blocks * sum(_walks(region.x, region.y) for region in work.regions)
-        case Weighted() as work:
-            return blocks * _walks(work.region.x, work.region.y)
         case Moving() as work:
             return blocks * _copies(work.copies)
         case _:

@@ -8,10 +8,10 @@ import numpy as np
 
 from tpucc.isa.instructions import Flag, Function, Opcode, Records
 from tpucc.lowering.layout import Layout
+from tpucc.lowering.steps import Region, TileWrite
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
-from tpucc.lowering.workload import Region, TileWrite
 from tpucc.machines.v1.formats import encoding_of
 
 _BATCH = 1 << 14
@@ -87,20 +87,25 @@ class Emitter:
             self._block = block
             self._add(Opcode.SET_CONFIGURATION, index=block)
 
-    def multiply(self, x: int, start: int, piece: Walk, tensor: int, group: int, acc: int, tile: int, accumulate: bool) -> None:
-        """The rows of buffer `x` that `piece` walks as its tensor number `tensor`, from row `start` on, times `tile`, or times the tile in
-        use when that is -1; the sums begin at row `acc` of the group."""
-        flags = (Flag.SWITCH.value if tile >= 0 else 0) | (Flag.ACCUMULATE.value if accumulate else 0) | self._format_flag
-        pitch, stride = piece.pitches[tensor], piece.strides[tensor]
-        dense = piece.outer == 1 and (stride == 1 or piece.inner == 1)
-        walk = self._walk("ub", x, start, 0 if dense else pitch, 0 if dense else stride)
-        opcode = Opcode.MATRIX_MULTIPLY if dense else Opcode.CONVOLVE
-        self._add(opcode, piece, flags=flags, acc=acc, group=group, index=max(tile, 0), **walk)
+    def multiply(self, x: int, start: int, walks: Iterable[Walk], tensor: int, group: int, tile: int, accumulate: bool) -> None:
+        """The rows of buffer `x` that `walks` visit as their tensor number `tensor`, from row `start` on, times `tile`, or times the tile
+        that the unit has when `tile` is -1. The sums go to all rows of the accumulator group, one multiply for each walk."""
+        flags, acc = (Flag.ACCUMULATE.value if accumulate else 0) | self._format_flag, 0
+        for piece in walks:
+            pitch, stride = piece.pitches[tensor], piece.strides[tensor]
+            dense = piece.outer == 1 and (stride == 1 or piece.inner == 1)
+            rows = self._walk("ub", x, start + piece.starts[tensor], 0 if dense else pitch, 0 if dense else stride)
+            opcode, switch = Opcode.MATRIX_MULTIPLY if dense else Opcode.CONVOLVE, Flag.SWITCH.value if tile >= 0 else 0
+            self._add(opcode, piece, flags=flags | switch, acc=acc, group=group, index=max(tile, 0), **rows)
+            tile, acc = -1, acc + piece.rows
 
-    def activate(self, group: int, acc: int, y: int, start: int, piece: Walk) -> None:
-        """The sums from row `acc` of the group on, to the rows of buffer `y` that `piece` walks as its first tensor."""
-        walk = self._walk("dest", y, start, piece.pitches[0], piece.strides[0])
-        self._add(Opcode.ACTIVATE, piece, flags=self._format_flag, acc=acc, group=group, **walk)
+    def activate(self, group: int, y: int, start: int, walks: Iterable[Walk]) -> None:
+        """The sums of the group, to the rows of buffer `y` that `walks` visit as their first tensor, from row `start` on."""
+        acc = 0
+        for piece in walks:
+            rows = self._walk("dest", y, start + piece.starts[0], piece.pitches[0], piece.strides[0])
+            self._add(Opcode.ACTIVATE, piece, flags=self._format_flag, acc=acc, group=group, **rows)
+            acc += piece.rows
 
     def vector(
         self, function: Function, piece: Walk, accesses: tuple[Access, ...], sources: tuple[int, ...], splats: tuple[bool, ...], y: int

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tpucc.lowering.liveness import largest_sum_alive
+from tpucc.lowering.steps import Step
 from tpucc.lowering.tensors import Tensor
-from tpucc.lowering.workload import Step
 
 
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

@@ -16,8 +16,8 @@ from typing import assert_never
 
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split, even
+from tpucc.lowering.steps import SKIPPED, ElementWise, Moving, Pooling, Product, Step, WrittenProducts
 from tpucc.lowering.tensors import Tensor
-from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
 
 
 def overlapping_splits(plan: Plan) -> list[Split]:
@@ -85,8 +85,6 @@ class _Estimate:
                     self._add(part)
             case Pooling(regions=regions):
                 self.others += sum(prod(region.y.shape) * prod(region.window) for region in regions) * blocks
-            case Weighted() as work:
-                self.others += prod(work.region.y.shape) * work.positions * blocks
             case ElementWise():
                 self.others += step.y.rows * blocks
             case Moving(copies=copies):

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
 from typing import assert_never
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import LayerInfo, host_layer
 from tpucc.lowering.blocking import Blocking, choose_blocking
-from tpucc.lowering.order import order_steps
-from tpucc.lowering.pools import require_room
 from tpucc.lowering.products import Lowerer
-from tpucc.lowering.reader import Reader
-from tpucc.lowering.sharding import Sharding, Split, shard
-from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts, product_nest
+from tpucc.lowering.sharding import Sharding, Split
+from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts, product_nest
+from tpucc.lowering.tensors import Tensor
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -96,13 +92,12 @@ class Plan:
                 macs, fills = sum(info.macs for info in each), tuple(fill for info in each for fill in info.tile_fills)
                 choice = f"for each of {len(each):,} products: {each[0].choice}" if len(each) > 1 else each[0].choice
                 return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)), choice=choice)
-            case Weighted() as work:
-                shape = work.positions, step.result.columns
-                return LayerInfo(
-                    step.name, work.kind, step.origin, step.y.rows * prod(shape), shape, (), "lane by lane on the activation unit"
-                )
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
+            case Pooling(regions=(region,), weights=weights) if weights is not None:
+                shape = prod(region.window), step.result.columns
+                macs, choice = step.y.rows * prod(shape), "lane by lane on the activation unit"
+                return LayerInfo(step.name, step.work.kind, step.origin, macs, shape, (), choice)
             case ElementWise() | Pooling():
                 return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
             case _:
@@ -120,50 +115,3 @@ class Plan:
         part = self.sharding.part(step, max(splits)) if parted else step
         choice = self.blocking(part, work).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
-
-
-def make_plan(
-    device: Graph,
-    target: Target,
-    segments: Mapping[str, int] = NO_SEGMENTS,
-    lowerers: Mapping[str, Lowerer] = BUILT_IN,
-    most: int = UNLIMITED,
-) -> Plan:
-    """Reads the device graph, whose nodes belong to `segments` (0 unless said) and stand in their order.
-
-    Raises `LimitError` E0622 when the weights don't fit weight memory.
-    """
-    reader = Reader(device, target, segments)
-    reader.read()
-    outputs = tuple((output.name, device[output.node].type, reader.output(output.node)) for output in device.outputs)
-    read = {tensor for step in reader.steps for tensor in step.reads}
-    passing = dict.fromkeys(tensor for _, _, tensor in outputs if tensor.comes_from_host and tensor not in read)
-    steps = _ordered(reader.steps, target.mxu) + tuple(_passed(device, tensor) for tensor in passing)
-    inputs = tuple(reader.input(node.name) for node in device.inputs)
-    tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
-    require_room(target, tiles, blocks, reader.tiles.written)
-    owners, sharding = _owners(steps), shard(steps)
-    written, format = reader.tiles.written, reader.format
-    return Plan(
-        device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, format, lowerers, most
-    )
-
-
-def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
-    """The steps of one segment in the order that keeps least alive; those of several as given, for they wait for each other."""
-    if len({step.segment for step in steps}) > 1:
-        return tuple(sorted(steps, key=lambda step: step.segment))
-    return order_steps(steps, mxu)
-
-
-def _passed(device: Graph, tensor: Tensor) -> Step:
-    """The step of a tensor of the host that is an output as it is, and that no other step reads."""
-    return Step(tensor.name, device[tensor.name].origin, whole(tensor), Moving((), "an output that comes from the host as it is"))
-
-
-def _owners(steps: Sequence[Step]) -> dict[Tensor, int]:
-    owners: dict[Tensor, int] = {}
-    for index, step in enumerate(steps):
-        for tensor in (*step.reads, step.result):
-            owners.setdefault(tensor, index)
-    return owners

@@ -25,16 +25,18 @@ NAMED = 3
 _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
-def require_room(tiles: TileProgram) -> None:
-    """Raises `LimitError` E0621 at the instruction whose operands take the most rows, where they don't fit by themselves. It needs no
-    constants, which may take much memory."""
+def shortage_of(tiles: TileProgram) -> LimitError | None:
+    """E0621 for the instruction whose operands take the most rows, where they don't fit by themselves; None where all do.
+
+    It needs no constants, which may take much memory."""
     rows = rows_at_once(tiles.instructions, tiles.buffers)
     over = np.flatnonzero(rows > tiles.target.unified_buffer_rows)
-    if len(over):
-        index = int(over[np.argmax(rows[over])])
-        operands = {int(tiles.instructions[field][index]) for field in BUFFER_FIELDS}
-        names = [_ADDED.sub("", tiles.layers[layer].name) for layer in dict.fromkeys(tiles.instructions["layer"][over].tolist())]
-        raise too_large(tiles, sorted(buffer for buffer in operands if buffer >= 0), index, names)
+    if not len(over):
+        return None
+    index = int(over[np.argmax(rows[over])])
+    operands = {int(tiles.instructions[field][index]) for field in BUFFER_FIELDS}
+    names = [_ADDED.sub("", tiles.layers[layer].name) for layer in dict.fromkeys(tiles.instructions["layer"][over].tolist())]
+    return too_large(tiles, sorted(buffer for buffer in operands if buffer >= 0), index, names)
 
 
 def rows_at_once(instructions: Records, buffers: Sequence[VirtualBuffer]) -> Int64:
@@ -44,11 +46,6 @@ def rows_at_once(instructions: Records, buffers: Sequence[VirtualBuffer]) -> Int
     rows = np.append(buffer_rows(buffers), 0)[operands]
     found: Int64 = np.where(repeated, 0, rows).sum(axis=1)
     return found
-
-
-def lacks_room(error: LimitError) -> bool:
-    """Whether an error says that operands don't fit."""
-    return any(found.code == CODE for found in error.diagnostics)
 
 
 def too_large(tiles: TileProgram, needed: Sequence[int], index: int, names: Sequence[str] = ()) -> LimitError:

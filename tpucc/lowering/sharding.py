@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import assert_never
 
+from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
 from tpucc.lowering.tensors import Access, Tensor
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +109,6 @@ def _accesses(step: Step) -> Iterator[Access]:
             yield from (copy.target for copy in copies)
         case Pooling(regions=regions):
             yield from (region.y for region in regions)
-        case Weighted(region=region):
-            yield region.y
         case WrittenProducts(parts=parts):
             yield from (part.y for part in parts)
         case Product() | ElementWise():

@@ -7,16 +7,22 @@ prefetch and synchronisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
-from tpucc.isa.instructions import RECORD, Records
+from tpucc.isa.instructions import RECORD, SPECS, Flag, OperandSpec, Place, Records, Spec
+from tpucc.isa.listing.instructions import instruction_texts
+from tpucc.isa.listing.labels import Labels
+from tpucc.isa.listing.words import label_text
 from tpucc.isa.program import Division, HostBuffer, LayerInfo, Port, Program, bare_program
-from tpucc.numerics import AnyArray, Int8
+from tpucc.machine.record import MAXIMUM
+from tpucc.machines.v1.machine import V1
+from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target
 
 TILE_RECORD = np.dtype(
@@ -34,6 +40,11 @@ TILE_RECORD = np.dtype(
 In a `matrix_multiply` or `convolve` with the flag `switch`, `index` is the weight tile to switch to; there are no `read_weights`, no
 `synchronize` and no `halt` yet.
 """
+
+
+MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
+NO_TILE = MAXIMUM["index"]
+_TILE = OperandSpec("index", "tile", "tile", "weight tile to switch to", NO_TILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +103,49 @@ class TileProgram:
 
     @cached_property
     def _lines(self) -> list[str]:
-        from tpucc.lowering.tiletext import tile_lines
-
         return tile_lines(self, self.instructions)
+
+
+def tile_operands(spec: Spec, function: int) -> Sequence[OperandSpec]:
+    """The operands of tile instructions: the machine's, and the tile of a multiply that switches."""
+    operands = spec.operands_for(function)
+    return (*operands, _TILE) if spec.opcode in MULTIPLIES else operands
+
+
+class Named(Protocol):
+    """The source of the rows' names: a tile program, or the layout of one."""
+
+    @property
+    def buffers(self) -> Sequence[VirtualBuffer]: ...
+
+    @property
+    def host(self) -> Sequence[HostBuffer]: ...
+
+
+def tile_lines(tiles: Named, instructions: Records) -> list[str]:
+    """One line for each of `instructions`, which are some of the program's and well formed."""
+    shown = instructions.copy()
+    stays = np.isin(shown["opcode"], MULTIPLIES) & ((shown["flags"] & Flag.SWITCH) == 0)
+    shown["index"][stays] = NO_TILE
+    return instruction_texts(V1, shown, tile_operands, _Texts(tiles, shown))
+
+
+class _Texts:
+    """Shows rows by the names of what they are rows of."""
+
+    def __init__(self, tiles: Named, instructions: Records) -> None:
+        self._names = [buffer.name for buffer in tiles.buffers]
+        self._instructions = instructions
+        self._machine = Labels(V1, tiles.host, ()).texts
+
+    def __call__(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
+        if operand.space == "ub":
+            buffers = self._instructions[f"{operand.field}_buffer"][indices].tolist()
+            return [label_text(self._names[buffer], row) for buffer, row in zip(buffers, values.tolist(), strict=True)]
+        if operand.space == "acc":
+            groups = self._instructions["group"][indices].tolist()
+            return [label_text(f"g{group}", row) for group, row in zip(groups, values.tolist(), strict=True)]
+        return self._machine(operand, indices, values)
 
 
 def flat(tiles: TileProgram) -> Records:

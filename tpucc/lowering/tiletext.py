@@ -8,79 +8,41 @@ directives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import Protocol
 
-import numpy as np
-
-from tpucc.diagnostics import Source, counted, did_you_mean, printable
+from tpucc.diagnostics import ProgramError, Source, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
-from tpucc.isa.instructions import SPECS, Flag, OperandSpec, Place, Records, Spec
+from tpucc.isa.instructions import Flag, Opcode, OperandSpec
 from tpucc.isa.listing.directives import read_directives, surroundings
-from tpucc.isa.listing.instructions import instruction_fields, instruction_texts
+from tpucc.isa.listing.instructions import instruction_fields, records_of
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
 from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, WORD, Entry, read, shown
-from tpucc.isa.listing.words import Word, label_in, label_text, line_error, name, name_text, number_in
-from tpucc.isa.program import HostBuffer
-from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program, tile_program
-from tpucc.machine.record import MAXIMUM
+from tpucc.isa.listing.words import Word, integers, label_in, line_error, name, name_text, number_in
+from tpucc.lowering.products import ProductLayer, WrittenProduct
+from tpucc.lowering.tileprogram import (
+    MULTIPLIES,
+    NO_TILE,
+    TILE_RECORD,
+    TileProgram,
+    VirtualBuffer,
+    surrounding_program,
+    tile_lines,
+    tile_operands,
+    tile_program,
+)
 from tpucc.machines.v1.machine import V1
-from tpucc.numerics import Int64
 
-MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
-NO_TILE = MAXIMUM["index"]
-_TILE = OperandSpec("index", "tile", "tile", "weight tile to switch to", NO_TILE)
 _OWN = ("buffer", "groups")
 """Directives that only tile programs have."""
+WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)
+"""The instructions that a product's lines may have. Transfers to and from the host are added around them."""
 _GROUPS = 16
 """Accumulator groups on one line."""
 _BUFFER = (Entry("name", NAME, what="a name"), Entry("rows", COUNT), Entry("layer", COUNT, default=0))
 _ROWS = (Entry("groups", INTEGERS, what="rows in brackets"),)
-
-
-def tile_operands(spec: Spec, function: int) -> Sequence[OperandSpec]:
-    """The operands of tile instructions: the machine's, and the tile of a multiply that switches."""
-    operands = spec.operands_for(function)
-    return (*operands, _TILE) if spec.opcode in MULTIPLIES else operands
-
-
-class Named(Protocol):
-    """The source of the rows' names: a tile program, or the layout of one."""
-
-    @property
-    def buffers(self) -> Sequence[VirtualBuffer]: ...
-
-    @property
-    def host(self) -> Sequence[HostBuffer]: ...
-
-
-def tile_lines(tiles: Named, instructions: Records) -> list[str]:
-    """One line for each of `instructions`, which are some of the program's and well formed."""
-    shown = instructions.copy()
-    stays = np.isin(shown["opcode"], MULTIPLIES) & ((shown["flags"] & Flag.SWITCH) == 0)
-    shown["index"][stays] = NO_TILE
-    return instruction_texts(V1, shown, tile_operands, _Texts(tiles, shown))
-
-
-class _Texts:
-    """Shows rows by the names of what they are rows of."""
-
-    def __init__(self, tiles: Named, instructions: Records) -> None:
-        self._names = [buffer.name for buffer in tiles.buffers]
-        self._instructions = instructions
-        self._machine = Labels(V1, tiles.host, ()).texts
-
-    def __call__(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
-        if operand.space == "ub":
-            buffers = self._instructions[f"{operand.field}_buffer"][indices].tolist()
-            return [label_text(self._names[buffer], row) for buffer, row in zip(buffers, values.tolist(), strict=True)]
-        if operand.space == "acc":
-            groups = self._instructions["group"][indices].tolist()
-            return [label_text(f"g{group}", row) for group, row in zip(groups, values.tolist(), strict=True)]
-        return self._machine(operand, indices, values)
 
 
 class TileLineReader:
@@ -212,3 +174,35 @@ def _add_buffer(directive: Directive, homes: dict[str, int], buffers: dict[str, 
     if title in buffers:
         raise line_error("E0718", f"two buffers are named {printable(title)}", directive.head.span)
     buffers[title] = VirtualBuffer(title, rows, layer, -1 if home is None else homes[name(home)])
+
+
+def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
+    """The records of a product's lines. Raises `ProgramError` with a diagnostic for each line that can't be read."""
+    errors = Errors()
+    found = read_lines("\n".join(lines), errors)
+    groups: list[int] = []
+    for directive in found.directives:
+        errors.attempt(_read_groups, directive, groups)
+    reader = TileLineReader(layer.buffers, groups, Labels(V1, (), ()))
+    rows: list[dict[str, int]] = []
+    for line in found.code:
+        errors.attempt(_read_fields, line, reader, rows)
+    if errors.found:
+        raise ProgramError(errors.found)
+    return WrittenProduct(records_of(rows, TILE_RECORD), tuple(groups))
+
+
+def _read_groups(directive: Directive, groups: list[int]) -> None:
+    if directive.name != "groups" or len(directive.words) != 1:
+        raise line_error("E0716", f"expected .groups [ROWS ROWS …], found {directive.head}", directive.head.span)
+    groups += integers(directive.words[0])
+
+
+def _read_fields(line: tuple[Word, ...] | Directive, reader: TileLineReader, rows: list[dict[str, int]]) -> None:
+    if isinstance(line, Directive):
+        raise line_error("E0716", "a layer's lines have no .for: all are of this layer", line.head.span)
+    fields = reader.fields(line)
+    if Opcode(fields["opcode"]) not in WRITTEN:
+        words = ", ".join(opcode.mnemonic for opcode in WRITTEN)
+        raise line_error("E0716", f"{line[0].text} is added around a layer's lines, which have {words}", line[0].span)
+    rows.append(fields)

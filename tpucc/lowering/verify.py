@@ -22,8 +22,7 @@ from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
 from tpucc.isa.verify.rules import Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
-from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
-from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
+from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
 from tpucc.machines.v1.machine import V1
 from tpucc.numerics import Int64
 

@@ -9,7 +9,7 @@ from functools import reduce
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, looks_up
+from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, VectorFunction, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
@@ -62,7 +62,7 @@ def _only_look_up(graph: Graph, node: Node) -> Node | None:
     if len(readers) != 1 or node.name in graph.output_nodes:
         return None
     reader = readers[0].attributes
-    return readers[0] if isinstance(reader, Vector) and reader.function == "table" else None
+    return readers[0] if isinstance(reader, Vector) and reader.function == VectorFunction.TABLE else None
 
 
 def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:

@@ -19,7 +19,7 @@ from math import prod
 
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Pool, is_lane_by_lane
+from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.tensors import stored, widest
 from tpucc.ops.constant import ConstantAttributes
@@ -49,7 +49,7 @@ class Depthwise(Pass):
                 matrix, vector = _costs(graph, node, context)
                 cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
                 if self.unit == "vector" or (cheaper and _has_room(graph, node, layer, context)):
-                    node = replace(node, attributes=replace(layer, unit="vector"))
+                    node = replace(node, attributes=replace(layer, unit=ConvUnit.VECTOR))
                     gains.append((node.origin.after(node.name), matrix, vector))
             rewriter.put(node)
         return rewriter.build().noting(_note(gains, self.unit)) if gains else graph

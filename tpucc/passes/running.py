@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
+from enum import StrEnum
 from itertools import repeat
 from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
@@ -154,7 +155,7 @@ def _interface(graph: Graph) -> str:
 
 def _foreign(value: object) -> str | None:
     """The first part of a value that no graph holds, in words: an object of a class that isn't tpucc's may do anything when it is read."""
-    if type(value) in PLAIN:
+    if type(value) in PLAIN or (isinstance(value, StrEnum) and type(value).__module__.startswith("tpucc.")):
         return None
     if type(value) in (tuple, list):
         parts: Iterable[object] = cast("tuple[object, ...]", value)

@@ -18,7 +18,7 @@ from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.driver import back_end, compile_source, recorded, run_to_fit
+from tpucc.driver import back_end, compile_source, drafts_with_room, explaining
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
@@ -178,15 +178,14 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     recorder = Recorder(observer, options.stop_after, before[:-1])
     declared = state.graph or (Runtime(base.program).prologue if base is not None else None)
 
-    def stages(state: State) -> None:
+    with explaining(state):
         state.graph = graph if done == 0 else declared
         state.layers = graph
         recorder.done(stage, graph, place=places[done - 1] if done else "")
         if done == 0:
             require_source(graph)
-        run_to_fit(state, graph, recorder, back_end, done)
-
-    return recorded(state, recorder, stages)
+        back_end(state, recorder, drafts_with_room(state, graph, recorder, done))
+    return state.compilation(recorder)
 
 
 def _require_zeros(graph: Graph, where: GraphPlaces) -> None:
@@ -236,7 +235,8 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
     def whole(program: Program) -> Program:
         return _with_host_part(program, base.program)
 
-    def stages(state: State) -> None:
+    state = base.state(options)
+    with explaining(state):
         state.warnings.extend(_not_called(options.stages, "lower_fc", "lower_conv"))
         state.tiles = tiles
         recorder.done("lower", tiles)
@@ -246,8 +246,7 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
         recorder.done("schedule", state.program)
         check(state.program)
         recorder.done("verify", state.program, changed=False)
-
-    return recorded(base.state(options), recorder, stages)
+    return state.compilation(recorder)
 
 
 def _not_called(stages: Stages, *before: str) -> Iterator[str]:
@@ -270,13 +269,12 @@ def _from_program(text: Source, base: Base | None, options: Options, observer: O
         require_same_surroundings(program, base.program, places)
     recorder = Recorder(observer, options.stop_after, base.before("schedule") if base is not None else ())
 
-    def stages(state: State) -> None:
+    state = base.state(options) if base is not None else State(Source(program.source, program.source_text), options)
+    with explaining(state):
         state.warnings.extend(_not_called(options.stages, *STAGES))
         state.program, state.places = program, places
         state.warnings.extend(program.notes)
         recorder.done("schedule", program)
         check(program, places)
         recorder.done("verify", program, changed=False)
-
-    start = base.state(options) if base is not None else State(Source(program.source, program.source_text), options)
-    return recorded(start, recorder, stages)
+    return state.compilation(recorder)

@@ -6,7 +6,7 @@ with one is the user's stages'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +17,9 @@ from tpucc.isa.instructions import Opcode
 from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition
-from tpucc.lowering.lower import lowerings
+from tpucc.lowering.lower import Drafts, drafts_of
+from tpucc.lowering.plan import BUILT_IN
+from tpucc.lowering.products import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
@@ -44,17 +46,24 @@ class BackEnd:
     whole: Callable[[Program], Program]
     places: Places | None = None
 
-    def lowerings(self, parts: Partition, target: Target, most: int) -> Iterator[TileProgram]:
-        """The tile programs of a partition's device graph, in the stage `order`'s order: see `lowering.lower.lowerings`."""
+    def drafts(self, parts: Partition, target: Target, most: int) -> Drafts:
+        """The drafts of a partition's device graph, with the lowerings that are replaced: see `lowering.lower.drafts_of`."""
+        lowerers: Mapping[str, Lowerer] = BUILT_IN
+        if stages := {kind: stage for kind, stage in LOWERERS.items() if stage in self.stages.replaced}:
+            from tpucc.stages.replaced import safe_lowerer
+
+            lowerers = {kind: safe_lowerer(stage, self.stages.replaced[stage], self.seconds) for kind, stage in stages.items()}
+        return drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
+
+    def programs(self, drafts: Drafts) -> Iterator[TileProgram]:
+        """The tile programs of drafts that have room, in the order of the stage `order`."""
         replaced = self.stages.replaced
         if not replaced.keys() & set(OF_TILES):
-            return lowerings(parts.device, target, segments=parts.segments, most=most)
-        from tpucc.stages.replaced import safe_lowerer, safe_order
+            return drafts.programs()
+        from tpucc.stages.replaced import safe_order
 
-        lowerers = {kind: safe_lowerer(stage, replaced[stage], self.seconds) for kind, stage in LOWERERS.items() if stage in replaced}
-        candidates = lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
         order = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
-        return (self._verified(tiles, order) for tiles in candidates)
+        return (self._verified(tiles, order) for tiles in drafts.programs())
 
     def uncalled(self, tiles: TileProgram) -> Iterator[str]:
         """A note of each lowering of the user's for which a program has no layer: a verdict on it says nothing."""

@@ -17,7 +17,7 @@ from tpucc.diagnostics import Diagnostic, Error
 from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.written import read_product
+from tpucc.lowering.tiletext import read_product
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.guard import Guest, guest, short, short_text
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
@@ -177,8 +177,8 @@ def _wait(code: Guest, wait: Any, count: int) -> Wait:
 
 def _engine(code: Guest, value: object) -> Engine:
     """An engine, or its name."""
-    names = {engine.name.lower(): engine for engine in ROW_ENGINES}
-    found = names.get(value.lower()) if isinstance(value, str) else next((engine for engine in ROW_ENGINES if engine == value), None)
+    names = {engine.name.lower(): Engine(engine) for engine in ROW_ENGINES}
+    found = names.get(value.lower()) if isinstance(value, str) else next((engine for engine in names.values() if engine == value), None)
     if found is None:
         raise code.error("E0523", f"returned {short(value)} as an engine, expected one of {', '.join(names)}")
     return found

@@ -17,11 +17,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from tpucc.compilation import Recorder, State
-from tpucc.diagnostics import LimitError
-from tpucc.driver import back_end, read_model, recorded, run_passes
+from tpucc.driver import back_end, drafts_of, explaining, read_model, run_passes, sparing_drafts
 from tpucc.interop.sources import read_source
 from tpucc.isa.program import Program
-from tpucc.lowering.room import lacks_room
 from tpucc.options import Options
 from tpucc.target import Target, require_compilable
 
@@ -99,7 +97,8 @@ class _Passed:
     """The layer graph of one set of answers, and the programs made of it."""
 
     state: State
-    programs: Known[Program]
+    programs: Known[Program | None]
+    """None where the graph has no room."""
 
 
 class Compiler:
@@ -118,12 +117,9 @@ class Compiler:
         state, graphs = self._model(path, options)
         own = (bool(options.passes) and not self._extra_asks) or options.stages.replaced
         passed = (Known[_Passed](1) if own else graphs).get(options.target, partial(self._passed, state, options))
-        try:
-            made = (Known[Program](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))
-        except LimitError as error:
-            if not lacks_room(error):
-                raise
-            made = self._program(self._passed(state, options, options.target, sparing=True).state, options.target)
+        made = (Known[Program | None](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))
+        if made is None:
+            made = self._sparing_program(state, options)
         return replace(made, target=options.target)
 
     def _model(self, path: Path, options: Options) -> tuple[State, Known[_Passed]]:
@@ -131,27 +127,39 @@ class Compiler:
         if key not in self._read:
             self.made["models"] += 1
             state = State(read_source(path, options.params), options)
-            recorded(state, Recorder(None, None), lambda state: read_model(state, path.parent, Recorder(None, None)))
+            with explaining(state):
+                read_model(state, path.parent, Recorder(None, None))
             self._read[key] = state, Known[_Passed](GRAPHS)
             while len(self._read) > MODELS:
                 self._read.popitem(last=False)
         return self._read[key]
 
-    def _passed(self, read: State, options: Options, target: Target, *, sparing: bool = False) -> _Passed:
+    def _passed(self, read: State, options: Options, target: Target) -> _Passed:
         self.made["graphs"] += 1
         state = _with_target(read, target)
+        assert state.graph is not None
+        with explaining(state):
+            run_passes(state, state.graph, Recorder(None, None))
+        return _Passed(state, Known[Program | None](PROGRAMS))
 
-        def passes(state: State) -> None:
-            assert state.graph is not None
-            run_passes(state, state.graph, Recorder(None, None), sparing=sparing)
-
-        recorded(state, Recorder(None, None), passes)
-        return _Passed(state, Known[Program](PROGRAMS))
-
-    def _program(self, passed: State, target: Target) -> Program:
+    def _program(self, passed: State, target: Target) -> Program | None:
+        """The program of a layer graph; None where that has no room in the unified buffer."""
         self.made["programs"] += 1
         state = _with_target(passed, target)
-        recorded(state, Recorder(None, None), lambda state: back_end(state, Recorder(None, None)))
+        with explaining(state):
+            drafts = drafts_of(state)
+            if drafts.shortage is None:
+                back_end(state, Recorder(None, None), drafts)
+        return state.program
+
+    def _sparing_program(self, read: State, options: Options) -> Program:
+        """The program of the layer graph that takes the fewest rows of the unified buffer."""
+        self.made["graphs"] += 1
+        self.made["programs"] += 1
+        state, recorder = _with_target(read, options.target), Recorder(None, None)
+        assert state.graph is not None
+        with explaining(state):
+            back_end(state, recorder, sparing_drafts(state, state.graph, recorder))
         assert state.program is not None
         return state.program
 

@@ -14,10 +14,10 @@ from tpucc import api
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Opcode
 from tpucc.layers.partition import partition
-from tpucc.lowering.lower import lowerings
+from tpucc.lowering.lower import drafts_of
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel, WrittenProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram, flat
-from tpucc.lowering.written import read_product
+from tpucc.lowering.tiletext import read_product
 from tpucc.target import Target
 
 CHUNK = 4
@@ -101,7 +101,7 @@ def lowered(net: Net, target: Target) -> TileProgram:
     assert made.layers is not None
     parts = partition(made.layers)
     lowerers: Mapping[str, Lowerer] = {"fc": plain_product, "conv": plain_product}
-    return configured(next(lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers)))
+    return configured(next(drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers).programs()))
 
 
 def configured(tiles: TileProgram) -> TileProgram:

@@ -17,7 +17,7 @@ from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
 from tpucc.lowering.products import ProductLayer, WrittenProduct
-from tpucc.lowering.written import read_product
+from tpucc.lowering.tiletext import read_product
 from tpucc.runtime.comparison.compare import spent_more
 from tpucc.runtime.comparison.pairs import spent
 from tpucc.stages import Stages

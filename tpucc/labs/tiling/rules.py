@@ -10,7 +10,7 @@ from tpucc.isa.listing.words import name_text
 from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Term
 from tpucc.lowering.products import ProductLayer, WrittenProduct
-from tpucc.lowering.tiletext import MULTIPLIES
+from tpucc.lowering.tileprogram import MULTIPLIES
 
 MOST_LINES = 5000
 """Lines of one layer."""

@@ -31,7 +31,7 @@ FORM = "(before instruction, engine that waits, engines waited for)"
 Told = tuple[int, tuple[int, ...]]
 """The last instruction of an engine that has certainly finished, -1 for none, and the numbers of the waits by which another knows it."""
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
-_NAMES = {engine.name.lower(): engine for engine in ROW_ENGINES}
+_NAMES = {engine.name.lower(): Engine(engine) for engine in ROW_ENGINES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _wait(entry: Plain, count: int, rules: Rules) -> Wait:
 
 def _engine(value: Plain, shown: str) -> Engine:
     known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    found = _NAMES.get(value.lower()) if isinstance(value, str) else next((e for e in ROW_ENGINES if known and e == value), None)
+    found = _NAMES.get(value.lower()) if isinstance(value, str) else next((Engine(e) for e in ROW_ENGINES if known and e == value), None)
     if found is None:
         raise Failed("result", f"returned {shown}, in which {repr(value)[:40]} is no engine; there are {', '.join(_NAMES)}")
     return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import assert_never
 
 import numpy as np
 
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Vector
+from tpucc.layers.kinds import Vector, VectorFunction
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
 from tpucc.numerics import Float64
 from tpucc.ops import OPS
@@ -20,7 +21,6 @@ from tpucc.passes.layering.tail import Tail, tail_of
 ONE = Quantisation(1.0, 0)
 """The parameters of integers that stand for themselves."""
 RealFunction = Callable[[Float64], Float64]
-ARITHMETIC: dict[str, Callable[[Float64, Float64], Float64]] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
 
 
 def function(layers: LayerGraph, node: Node, real: RealFunction) -> Node:
@@ -41,7 +41,7 @@ def arithmetic(layers: LayerGraph, node: Node) -> Node:
     """A function of two values: a table when one of them is a constant number, else a vector layer."""
     left, right = (_number(layers, name) for name in node.operands)
     kind, after = _vector_function(node), _activation(node)
-    real = ARITHMETIC[kind]
+    real = _arithmetic(kind)
     if right is not None:
         return _with_number(layers, node, node.operands[0], lambda x: after(real(x, right)))
     if left is not None:
@@ -72,11 +72,11 @@ def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Nod
     return _times_one(layers, node, x, Tail(y))
 
 
-def _vector_function(node: Node) -> str:
+def _vector_function(node: Node) -> VectorFunction:
     """The operator's name as a function of the vector unit."""
     legalisation = OPS[node.op].legalisation
     assert isinstance(legalisation, Arithmetic)
-    return legalisation.function(node.attributes)
+    return VectorFunction(legalisation.function(node.attributes))
 
 
 def _activation(node: Node) -> RealFunction:
@@ -93,9 +93,24 @@ def _activation(node: Node) -> RealFunction:
     raise AssertionError(f"{operator.name} isn't an activation")
 
 
-def _vector(kind: str, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:
+def _arithmetic(kind: VectorFunction) -> Callable[[Float64, Float64], Float64]:
+    """A function of two values, of real numbers."""
+    match kind:
+        case VectorFunction.ADD:
+            return np.add
+        case VectorFunction.SUBTRACT:
+            return np.subtract
+        case VectorFunction.MULTIPLY:
+            return np.multiply
+        case VectorFunction.TABLE:
+            raise AssertionError("a table is a function of one value")
+        case _:
+            assert_never(kind)
+
+
+def _vector(kind: VectorFunction, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:
     y = tail.to.scale
-    scales = (scaling(a.scale, b.scale, y),) if kind == "multiply" else (scaling(a.scale, 1.0, y), scaling(b.scale, 1.0, y))
+    scales = (scaling(a.scale, b.scale, y),) if kind == VectorFunction.MULTIPLY else (scaling(a.scale, 1.0, y), scaling(b.scale, 1.0, y))
     return Vector(kind, tail.epilogue(scales, (a.zero_point, b.zero_point)))
 
 
@@ -113,14 +128,14 @@ def _operand(layers: LayerGraph, name: str) -> Node:
 
 def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Quantisation) -> Node:
     entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y, layers.format), node.origin)
-    return layers.layer(node, "vector", (x.name, entries.name), Vector("table"), y, shape=x.type.shape)
+    return layers.layer(node, "vector", (x.name, entries.name), Vector(VectorFunction.TABLE), y, shape=x.type.shape)
 
 
 def _times_one(layers: LayerGraph, node: Node, x: Node, y: Tail) -> Node:
     """x requantised as y and clamped, each value rounded once: a product with a constant 1, where a table has no entry for each value."""
     number = np.ones((1,) * min(1, x.type.rank), layers.format.numpy)
     one = layers.constant(f"{node.name}.one", number, node.origin, ONE)
-    layer = _vector("multiply", parameters_of(x), ONE, y)
+    layer = _vector(VectorFunction.MULTIPLY, parameters_of(x), ONE, y)
     return layers.layer(node, "vector", (x.name, one.name), layer, y.to, shape=x.type.shape)
 
 

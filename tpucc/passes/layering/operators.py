@@ -6,7 +6,7 @@ from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
-from tpucc.layers.kinds import Pool, Requantise
+from tpucc.layers.kinds import Pool, PoolFunction, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.axis import counted, sides
@@ -33,7 +33,7 @@ def _computed(layers: LayerGraph, node: Node) -> Node:
         case Matrix():
             return product(layers, node)
         case Pooling(kind):
-            return _pool(layers, node, kind)
+            return _pool(layers, node, PoolFunction(kind))
         case Table(real):
             return function(layers, node, lambda x: real(node.attributes, x))
         case Clamp(bounds):
@@ -52,20 +52,22 @@ def _computed(layers: LayerGraph, node: Node) -> Node:
             assert_never(legalisation)
 
 
-def _pool(layers: LayerGraph, node: Node, function: str) -> Node:
+def _pool(layers: LayerGraph, node: Node, function: PoolFunction) -> Node:
     """The layer of max_pool, avg_pool or global_avg_pool. A maximum is one of its operands, and held as they are."""
     x = layers.for_device(node.operands[0])
     held, image = parameters_of(x), x.type.shape
     windows = facts_of(node.op).windows
     assert windows is not None
     height, width = windows(node.attributes, (image,))
-    y = held if function == "max" else layers.quantisation_of(node)
+    y = held if function == PoolFunction.MAX else layers.quantisation_of(node)
     attributes = Pool(
         function,
         (height.window, width.window),
         (height.stride, width.stride),
         sides(height, width),
-        None if function == "max" else Requantise(y.zero_point, scales=(scaling(held.scale, 1.0, y.scale),), zeros=(held.zero_point,)),
+        None
+        if function == PoolFunction.MAX
+        else Requantise(y.zero_point, scales=(scaling(held.scale, 1.0, y.scale),), zeros=(held.zero_point,)),
         counted(height, width),
     )
     shape = (image[0], height.outputs, width.outputs, image[3])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Sides
-from tpucc.layers.parameters import BIAS_BOUND, fitting_scales, requantisation
+from tpucc.layers.parameters import BIAS_BOUND, Requantisation, fitting_scales, requantisation
 from tpucc.layers.verify import conv_shape
 from tpucc.numerics import AnyArray, Float32, Int8, dequantise, quantise, quantise_weights
 from tpucc.ops import facts_of
@@ -33,7 +33,7 @@ def product(layers: LayerGraph, node: Node) -> Node:
     x = layers.for_device(node.operands[0])
     y, name = layers.quantisation_of(node), layer_name(node)
     tail = tail_of(layers, node, y)
-    bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
+    bias, origin = _bias(layers, node), node.origin.merged(*(layers.graph[operand].origin for operand in node.operands[2:]))
     weights, kernel = _weights(layers, node, bias, parameters_of(x)), layers.graph[node.operands[1]]
     if isinstance(node.attributes, ConvTranspose2dAttributes | TransposedConvolutionAttributes):
 
@@ -41,14 +41,16 @@ def product(layers: LayerGraph, node: Node) -> Node:
             part = layers.constant(kernel.name, values, kernel.origin)
             attributes = Conv((1, 1), around, parameters_of(x).zero_point, tail.epilogue())
             shape = conv_shape(attributes, image.type.shape, values.shape)
-            operands = (image.name, part.name, *_constants(layers, node, part, weights.scales, bias, x, tail))
+            folded = requantisation(_columns(part), weights.scales, bias, parameters_of(x), tail.to, layers.format)
+            operands = (image.name, part.name, *_constants(layers, name, origin, folded, tail))
             return layers.layer(node, "conv", operands, attributes, y, name=name, shape=shape)
 
         return interleaved(layers, node, x, weights.make(), transposed_axes(node.attributes, x.type.shape, kernel.type.shape), convolve)
     held = layers.shared(kernel.name, weights.scales.tobytes(), lambda: layers.constant(kernel.name, weights.make(), kernel.origin))
-    made = _constants(layers, node, held, weights.scales, bias, x, tail)
+    folded = requantisation(_columns(held), weights.scales, bias, parameters_of(x), tail.to, layers.format)
+    constants = _constants(layers, name, origin, folded, tail)
     op, attributes = _kind(node, kernel, x, tail)
-    return layers.layer(node, op, (x.name, held.name, *made), attributes, y, name=name)
+    return layers.layer(node, op, (x.name, held.name, *constants), attributes, y, name=name)
 
 
 def _by_written(layers: LayerGraph, node: Node) -> Node:
@@ -60,17 +62,14 @@ def _by_written(layers: LayerGraph, node: Node) -> Node:
     depth, n = written.type.shape[-2:]
     x, y = _symmetric(layers, node.operands[0]), layers.quantisation_of(node)
     tail = tail_of(layers, node, y)
-    bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(n, np.float32)
+    bias = _bias(layers, node)
     least = np.abs(bias).max(initial=0) / (parameters_of(x).scale * BIAS_BOUND)
     source = layers.graph[written.operands[0]]
     scales = np.full(n, max(layers.symmetric_scale(written if source.type.quantisation is None else source), least), np.float32)
     weights = layers.symmetric(written.name, written.operands[0], float(scales[0]))
     folded = requantisation(np.full((depth, n), layers.format.low, np.int8), scales, bias, parameters_of(x), tail.to, layers.format)
-    constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
-    if tail.table is not None:
-        constants["table"] = tail.table
-    names = (layers.constant(f"{node.name}.{part}", value, node.origin).name for part, value in constants.items())
-    return layers.layer(node, "fc", (x.name, weights.name, *names), Fc(tail.epilogue()), y)
+    constants = _constants(layers, node.name, node.origin, folded, tail)
+    return layers.layer(node, "fc", (x.name, weights.name, *constants), Fc(tail.epilogue()), y)
 
 
 def _symmetric(layers: LayerGraph, name: str) -> Node:
@@ -83,14 +82,17 @@ def _symmetric(layers: LayerGraph, name: str) -> Node:
     return x if parameters_of(x).zero_point == 0 else requantised(layers, layers.graph[name], x, Quantisation(scale, 0))
 
 
-def _constants(layers: LayerGraph, node: Node, weights: Node, scales: Float32, bias: AnyArray, x: Node, tail: Tail) -> Iterator[str]:
-    """The names of a layer's constants beside its weights: bias, multiplier, and a table if the tail has one."""
-    folded = requantisation(_columns(weights), scales, bias, parameters_of(x), tail.to, layers.format)
+def _constants(layers: LayerGraph, name: str, origin: Origin, folded: Requantisation, tail: Tail) -> Iterator[str]:
+    """The names of the constants of the layer `name` beside its weights: bias, multiplier, and a table if the tail has one."""
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
-    origin = node.origin.merged(*(layers.graph[operand].origin for operand in node.operands[2:]))
-    return (layers.constant(f"{layer_name(node)}.{part}", value, origin).name for part, value in constants.items())
+    return (layers.constant(f"{name}.{part}", value, origin).name for part, value in constants.items())
+
+
+def _bias(layers: LayerGraph, node: Node) -> AnyArray:
+    """The real bias [N]: zeros where the operator has none."""
+    return _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
 
 
 def layer_name(node: Node) -> str:

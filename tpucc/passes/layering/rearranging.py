@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Fc, Move, Requantise
+from tpucc.layers.kinds import Fc, Move, MoveFunction, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.numerics import Int8
 from tpucc.ops.concat import ConcatAttributes
@@ -67,7 +67,7 @@ def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
             layers, node, [(value, range(value.type.columns), at) for value, at in zip(values, offsets, strict=False)], node.type.shape, y
         )
     alike = [requantised(layers, node, value, y) for value in values]
-    return layers.layer(node, "move", tuple(value.name for value in alike), Move("concat", axis), y)
+    return layers.layer(node, "move", tuple(value.name for value in alike), Move(MoveFunction.CONCAT, axis), y)
 
 
 def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> Node:
@@ -78,7 +78,7 @@ def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> 
     if not any(map(any, pads[:-1])):
         return x
     rows = tuple((before, after) for before, after in (*pads[:-1], (0, 0)))
-    return layers.layer(node, "move", (x.name,), Move("pad", pads=rows, value=y.zero_point), y)
+    return layers.layer(node, "move", (x.name,), Move(MoveFunction.PAD, pads=rows, value=y.zero_point), y)
 
 
 def _value(layers: LayerGraph, name: str, y: Quantisation) -> Node:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.ir.graph import Node
-from tpucc.layers.kinds import Move, Sides
+from tpucc.layers.kinds import Move, MoveFunction, Sides
 from tpucc.numerics import Int8
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.reshape import ReshapeAttributes
@@ -87,6 +87,6 @@ def _between(layers: LayerGraph, node: Node, values: Sequence[Node], axis: int) 
     apart = (*shape[: axis + 1], 1, *shape[axis + 1 :])
     views = [layers.layer(node, "reshape", (value.name,), ReshapeAttributes(apart), held, shape=apart) for value in values]
     joined = (*shape[: axis + 1], len(values), *shape[axis + 1 :])
-    made = layers.layer(node, "move", tuple(view.name for view in views), Move("concat", axis + 1), held, shape=joined)
+    made = layers.layer(node, "move", tuple(view.name for view in views), Move(MoveFunction.CONCAT, axis + 1), held, shape=joined)
     together = (*shape[:axis], shape[axis] * len(values), *shape[axis + 1 :])
     return layers.layer(node, "reshape", (made.name,), ReshapeAttributes(together), held, shape=together)

@@ -11,7 +11,7 @@ from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Vector, looks_up
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Vector, VectorFunction, looks_up
 from tpucc.layers.parameters import UnfitError
 from tpucc.numerics import DeviceInts, affine_parameters
 from tpucc.ops import legalisation_of
@@ -75,7 +75,7 @@ def _of_table(node: Node, layer: Layer, y: Quantisation, layers: Graph, operator
     table = array_of(held)
     if table is None:
         return None
-    x = layers[node.operands[0]].type.quantisation if isinstance(layer, Vector) and layer.function == "table" else None
+    x = layers[node.operands[0]].type.quantisation if isinstance(layer, Vector) and layer.function == VectorFunction.TABLE else None
     tried = _tried(operator, operators, of, alone=x is not None)
     return next((made for made in tried if _has_table(made.function, table, x or made.before, y, of)), None)
 

@@ -23,7 +23,21 @@ from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.scales import Use, weight_scales
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Sides, Vector, is_written, scaled
+from tpucc.layers.kinds import (
+    Conv,
+    Fc,
+    Layer,
+    Move,
+    MoveFunction,
+    Pool,
+    PoolFunction,
+    Requantise,
+    Sides,
+    Vector,
+    VectorFunction,
+    is_written,
+    scaled,
+)
 from tpucc.numerics import EXACT, AnyArray, Float32, Int64
 from tpucc.ops.axis import Axis
 from tpucc.ops.onnx_form import Call, Form, Layout
@@ -189,7 +203,7 @@ def _by_channel(g: Call, values: AnyArray, role: str) -> str:
 def _pool(g: Call) -> str:
     layer: Pool = g.attributes
     exact = _format(g).has_exact_tables
-    if layer.function == "max":
+    if layer.function == PoolFunction.MAX:
         windows = _windows(layer.size, layer.stride, layer.sides)
         if exact:
             return g.node("MaxPool", *g.operands, **windows)
@@ -225,21 +239,21 @@ def _window_sums(g: Call, layer: Pool, zero: int) -> str:
 def _vector(g: Call) -> str:
     """Steps of float32 in the order of the reference. DequantizeLinear would say less, and runtimes join it with what follows."""
     layer: Vector = g.attributes
-    if layer.function == "table":
+    if layer.function == VectorFunction.TABLE:
         return _looked_up(g, g.operands[0])
     end = scaled(layer)
     left, right = (
         g.node("Sub", g.node("Cast", x, to="f32"), g.number(zero, "zero")) for x, zero in zip(g.operands[:2], end.zeros, strict=True)
     )
-    if layer.function == "multiply":
+    if layer.function == VectorFunction.MULTIPLY:
         return _requantised(g, end, g.node("Mul", g.node("Mul", left, right), g.number(end.scales[0], "scale")))
     left, right = (g.node("Mul", x, g.number(scale, "scale")) for x, scale in zip((left, right), end.scales, strict=True))
-    return _requantised(g, end, g.node("Add" if layer.function == "add" else "Sub", left, right))
+    return _requantised(g, end, g.node("Add" if layer.function == VectorFunction.ADD else "Sub", left, right))
 
 
 def _move(g: Call) -> str:
     layer: Move = g.attributes
-    if layer.function == "concat":
+    if layer.function == MoveFunction.CONCAT:
         return g.node("Concat", *g.operands, axis=g.axis(layer.axis))
     if _format(g).has_exact_tables:
         pads = g.by_axis(layer.pads)

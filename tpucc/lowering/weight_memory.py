@@ -1,4 +1,4 @@
-"""Constants of the tile program, each stored once: weight tiles and parameter blocks."""
+"""The constants that go to weight memory, each stored once: weight tiles and parameter blocks."""
 
 from __future__ import annotations
 

@@ -1,0 +1,138 @@
+"""A draft of a tile program: the instructions of a plan, under one split of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from tpucc.isa.instructions import Records
+from tpucc.isa.program import Division
+from tpucc.lowering.emission import Emission
+from tpucc.lowering.emitter import Emitter
+from tpucc.lowering.layout import Layout
+from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
+from tpucc.lowering.move import emit_move
+from tpucc.lowering.plan import Plan
+from tpucc.lowering.pool import emit_pool
+from tpucc.lowering.replaced import emit_replaced
+from tpucc.lowering.room import rows_at_once
+from tpucc.lowering.sharding import Split
+from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
+from tpucc.lowering.tiled_product import emit_product
+from tpucc.lowering.vector import emit_vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """The instructions of a plan under one split, on the buffers of `layout`; `groups` are the rows of the accumulator groups. `notes` say
+    how and why it is split, `division` how."""
+
+    split: Split
+    layout: Layout
+    instructions: Records
+    groups: tuple[int, ...]
+    notes: tuple[str, ...]
+    division: Division | None
+
+    def live_sum(self) -> int:
+        """Rows of the unified buffer that no placement can do without."""
+        buffers = self.layout.buffers
+        return largest_live_sum(*live_ranges(self.instructions, len(buffers)), buffer_rows(buffers))
+
+    def has_room(self) -> bool:
+        """Whether the operands of each instruction fit the unified buffer by themselves."""
+        rows = rows_at_once(self.instructions, self.layout.buffers)
+        return int(rows.max(initial=0)) <= self.layout.plan.target.unified_buffer_rows
+
+
+def make_draft(plan: Plan, split: Split, *notes: str) -> Draft:
+    """The instructions of all steps for all parts. Steps on tensors that all items share run once, with part 0.
+
+    The host works on the whole batch: a segment does all parts before the next one begins.
+    """
+    layout = Layout(plan, split)
+    emitter = Emitter(layout)
+    for segment in range(plan.segments):
+        if segment > 0:
+            emitter.layer = plan.host_layer(segment - 1)
+            emitter.interrupt(segment - 1)
+        for part, number, step in _order(plan, split, segment):
+            if split.ahead:
+                _read_inputs(layout, emitter, part)
+                _read_inputs(layout, emitter, part + 1)
+            emitter.layer = plan.layer_of(number)
+            if not split.is_parted(number) or not plan.sharding.splits(step.result):
+                if part == 0:
+                    emit_step(Emission(step, 0, layout, emitter))
+                continue
+            last = part == len(split.sizes) - 1 or layout.is_split(step.result)
+            items = plan.sharding.part(step, split.sizes[part], split.first(part), layout.joined)
+            emit_step(Emission(items, part, layout, emitter, is_last=last))
+    return Draft(split, layout, emitter.instructions(), tuple(emitter.groups), notes, division_of(plan, split))
+
+
+def division_of(plan: Plan, split: Split) -> Division | None:
+    """What the program keeps of a split; nothing of a batch in one piece."""
+    if len(split.sizes) == 1:
+        return None
+    together = plan.steps[len(plan.steps) if split.parted is None else split.parted :]
+    order = "alternating" if split.lead is not None else "ahead" if split.ahead else "in-turn"
+    return Division(len(split.sizes), max(split.sizes), order, together[0].name if together else "")
+
+
+def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, Step]]:
+    """Part, number and step of everything that a segment does."""
+    steps = plan.steps_of(segment)
+    if split.lead is None:
+        yield from ((part, *step) for part in range(len(split.sizes)) for step in steps[: split.parted])
+        yield from ((0, *step) for step in (() if split.parted is None else steps[split.parted :]))
+        return
+    for place in range(len(steps) + split.lead):
+        if place < len(steps):
+            yield 0, *steps[place]
+        if place >= split.lead:
+            yield 1, *steps[place - split.lead]
+
+
+def _read_inputs(layout: Layout, emitter: Emitter, part: int) -> None:
+    """Reads the inputs of a part, if there is one."""
+    if part < len(layout.splits):
+        for tensor in layout.plan.inputs:
+            if tensor in layout.plan.owners:
+                for buffer in layout.blocks(tensor, part):
+                    emitter.require(buffer)
+
+
+def emit_step(at: Emission) -> None:
+    """The instructions of a step: the rows of its result's border, then its work.
+
+    Borders are the activation unit's. What the matrix unit waits for crosses the link before what they are copied from.
+    """
+    step, work = at.step, at.step.work
+    if isinstance(work, Product) and work.levels:
+        at.buffer(work.levels[0].x, work.levels[0].block)
+    for copy in step.borders:
+        at.copy(copy)
+    match work:
+        case Product():
+            lower = at.layout.plan.lowerers.get(work.kind)
+            emit_product(work, at) if lower is None else emit_replaced(work, lower, at)
+        case WrittenProducts():
+            _emit_written(work, at)
+        case ElementWise():
+            emit_vector(work, at)
+        case Pooling():
+            emit_pool(work, at)
+        case Moving():
+            emit_move(work, at)
+        case _:
+            assert_never(work)
+
+
+def _emit_written(work: WrittenProducts, at: Emission) -> None:
+    """All tiles cross the link, then part after part is multiplied. The result is complete after the last part."""
+    for write in work.writes:
+        at.emitter.write_tile(write)
+    for part in work.parts:
+        emit_step(at.of(part, is_last=part is work.parts[-1]))

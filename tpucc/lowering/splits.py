@@ -1,0 +1,141 @@
+"""The ways to split the batch: into as few parts as fit the unified buffer, or into others that may be faster.
+
+Every item of a batch is computed alone, so a program may do all layers for some items, then all layers for the next. Where that is for
+room, the fewer parts the better, for each fetches the weights again; where it is for speed, see `overlap`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.lowering.count import is_countable, require_countable
+from tpucc.lowering.draft import Draft, make_draft
+from tpucc.lowering.order import live_rows
+from tpucc.lowering.overlap import overlapping_splits
+from tpucc.lowering.plan import Plan
+from tpucc.lowering.sharding import Split, even
+
+SPILL_SHARE = 4
+"""When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
+JOINED_SHARES = (0.75, 0.25)
+"""Shares of the unified buffer that steps for the whole batch may take: the rest is for the parts before them, and lost between buffers."""
+
+
+def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
+    """Drafts of the plan's instructions: the batch in `parts` parts, or else in the fewest that fit; then others that may be faster, for
+    fewer steps are done in parts, or parts hide transfers.
+
+    Raises `UsageError` E0520 when `parts` is more than the batch allows, and `LimitError` E0624 where it would have more instructions
+    than the plan may in those parts, or in one piece, which is made to see whether it fits. Others with so many aren't made.
+    """
+    if parts is not None:
+        _require_splittable(plan, parts)
+        yield _countable_draft(plan, Split(even(plan.sharding.batch, parts)))
+        return
+    whole = _countable_draft(plan, Split((plan.sharding.batch,)))
+    rows = whole.live_sum()
+    if rows > plan.target.unified_buffer_rows and plan.sharding.batch > 1:
+        yield from _in_fewest_parts(plan, rows)
+        return
+    yield whole
+    for split in overlapping_splits(plan):
+        yield from _fitting(plan, split, _overlap_note(split))
+
+
+def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
+    """All steps in the fewest parts that fit; then only the first ones, and the rest for the whole batch, where that fits."""
+    every = len(plan.steps)
+    for parted in dict.fromkeys((every, *(_parted_steps(plan, share) for share in JOINED_SHARES))):
+        split = Split(even(plan.sharding.batch, _fewest_parts(plan, parted)), parted=parted)
+        if parted == every:
+            yield _countable_draft(plan, split, _note(plan, rows, split))
+        else:
+            yield from _fitting(plan, split, _note(plan, rows, split))
+
+
+def _parted_steps(plan: Plan, share: float) -> int:
+    """The fewest steps to do in parts, so that what the others have alive for the whole batch takes no more than a share of the unified
+    buffer. A program with steps of the host does all in parts."""
+    if plan.segments > 1:
+        return len(plan.steps)
+    mxu, width, room = plan.target.mxu, plan.format.bytes_per_value, share * plan.target.unified_buffer_rows
+    sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
+    return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
+
+
+def _countable_draft(plan: Plan, split: Split, *notes: str) -> Draft:
+    """A draft that the plan has to have. Raises `LimitError` E0624, before it is made, where it takes too many instructions."""
+    require_countable(plan, split)
+    return make_draft(plan, split, *notes)
+
+
+def _fitting(plan: Plan, split: Split, note: str) -> Iterator[Draft]:
+    """A draft that the plan can do without: none where it takes too many instructions, or doesn't fit the unified buffer."""
+    if is_countable(plan, split):
+        draft = make_draft(plan, split, note)
+        if draft.live_sum() <= plan.target.unified_buffer_rows:
+            yield draft
+
+
+def _require_splittable(plan: Plan, parts: int) -> None:
+    if parts == 1:
+        return
+    batch = plan.sharding.batch
+    if batch == 1:
+        raise UsageError(Diagnostic("E0520", f"the batch can't be split into {parts} parts: the model computes no items one by one"))
+    if not 1 <= parts <= batch:
+        raise UsageError(Diagnostic("E0520", f"a batch of {batch:,} can't be split into {parts} parts"))
+
+
+def _fewest_parts(plan: Plan, parted: int) -> int:
+    """The fewest parts of the first `parted` steps that fit; when not even single items do, as few as leave room for spilling. The whole
+    batch doesn't fit."""
+    batch = plan.sharding.batch
+    if not _fits(plan, batch, parted):
+        return _parts_to_spill(plan, parted)
+    low = high = 2
+    while not _fits(plan, high, parted):
+        low, high = high + 1, min(2 * high, batch)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fits(plan, middle, parted) else (middle + 1, high)
+    return low
+
+
+def _parts_to_spill(plan: Plan, parted: int) -> int:
+    """As few parts as leave room for spilling, or as give each instruction room for its operands; single items when none do."""
+    room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
+    item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.format.bytes_per_value
+    first = min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
+    if first == batch or _sample(plan, first, parted).has_room():
+        return first
+    return bisect_left(range(batch), True, first + 1, key=lambda parts: _sample(plan, parts, parted).has_room())
+
+
+def _fits(plan: Plan, parts: int, parted: int) -> bool:
+    """Whether that many parts fit the unified buffer."""
+    return _sample(plan, parts, parted).live_sum() <= plan.target.unified_buffer_rows
+
+
+def _sample(plan: Plan, parts: int, parted: int) -> Draft:
+    """A draft of first, middle and last part, enough to measure the peak of a batch in `parts` parts.
+
+    The built-in lowering makes it, even if a stage replaces that: the number of parts doesn't depend on a layer's instructions.
+    """
+    largest = -(-plan.sharding.batch // parts)
+    return make_draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
+
+
+def _note(plan: Plan, rows: int, split: Split) -> str:
+    parts, size, room = len(split.sizes), max(split.sizes), plan.target.unified_buffer_rows
+    why = f"in one piece it needs {rows:,} rows of a unified buffer of {room:,}"
+    joined = len(plan.steps) - (split.parted or 0)
+    until = f" until {plan.steps[-joined].name}, which is done for all" if joined else ""
+    return f"split the batch into {parts:,} parts of at most {size:,}{until}: {why}"
+
+
+def _overlap_note(split: Split) -> str:
+    return "split the batch in two" if split.lead is not None else f"split the batch into {len(split.sizes):,} parts"
