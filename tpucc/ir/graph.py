@@ -81,12 +81,21 @@ class Output:
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """One time that a rule of a pass fired: the rule's name, the nodes that it matched, and the nodes that it made."""
+
+    rule: str
+    matched: tuple[Node, ...]
+    made: tuple[Node, ...]
+
+
 @dataclass(frozen=True)
 class Graph:
     """A model as a directed acyclic graph of nodes.
 
     `source` is the name of the source file that the origins speak of. `notes` are sentences for the user from the pass that made the
-    graph.
+    graph, and `firings` say how the rules of that pass made it.
     """
 
     name: str
@@ -94,6 +103,7 @@ class Graph:
     outputs: tuple[Output, ...]
     source: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    firings: tuple[Firing, ...] = field(default=(), compare=False)
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -164,6 +174,9 @@ class Graph:
 
     def without_notes(self) -> Graph:
         return replace(self, notes=()) if self.notes else self
+
+    def without_firings(self) -> Graph:
+        return replace(self, firings=()) if self.firings else self
 
     def __str__(self) -> str:
         from tpucc.ir.printer import print_graph
