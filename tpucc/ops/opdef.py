@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.ir.graph import Attributes, Node
+from tpucc.diagnostics import Origin
+from tpucc.ir.graph import Attributes, Node, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops.facts import MOVED, Facts, Values
 from tpucc.ops.floats import Floats
@@ -207,6 +208,12 @@ class OpDef(Generic[A]):
     def with_attributes(self, attributes: Attributes, *operands: Node | Term) -> Expression:
         """The operator applied to operands, with all of its attributes in one value."""
         return Expression(self, operands, {name: getattr(attributes, name) for name in self.attributes.__dataclass_fields__})
+
+    def node(
+        self, name: str, operands: Sequence[str], attributes: Attributes, type: TensorType, origin: Origin, place: Side | None = None
+    ) -> Node:
+        """A node of this operator, by the names of its operands: for a pass that makes its graph without a rewriter."""
+        return Node(name, self.name, tuple(operands), attributes, type, origin, place)
 
     @property
     def signature(self) -> str:

@@ -112,10 +112,11 @@ class Rewriter:
         names = tuple(operand.name for operand in operands)
         return self.make(Node(name or root.name, operator.name, names, attributes, type_, root.origin))
 
-    def again(self, node: Node, *operands: Node) -> Node:
-        """Adds what a node of the source computes, of other operands."""
-        operator = OPS[node.op]
-        type_ = operator.infer(node.attributes, [operand.type for operand in operands])
+    def again(self, node: Node, *operands: Node, same_values: bool = False) -> Node:
+        """Adds what a node of the source computes, of other operands. Where those have the `same_values` in another shape, so has the
+        result, and its range is known."""
+        type_ = OPS[node.op].infer(node.attributes, [operand.type for operand in operands])
+        type_ = replace(node.type, shape=type_.shape) if same_values else type_
         names = tuple(operand.name for operand in operands)
         return self.put(replace(node, name=self.fresh(node.name), operands=names, type=type_))
 

@@ -216,10 +216,10 @@ class Rules:
             for found, inner in _matches(each.pattern, root, root, rewriter, {}):
                 match, before = Match(root, found, rewriter, context), len(rewriter.nodes)
                 built = each.build(match) if each.when(match) else None
-                if built is None:
-                    continue
                 if isinstance(built, Expression):
                     built = rewriter.in_place(root, built)
+                if built is None or built == root:
+                    continue
                 last = (built,) if built.name == root.name else ()
                 new = [*islice(reversed(rewriter.nodes.values()), len(rewriter.nodes) - before)]
                 inner = (*inner, *match.further)

@@ -41,7 +41,7 @@ def _below_bias(m: Match) -> Node | None:
 
 def _below_function(m: Match) -> Node:
     """`reshape(f(p))` in the place of `f(reshape(p))`."""
-    made = m.rewriter.again(m.root, m.product)
+    made = m.rewriter.again(m.root, m.product, same_values=True)
     return as_reshape(m.moved(m.view, made), made.name)
 
 
