@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
-from tpucc.ir.printer import print_graph
+from tpucc.ir.printer import print_firings, print_graph
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram
@@ -44,6 +44,11 @@ class Snapshot:
     def suffix(self) -> str:
         """The kind of its text form: `.graph`, `.tile`, `.asm`."""
         return ".graph" if isinstance(self.value, Graph) else ".tile" if isinstance(self.value, TileProgram) else ".asm"
+
+    @property
+    def rules(self) -> str:
+        """How the rules of a pass made the graph, as lines of comments; empty for other stages."""
+        return print_firings(self.value.firings) if isinstance(self.value, Graph) else ""
 
     def text(self, with_data: bool = False) -> str:
         """The value in its text form, from which `tpucc.resume` goes on. Without data, large constants stand by their digests."""

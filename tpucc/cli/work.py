@@ -45,7 +45,7 @@ class Dump:
     def __call__(self, snapshot: Snapshot) -> None:
         if self.print_after in ("all", snapshot.stage) and snapshot.stage not in ("parse", "verify"):
             with self.progress.aside():
-                click.echo(f"; after {snapshot.stage}\n{snapshot.text(self.with_data)}")
+                click.echo(f"; after {snapshot.stage}\n{snapshot.rules}{snapshot.text(self.with_data)}")
         if self.folder is not None and snapshot.stage not in ("parse", "verify"):
             place = self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}"
             text = stamped(snapshot.text(self.with_data), "#" if snapshot.suffix == ".graph" else ";")

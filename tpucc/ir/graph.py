@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tpucc.ir.node import SIDES as SIDES
 from tpucc.ir.node import Attributes as Attributes
+from tpucc.ir.node import Firing
 from tpucc.ir.node import NoAttributes as NoAttributes
 from tpucc.ir.node import Node as Node
 from tpucc.ir.node import Output as Output
@@ -29,7 +30,7 @@ class Graph:
     """A model as a directed acyclic graph of nodes.
 
     `source` is the name of the source file that the origins speak of. `notes` are sentences for the user from the pass that made the
-    graph.
+    graph, and `firings` say how the rules of that pass made it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Graph:
     outputs: tuple[Output, ...]
     source: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    firings: tuple[Firing, ...] = field(default=(), compare=False)
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -107,6 +109,9 @@ class Graph:
 
     def without_notes(self) -> Graph:
         return replace(self, notes=()) if self.notes else self
+
+    def without_firings(self) -> Graph:
+        return replace(self, firings=()) if self.firings else self
 
     def __str__(self) -> str:
         return print_graph(self)

@@ -70,3 +70,12 @@ class Output:
 
     name: str
     node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """One time that a rule of a pass fired: the rule's name, the nodes that it matched, and the nodes that it made."""
+
+    rule: str
+    matched: tuple[Node, ...]
+    made: tuple[Node, ...]

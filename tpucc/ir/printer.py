@@ -17,13 +17,13 @@ values of the operator graph that a node has, where that isn't just the one of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.attributes import non_default
 from tpucc.ir.literals import DataWriter, print_value
-from tpucc.ir.node import Node, Output, Side
+from tpucc.ir.node import Firing, Node, Output, Side
 from tpucc.ir.textdata import quote
 from tpucc.ir.tokens import PLAIN_NAME
 
@@ -69,6 +69,18 @@ def print_node(node: Node, data: DataWriter, *, origins: bool = True, place: Sid
     held = f" holds {', '.join(map(print_name, node.holds))}" if node.holds else ""
     text = f"{print_name(node.name)} = {call} : {node.type}{where}{held}"
     return f"{text:<{ORIGIN_COLUMN - 1}} @ {print_origin(node.origin)}" if origins and node.origin else text
+
+
+def print_firings(firings: Iterable[Firing]) -> str:
+    """How rules made a graph: each time that one fired its name, then the nodes that it matched, after `-`, and those that it made, after
+    `+`."""
+    data = DataWriter(False)
+
+    def lines(sign: str, nodes: tuple[Node, ...]) -> Iterator[str]:
+        return (f"  {sign} {print_node(node, data, origins=False)}" for node in nodes)
+
+    fired = ([f"rule: {each.rule}", *lines("-", each.matched), *lines("+", each.made)] for each in firings)
+    return "".join(f"; {line}\n" for each in fired for line in each)
 
 
 def print_origin(origin: Origin) -> str:

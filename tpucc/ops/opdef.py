@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.ir.graph import Attributes
+from tpucc.diagnostics import Origin
+from tpucc.ir.graph import Attributes, Node, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops.facts import MOVED, Facts, Values
 from tpucc.ops.floats import Floats
@@ -144,6 +145,31 @@ class Example(Generic[A]):
     operands: tuple[TensorType, ...]
 
 
+class Term:
+    """An operand of an expression that isn't a node: another expression, or a variable of a pattern."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression(Term):
+    """An operator applied to operands: what a rule of a pass looks for, and what it puts in its place.
+
+    `given` are the attributes that were given, by name. Where an expression is built, the others have their defaults; where it is looked
+    for, the others may have any value.
+    """
+
+    operator: OpDef[Any]
+    operands: tuple[Node | Term, ...]
+    given: Mapping[str, object]
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes of the node that the expression becomes."""
+        made: Attributes = self.operator.attributes(**self.given)
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class OpDef(Generic[A]):
     """An operator.
@@ -174,6 +200,20 @@ class OpDef(Generic[A]):
             raise TypeError(f"operator {self.name} lacks a summary, documentation or examples")
         for wrong in _contradictions(self):
             raise TypeError(f"the facts of operator {self.name} contradict each other: {wrong}")
+
+    def __call__(self, *operands: Node | Term, **given: object) -> Expression:
+        """The operator applied to operands, with attributes by name: `conv2d(x, w, stride=2)`. A pass matches it, or builds it."""
+        return Expression(self, operands, given)
+
+    def with_attributes(self, attributes: Attributes, *operands: Node | Term) -> Expression:
+        """The operator applied to operands, with all of its attributes in one value."""
+        return Expression(self, operands, {name: getattr(attributes, name) for name in self.attributes.__dataclass_fields__})
+
+    def node(
+        self, name: str, operands: Sequence[str], attributes: Attributes, type: TensorType, origin: Origin, place: Side | None = None
+    ) -> Node:
+        """A node of this operator, by the names of its operands: for a pass that makes its graph without a rewriter."""
+        return Node(name, self.name, tuple(operands), attributes, type, origin, place)
 
     @property
     def signature(self) -> str:

@@ -13,6 +13,7 @@ from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
 from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.concat import OP as concat
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
@@ -139,7 +140,7 @@ class _Splitter:
     def _joined(self, node: Node) -> Node:
         """The whole of an exit."""
         pieces = tuple(self._part(source, source.piece.own) for source in self._sources[node.name])
-        return Node(node.name, "concat", pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by), node.place)
+        return concat.node(node.name, pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by), node.place)
 
     def _held_type(self, node: Node) -> TensorType:
         """The node's type, with what says how its copies are held: then joining them rounds nothing.

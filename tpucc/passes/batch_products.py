@@ -11,8 +11,10 @@ import math
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import f32
+from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.slice import OP as slice_
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
@@ -123,19 +125,19 @@ def _row_count(rows: SliceAttributes) -> int:
 
 def _put_part(rewriter: Rewriter, node: Node, batch: _Batch) -> None:
     """Puts rows of the batch's product in the place of a member."""
-    rows, product = batch.rows(node.name), _product(rewriter, node.name, batch)
+    rows, product = batch.rows(node.name), rewriter.nodes[_product(rewriter, node, batch)]
     if rows.shape == node.type.shape:
-        rewriter.put(replace(node, op="slice", operands=(product,), attributes=rows))
+        rewriter.put(rewriter.in_place(node, slice_.with_attributes(rows, product)))
         return
-    part = rewriter.make(Node(node.name, "slice", (product,), rows, f32(*rows.shape), node.origin))
+    part = rewriter.make(slice_.node(node.name, (product.name,), rows, f32(*rows.shape), node.origin))
     rewriter.put(as_reshape(node, part.name))
 
 
-def _product(rewriter: Rewriter, wanted: str, batch: _Batch) -> str:
+def _product(rewriter: Rewriter, first: Node, batch: _Batch) -> str:
     """The name of the batch's product, which is made where its first member stood."""
     if not batch.product:
         x = batch.x if isinstance(batch.x, str) else batch.x.product
-        type_ = f32(*batch.shape[:-1], batch.weights.type.columns)
         origin = batch.origins[0].merged(*batch.origins[1:])
-        batch.product = rewriter.make(Node(wanted, "matmul", (x, batch.weights.name), NoAttributes(), type_, origin)).name
+        made = matmul(rewriter.nodes[x], rewriter.nodes[batch.weights.name])
+        batch.product = rewriter.add(made, replace(first, origin=origin)).name
     return batch.product

@@ -8,6 +8,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of
+from tpucc.passes.rules import Match
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +66,9 @@ class OpenSums(Rewriter):
         if node.name not in self._sums:
             return is_open_product(self, node)
         return self.is_free(node)
+
+
+def sums_of(match: Match) -> OpenSums:
+    """The rewriter of a match, in a pass that uses this one."""
+    assert isinstance(match.rewriter, OpenSums)
+    return match.rewriter

@@ -7,17 +7,17 @@ so that every factor is exact but for the rounding of its scale to float32; the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
-from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
-from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.opdef import Boundary
+from tpucc.ops.conv2d import OP as conv2d
+from tpucc.ops.opdef import Boundary, Expression
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.quotients import multiplies
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+from tpucc.passes.rewriter import as_columns, constant_of, is_pinned
+from tpucc.passes.rules import Family, Match, Rules, columns, rule, value
 
 
 @dataclass(frozen=True)
@@ -34,41 +34,34 @@ class ColumnFactors(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_rewrite) if context.format.has_exact_tables else graph
+        return RULES.run(graph, context) if context.format.has_exact_tables else graph
 
 
-def _rewrite(rewriter: Rewriter, node: Node) -> bool:
-    """Puts the convolution in the place of the product, if it is such a product."""
-    if not (node.on_device and multiplies(node) and node.type.rank == 4) or _is_given(rewriter, node):
-        return False
-    operands = rewriter.operands(node)
-    for x, constant in (operands, operands[::-1]):
-        factors = _factors(constant, node.type)
-        if factors is not None and x.type.shape == node.type.shape:
-            attributes = Conv2dAttributes(groups=node.type.columns)
-            rewriter.put(replace(node, op="conv2d", operands=(x.name, _kernel(rewriter, constant, factors)), attributes=attributes))
-            return True
-    return False
+def _convolution(m: Match) -> Expression | None:
+    """The convolution; its kernel is shared by all products with this constant. None where the factors are all one number."""
+    found = constant_of(m.factors)
+    factors = None if found is None else as_columns(found, m.root.type)
+    if factors is None or not (factors.data != factors.data[0]).any():
+        return None
 
-
-def _factors(constant: Node, type_: TensorType) -> Constant | None:
-    """The constant as one factor a channel, if they aren't all one number."""
-    value = constant_of(constant)
-    columns = None if value is None else as_columns(value, type_)
-    return columns if columns is not None and (columns.data != columns.data[0]).any() else None
-
-
-def _kernel(rewriter: Rewriter, constant: Node, factors: Constant) -> str:
-    """The name of the kernel, which all products with this constant share."""
-
-    def make() -> str:
+    def kernel() -> Node:
         value = Constant(factors.data.reshape(1, 1, 1, -1))
-        return constant.name if value.shape == constant.type.shape else rewriter.constant(constant.name, value, constant.origin).name
+        same = value.shape == m.factors.type.shape
+        return m.factors if same else m.rewriter.constant(m.factors.name, value, m.factors.origin)
 
-    return rewriter.once(constant.name, make)
+    return conv2d(m.x, m.rewriter.once(m.factors.name, kernel), groups=m.root.type.columns)
 
 
-def _is_given(rewriter: Rewriter, node: Node) -> bool:
-    """Whether the source says how the product, or what it multiplies, becomes integers."""
-    near = (*rewriter.operands(node), *rewriter.graph.users[node.name])
-    return is_pinned(node) or any(is_pinned(each) or isinstance(OPS[each.op].legalisation, Boundary) for each in near)
+def _is_image(m: Match) -> bool:
+    """Whether the device has both images, and the source doesn't say how the product, or what it multiplies, becomes integers."""
+    if not m.root.on_device or m.root.type.rank != 4 or m.x.type.shape != m.root.type.shape:
+        return False
+    near = (*m.rewriter.operands(m.root), *m.rewriter.graph.users[m.root.name])
+    return not is_pinned(m.root) and not any(is_pinned(each) or isinstance(OPS[each.op].legalisation, Boundary) for each in near)
+
+
+multiplication = Family(multiplies)
+RULES = Rules(
+    "column-factors",
+    rule("a factor for each channel of an image", multiplication(value("x"), columns("factors")), _convolution, when=_is_image),
+)

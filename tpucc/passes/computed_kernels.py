@@ -7,17 +7,21 @@ im2col, by the kernel, which has a row for each pixel of a window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph, NoAttributes, Node
-from tpucc.ir.types import f32
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.patches import PatchesAttributes
-from tpucc.ops.transpose import TransposeAttributes
+from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.opdef import Expression
+from tpucc.ops.patches import OP as patches
+from tpucc.ops.reshape import OP as reshape
+from tpucc.ops.transpose import OP as transpose
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, as_reshape, has_weights
+from tpucc.passes.rewriter import is_written
+from tpucc.passes.rules import Match, Rules, rule, value, variable
 
 
 @dataclass(frozen=True)
@@ -32,44 +36,30 @@ class ComputedKernels(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter, constants = Rewriter(graph, self.name), constant_values(graph)
-        for node in rewriter:
-            if isinstance(node.attributes, Conv2dAttributes) and not has_weights(node, rewriter.operands(node), constants):
-                _put_product(rewriter, node, node.attributes)
-            else:
-                rewriter.put(node)
-        return rewriter.build()
+        constants = constant_values(graph)
+        computed = variable("kernel", lambda node: node.name not in constants and not is_written(node))
+        return Rules(self.name, rule("a computed kernel", conv2d(value("x"), computed), _product)).run(graph, context)
 
 
-def _put_product(rewriter: Rewriter, node: Node, attributes: Conv2dAttributes) -> None:
-    x, kernel = rewriter.operands(node)
-    rows = _patches(rewriter, node, attributes)
-    depth, filters, groups = prod(kernel.type.shape[:3]), kernel.type.columns, attributes.groups
+def _product(m: Match) -> Expression:
+    """The product of the windows' pixels with the kernel: of groups, with one matrix each."""
+    assert isinstance(m.root.attributes, Conv2dAttributes)
+    rows, groups = _windows(m, m.root.attributes), m.root.attributes.groups
+    depth, filters = prod(m.kernel.type.shape[:3]), m.kernel.type.columns
     if groups == 1:
-        matrix = rewriter.reshape(kernel, (depth, filters))
-        rewriter.put(replace(node, op="matmul", operands=(rows.name, matrix.name), attributes=NoAttributes()))
-        return
-    pixels, positions = rows.type.rows, prod(kernel.type.shape[:2])
-    channels = rewriter.reshape(rows, (pixels, positions, groups, x.type.columns // groups))
-    by_group = rewriter.reshape(_transposed(rewriter, channels, (2, 0, 1, 3)), (groups, pixels, depth))
-    matrices = _transposed(rewriter, rewriter.reshape(kernel, (depth, groups, filters // groups)), (1, 0, 2))
-    type_ = f32(groups, pixels, filters // groups)
-    product = rewriter.make(Node(node.name, "matmul", (by_group.name, matrices.name), NoAttributes(), type_, node.origin))
-    rewriter.put(as_reshape(node, _transposed(rewriter, product, (1, 0, 2)).name))
+        return matmul(rows, reshape(m.kernel, shape=(depth, filters)))
+    pixels, positions = rows.type.rows, prod(m.kernel.type.shape[:2])
+    channels = reshape(rows, shape=(pixels, positions, groups, m.x.type.columns // groups))
+    by_group = reshape(transpose(channels, perm=(2, 0, 1, 3)), shape=(groups, pixels, depth))
+    matrices = transpose(reshape(m.kernel, shape=(depth, groups, filters // groups)), perm=(1, 0, 2))
+    return reshape(transpose(matmul(by_group, matrices), perm=(1, 0, 2)), shape=m.root.type.shape)
 
 
-def _patches(rewriter: Rewriter, node: Node, attributes: Conv2dAttributes) -> Node:
+def _windows(m: Match, attributes: Conv2dAttributes) -> Node:
     """The windows' pixels, [N, H', W', R·S·C]; the image itself where each window is one pixel of it."""
-    x, kernel = rewriter.operands(node)
-    axes = conv_axes(attributes, x.type.shape, kernel.type.shape)
+    axes = conv_axes(attributes, m.x.type.shape, m.kernel.type.shape)
     if all((axis.window, axis.stride, axis.before, axis.after) == (1, 1, 0, 0) for axis in axes):
-        return x
-    window = kernel.type.shape[0], kernel.type.shape[1]
-    shape = (*node.type.shape[:3], prod(window) * x.type.columns)
-    steps = PatchesAttributes(window, attributes.stride, attributes.padding, attributes.dilation)
-    return rewriter.make(Node(f"{x.name}.patches", "patches", (x.name,), steps, f32(*shape), node.origin))
-
-
-def _transposed(rewriter: Rewriter, of: Node, perm: tuple[int, ...]) -> Node:
-    type_ = f32(*(of.type.shape[axis] for axis in perm))
-    return rewriter.make(Node(of.name, "transpose", (of.name,), TransposeAttributes(perm), type_, of.origin))
+        return m.x
+    size = m.kernel.type.shape[:2]
+    made = patches(m.x, size=size, stride=attributes.stride, padding=attributes.padding, dilation=attributes.dilation)
+    return m.rewriter.add(made, m.root, f"{m.x.name}.patches")

@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.ops.opdef import Given
@@ -38,7 +39,7 @@ class ConstantFolding(Pass):
             values = [value for operand in operands if (value := constant_of(operand)) is not None]
             if len(values) == len(operands) and self._may_fold(node, values):
                 folded = _folded(node, operands, values)
-                rewriter.put(Node(node.name, "constant", (), ConstantAttributes(folded), node.type, node.origin.by(self.name)))
+                rewriter.put(constant.node(node.name, (), ConstantAttributes(folded), node.type, node.origin.by(self.name)))
             else:
                 rewriter.put(node)
         return rewriter.build()

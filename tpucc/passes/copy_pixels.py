@@ -6,15 +6,18 @@ the image joined with itself along a new axis behind the width: `[N, H, W, 1, C]
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.concat import OP as concat
+from tpucc.ops.opdef import Expression
 from tpucc.ops.parts import Shape
-from tpucc.ops.resize import ResizeAttributes
+from tpucc.ops.reshape import OP as reshape
+from tpucc.ops.resize import OP as resize
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, as_reshape, is_pinned
+from tpucc.passes.rewriter import is_pinned
+from tpucc.passes.rules import Match, Rules, rule, value
 
 
 @dataclass(frozen=True)
@@ -29,31 +32,29 @@ class CopyPixels(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_copy)
+        return RULES.run(graph, context)
 
 
-def _copy(rewriter: Rewriter, node: Node) -> bool:
-    """Puts the node as copies, if it is a resize that needs nothing else."""
-    if not isinstance(node.attributes, ResizeAttributes) or node.attributes.mode != "nearest" or is_pinned(node):
-        return False
-    (x,) = rewriter.operands(node)
-    images, rows, columns, _ = x.type.shape
-    height, width = node.type.shape[1:3]
+def _copied(m: Match) -> Expression | None:
+    """The copies, in the shape of the result; None where the image doesn't grow by whole numbers."""
+    images, rows, columns, _ = m.x.type.shape
+    height, width = m.root.type.shape[1:3]
     if height % rows or width % columns:
-        return False
-    wide = _repeated(rewriter, node, x, (images, rows, columns), width // columns)
-    tall = _repeated(rewriter, node, wide, (images, rows), height // rows)
-    rewriter.put(as_reshape(node, tall.name))
-    return True
+        return None
+    wide = _repeated(m, m.x, (images, rows, columns), width // columns)
+    tall = _repeated(m, wide, (images, rows), height // rows)
+    return reshape(tall, shape=m.root.type.shape)
 
 
-def _repeated(rewriter: Rewriter, node: Node, x: Node, leading: Shape, times: int) -> Node:
+def _repeated(m: Match, x: Node, leading: Shape, times: int) -> Node:
     """The value with each part at the leading indices repeated so many times."""
     if times == 1:
         return x
-    channels = node.type.columns
-    pixels = x.type.rows // prod(leading)
-    apart = rewriter.reshape(x, (*leading, 1, pixels, channels))
-    type_ = replace(apart.type, shape=(*leading, times, pixels, channels))
-    attributes = ConcatAttributes(len(leading))
-    return rewriter.make(Node(node.name, "concat", (apart.name,) * times, attributes, type_, node.origin))
+    apart = m.rewriter.reshape(x, (*leading, 1, x.type.rows // prod(leading), x.type.columns))
+    return m.rewriter.add(concat(*[apart] * times, axis=len(leading)), m.root)
+
+
+RULES = Rules(
+    "copy-pixels",
+    rule("a resize of the nearest pixels", resize(value("x"), mode="nearest"), _copied, when=lambda m: not is_pinned(m.root)),
+)

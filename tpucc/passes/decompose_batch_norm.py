@@ -8,16 +8,22 @@ arXiv 1502.03167, algorithm 2, step 11). Both fold into the layer before: the sc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import Float64
+from tpucc.ops.add import OP as add
+from tpucc.ops.batch_norm import OP as batch_norm
 from tpucc.ops.batch_norm import BatchNormAttributes
+from tpucc.ops.mul import OP as mul
+from tpucc.ops.opdef import Expression
+from tpucc.ops.sub import OP as sub
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, constant_of
+from tpucc.passes.rewriter import constant_of
+from tpucc.passes.rules import Match, Rules, constant, rule, value
 
 
 @dataclass(frozen=True)
@@ -34,52 +40,51 @@ class DecomposeBatchNorm(Pass):
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_decompose)
+        return RULES.run(graph, context)
 
 
-def _decompose(rewriter: Rewriter, node: Node) -> bool:
-    """Puts the node in its new form, if it is a batch normalisation that has one.
-
-    Where gamma is computed, too, it is a factor of its own: `(x - mean) * scale * gamma + beta`.
-    """
-    if not isinstance(node.attributes, BatchNormAttributes):
-        return False
-    x, *names = node.operands
-    known = map(constant_of, rewriter.operands(node)[1:])
-    gamma, beta, mean, variance = (None if value is None else value.data.astype(np.float64) for value in known)
-    if variance is None:
-        return False
+def _decompose(m: Match) -> Expression | None:
+    """The sum. Where gamma is computed, too, it is a factor of its own: `(x - mean) * scale * gamma + beta`."""
+    gamma, beta, mean, variance = (_known(node) for node in (m.gamma, m.beta, m.mean, m.variance))
+    assert isinstance(m.root.attributes, BatchNormAttributes)
+    assert variance is not None
     with np.errstate(all="ignore"):
-        scale = 1 / np.sqrt(variance + node.attributes.epsilon)
+        scale = 1 / np.sqrt(variance + m.root.attributes.epsilon)
         scale = scale if gamma is None else gamma * scale
     if gamma is None or beta is None or mean is None:
-        factor, added = _constant(rewriter, node, "scale", names[3:] if gamma is None else [names[0], names[3]], scale), names[1]
-    else:
-        factor, added = _constant(rewriter, node, "scale", names, scale), _constant(rewriter, node, "offset", names, beta - mean * scale)
-    if not factor or not added:
-        return False
-    if gamma is None or beta is None or mean is None:
-        x = _step(rewriter, node, "sub", x, names[2])
-    for by in (factor, *(names[:1] if gamma is None else ())):
-        x = _step(rewriter, node, "mul", x, by)
-    rewriter.put(replace(node, op="add", operands=(x, added), attributes=NoAttributes()))
-    return True
+        statistics = (m.mean, m.variance) if gamma is None else (m.gamma, m.variance)
+        factor = _constant(m, "scale", statistics, scale)
+        if factor is None:
+            return None
+        scaled = mul(sub(m.x, m.mean), factor)
+        return add(mul(scaled, m.gamma) if gamma is None else scaled, m.beta)
+    parameters = (m.gamma, m.beta, m.mean, m.variance)
+    factor, added = _constant(m, "scale", parameters, scale), _constant(m, "offset", parameters, beta - mean * scale)
+    return None if factor is None or added is None else add(mul(m.x, factor), added)
 
 
-def _step(rewriter: Rewriter, node: Node, op: str, x: str, other: str) -> str:
-    return rewriter.make(Node(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin)).name
+def _known(node: Node) -> Float64 | None:
+    known = constant_of(node)
+    return None if known is None else known.data.astype(np.float64)
 
 
-def _constant(rewriter: Rewriter, node: Node, formula: str, parameters: Sequence[str], value: Float64) -> str:
-    """The name of a constant, made once for all nodes with these parameters, as an unrolled loop makes them.
+def _constant(m: Match, formula: str, parameters: Sequence[Node], values: Float64) -> Node | None:
+    """A constant, made once for all nodes with these parameters, as an unrolled loop makes them; None if it isn't finite in float32."""
+    assert isinstance(m.root.attributes, BatchNormAttributes)
 
-    It is empty when the constant isn't finite in float32.
-    """
-    assert isinstance(node.attributes, BatchNormAttributes)
-
-    def make() -> str:
+    def make() -> Node | None:
         with np.errstate(over="ignore"):
-            rounded = value.astype(np.float32)
-        return rewriter.constant(f"{node.name}.{formula}", Constant(rounded), node.origin).name if np.isfinite(rounded).all() else ""
+            rounded = values.astype(np.float32)
+        return m.rewriter.constant(f"{m.root.name}.{formula}", Constant(rounded), m.root.origin) if np.isfinite(rounded).all() else None
 
-    return rewriter.once((formula, tuple(parameters), node.attributes.epsilon), make)
+    return m.rewriter.once((formula, *(each.name for each in parameters), m.root.attributes.epsilon), make)
+
+
+RULES = Rules(
+    "decompose-batch-norm",
+    rule(
+        "a normalisation with a constant variance",
+        batch_norm(value("x"), value("gamma"), value("beta"), value("mean"), constant("variance")),
+        _decompose,
+    ),
+)

@@ -5,21 +5,24 @@ The device multiplies, clamps and averages over windows, but it doesn't divide, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph, NoAttributes, Node
-from tpucc.ir.types import f32
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops.clip import OP as clip
 from tpucc.ops.clip import ClipAttributes
+from tpucc.ops.global_avg_pool import OP as global_avg_pool
+from tpucc.ops.mul import OP as mul
 from tpucc.ops.reductions import ReductionAttributes, axes_of
+from tpucc.ops.reshape import OP as reshape
 from tpucc.ops.rules import FLOAT32_MAX, FLOAT32_NORMAL
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import is_devices
-from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of
+from tpucc.passes.rewriter import Rewriter, constant_of
 from tpucc.target import Target
 
 
@@ -76,7 +79,7 @@ def _multiply(rewriter: Rewriter, node: Node) -> bool:
     if not (np.isfinite(factors).all() and (np.abs(factors) >= FLOAT32_NORMAL).all()):
         return False
     made = rewriter.once(divisor.name, lambda: rewriter.constant(divisor.name, Constant(factors), divisor.origin))
-    rewriter.put(replace(node, op="mul", operands=(x.name, made.name)))
+    rewriter.put(rewriter.in_place(node, mul(x, made)))
     return True
 
 
@@ -87,7 +90,7 @@ def _clip(rewriter: Rewriter, node: Node) -> bool:
         if number is not None and number.data.size == 1 and node.type.shape == x.type.shape and np.isfinite(number.data).all():
             bound = float(number.data.reshape(()))
             bounds = (bound, FLOAT32_MAX) if node.op == "maximum" else (-FLOAT32_MAX, bound)
-            rewriter.put(replace(node, op="clip", operands=(x.name,), attributes=ClipAttributes(*bounds)))
+            rewriter.put(rewriter.in_place(node, clip.with_attributes(ClipAttributes(*bounds), x)))
             return True
     return False
 
@@ -105,9 +108,7 @@ def _pool(rewriter: Rewriter, node: Node, target: Target) -> bool:
         return False
     height, width = pixels if len(pixels) == 2 else (prod(pixels), 1)
     image = x if shape == (images, height, width, shape[-1]) else rewriter.reshape(x, (images, height, width, shape[-1]))
-    pool = Node(node.name, "global_avg_pool", (image.name,), NoAttributes(), f32(images, shape[-1]), node.origin)
-    if node.type.shape == pool.type.shape:
-        rewriter.put(replace(pool, type=node.type))
-    else:
-        rewriter.put(as_reshape(node, rewriter.make(pool).name))
+    pool = global_avg_pool(image)
+    whole = node.type.shape == (images, shape[-1])
+    rewriter.put(rewriter.in_place(node, pool if whole else reshape(pool, shape=node.type.shape)))
     return True

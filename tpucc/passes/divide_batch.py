@@ -19,6 +19,7 @@ from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
 from tpucc.ops.batch import Averaged, Batch, BatchRule, Case, Division, MixedError
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.dead_code import live
@@ -81,7 +82,7 @@ class _Parts(Rewriter):
             if isinstance(node.attributes, ConstantAttributes):
                 part = one_part(node.attributes.value.data, batch, self._size, self._cores)
                 assert part is not None
-                return self.make(Node(name, "constant", (), ConstantAttributes(Constant(part)), type_, node.origin)).name
+                return self.make(constant.node(name, (), ConstantAttributes(Constant(part)), type_, node.origin)).name
             division = _of_constants(self.graph, node, batch, self._size, self._cores)
             assert division is not None
             operands = list(node.operands)

@@ -19,6 +19,7 @@ from tpucc.numerics import AnyArray, Float32, Float64, Int64
 from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.relu import OP as relu
 from tpucc.passes.base import ASKED, Context, Pass
 from tpucc.passes.rewriter import as_columns, constant_of, is_view
 
@@ -187,7 +188,7 @@ def _from_inputs(product: Node, scaled: AnyArray, like: AnyArray) -> AnyArray:
 
 def _rewritten(node: Node, arrays: Mapping[str, AnyArray], bounded: set[str]) -> Node:
     if node.name in bounded:
-        return replace(node, op="relu", attributes=NoAttributes())
+        return relu.node(node.name, node.operands, NoAttributes(), node.type, node.origin, node.place)
     if node.name not in arrays:
         return node
     value = Constant(arrays[node.name])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
-from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.conv2d import OP as conv2d
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import device_values
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
@@ -88,8 +88,8 @@ class _Flattener(Rewriter):
 
     def _move(self, node: Node, map_: Node) -> None:
         """Puts a function of a flattened map as the flattened function of the map."""
-        moved = replace(node, name=self.fresh(node.name), operands=(map_.name,), type=replace(node.type, shape=map_.type.shape))
-        self._maps[node.name] = self.put(moved).name
+        moved = self.again(node, map_, same_values=True)
+        self._maps[node.name] = moved.name
         self.put(as_reshape(node, moved.name))
 
     def _convolve(self, node: Node, map_: Node) -> None:
@@ -98,9 +98,9 @@ class _Flattener(Rewriter):
         weights = self.nodes[node.operands[1]]
         kernel = self._kernel(weights, (*image.type.shape[1:], weights.type.columns))
         type_ = replace(node.type, shape=(node.type.rows, 1, 1, node.type.columns))
-        name, operands = self.fresh(node.name), (image.name, kernel)
-        self.put(replace(node, name=name, op="conv2d", operands=operands, attributes=Conv2dAttributes(), type=type_))
-        self.put(as_reshape(node, name))
+        made = self.in_place(node, conv2d(image, self.nodes[kernel]))
+        made = self.put(replace(made, name=self.fresh(node.name), type=type_))
+        self.put(as_reshape(node, made.name))
 
     def _image(self, map_: Node, count: int) -> Node:
         """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""

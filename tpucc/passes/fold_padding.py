@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
+from tpucc.ops.opdef import Expression
+from tpucc.ops.pad import OP as pad
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, is_pinned
+from tpucc.passes.rules import Match, Rules, called, rule, unpinned, value
 
 
 @dataclass(frozen=True)
@@ -27,37 +30,36 @@ class FoldPadding(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_fold)
+        return RULES.run(graph, context)
 
 
-def _fold(rewriter: Rewriter, node: Node) -> bool:
-    """Puts the node in a form that reads what the `pad` before it reads, if it has one."""
-    if not isinstance(node.attributes, Conv2dAttributes | PadAttributes):
-        return False
-    padded = rewriter.nodes[node.operands[0]]
-    if not isinstance(padded.attributes, PadAttributes) or is_pinned(padded):
-        return False
-    if isinstance(node.attributes, PadAttributes):
-        attributes: PadAttributes | Conv2dAttributes | None = _joined(padded.attributes, node.attributes)
-    else:
-        attributes = _taken_in(rewriter, node, node.attributes, padded.attributes)
-    if attributes is None:
-        return False
-    rewriter.put(replace(node, operands=(padded.operands[0], *node.operands[1:]), attributes=attributes), padded)
-    return True
+def _joined(m: Match) -> Expression:
+    """One pad for two."""
+    first, second = m.padded.attributes, m.root.attributes
+    assert isinstance(first, PadAttributes)
+    assert isinstance(second, PadAttributes)
+    return pad(m.x, pads=tuple((a + c, b + d) for (a, b), (c, d) in zip(first.pads, second.pads, strict=True)))
 
 
-def _joined(first: PadAttributes, second: PadAttributes) -> PadAttributes:
-    return PadAttributes(tuple((a + c, b + d) for (a, b), (c, d) in zip(first.pads, second.pads, strict=True)))
-
-
-def _taken_in(rewriter: Rewriter, node: Node, attributes: Conv2dAttributes, pad: PadAttributes) -> Conv2dAttributes | None:
-    """The convolution's attributes with the padding before it taken in; None when other axes are padded, or its padding would be too large.
+def _taken_in(m: Match) -> Expression | None:
+    """The convolution with the padding before it taken in; None when other axes are padded, or its padding would be too large.
 
     "same" stands for what it means on the padded image.
     """
-    batch, (top, bottom), (left, right), channels = pad.pads
-    x, w = (operand.type.shape for operand in rewriter.operands(node))
-    height, width = conv_axes(attributes, x, w)
+    padded, attributes = m.padded.attributes, m.root.attributes
+    assert isinstance(padded, PadAttributes)
+    assert isinstance(attributes, Conv2dAttributes)
+    batch, (top, bottom), (left, right), channels = padded.pads
+    height, width = conv_axes(attributes, m.padded.type.shape, m.kernel.type.shape)
     sides = (top + height.before, bottom + height.after, left + width.before, right + width.after)
-    return replace(attributes, padding=sides) if not any((*batch, *channels)) and max(sides) <= MAX_STEP else None
+    if any((*batch, *channels)) or max(sides) > MAX_STEP:
+        return None
+    return conv2d.with_attributes(replace(attributes, padding=sides), m.x, m.kernel)
+
+
+padded = called("padded", unpinned(pad(value("x"))))
+RULES = Rules(
+    "fold-padding",
+    rule("a pad of a pad", pad(padded), _joined),
+    rule("a convolution of a pad", conv2d(padded, value("kernel")), _taken_in),
+)

@@ -5,7 +5,6 @@ Sums and products are reassociated in float32, so that results may differ in the
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +13,31 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
+from tpucc.ops.add import OP as add
+from tpucc.ops.mul import OP as mul
+from tpucc.ops.opdef import Expression
+from tpucc.ops.reshape import OP as reshape
+from tpucc.ops.sub import OP as sub
+from tpucc.ops.transpose import OP as transpose
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import Rewriter, as_columns, as_reshape, constant_of, is_pinned, is_view
+from tpucc.passes.rewriter import as_columns, constant_of, is_pinned
+from tpucc.passes.rules import (
+    Match,
+    Rules,
+    applied,
+    called,
+    constant,
+    once,
+    product,
+    rule,
+    total,
+    unpinned,
+    value,
+    variable,
+    view,
+)
 
 
 @dataclass(frozen=True)
@@ -38,173 +58,116 @@ class FoldScales(Pass):
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return _Folder(graph, self.name).rewrite(_Folder.fold)
-
-
-@dataclass(frozen=True, slots=True)
-class _WithConstant:
-    """An element-wise operator with one constant operand: `x * values`, or `sign * x + values`."""
-
-    x: Node
-    constant: Node
-    values: Float32
-    sign: int = 1
-
-
-Folded = tuple[Node, ...]
-"""A node in another form, and behind it the nodes that it swallowed: those that nothing else reads."""
-
-
-class _Folder(Rewriter):
-    """Brings one node after the other into its simplest form."""
-
-    def fold(self, node: Node) -> bool:
-        """Applies rules until none holds; each swallows a node or drops this one, so that this ends."""
         # lab 9 begin: leave out what changes no value, and join constants
-        swallowed: list[Node] = []
-        while (folded := self._simpler(node)) is not None:
-            if isinstance(folded, str):
-                self.alias(node, folded)
-                return True
-            node, *others = folded
-            swallowed += others
-        self.put(node, *swallowed)
-        return True
+        return RULES.run(graph, context)
         # lab 9 end
 
-    def _simpler(self, node: Node) -> Folded | str | None:
-        """The node in a simpler form, or the name of the one that takes its place; None when no rule holds."""
-        if facts_of(node.op).signs:
-            return self._offset(node)
-        if node.op == "mul":
-            return self._scale(node)
-        if is_view(node):
-            return self._reshape(node)
-        return self._transpose(node) if isinstance(node.attributes, TransposeAttributes) else None
 
-    def _offset(self, node: Node) -> Folded | str | None:
-        """`x + 0` and `(x + a) + b`, with their subtractions: `s2 * (s1 * x + c1) + c2 = (s2 * s1) * x + (s2 * c1 + c2)`."""
-        outer = self._sum(node)
-        if outer is None:
-            return None
-        if outer.sign > 0 and not outer.values.any() and _stays(node, outer.x):
-            return outer.x.name
-        inner = self._sum(outer.x) if self.is_free(outer.x) else None
-        if inner is None or (constant := self._joined(np.float32(outer.sign) * inner.values, outer, inner, np.add)) is None:
-            return None
-        if outer.sign * inner.sign > 0:
-            return (replace(node, op="add", operands=(inner.x.name, constant.name)), outer.x)
-        return (replace(node, op="sub", operands=(constant.name, inner.x.name)), outer.x)
-
-    def _scale(self, node: Node) -> Folded | str | None:
-        """`x * 1`, `(x * a) * b`, `(x @ w) * s` and `(x @ w + b) * s`."""
-        outer = self._product(node)
-        if outer is None:
-            return None
-        if (outer.values == 1).all() and _stays(node, outer.x):
-            return outer.x.name
-        if is_open_product(self, outer.x):
-            return self._into_weights(node, outer)
-        if facts_of(outer.x.op).signs:
-            return self._past_bias(node, outer)
-        inner = self._product(outer.x) if self.is_free(outer.x) else None
-        if inner is None or (constant := self._joined(inner.values, outer, inner, np.multiply)) is None:
-            return None
-        return (replace(node, operands=(inner.x.name, constant.name)), outer.x)
-
-    def _into_weights(self, node: Node, scale: _WithConstant) -> Folded | None:
-        product = scale.x
-        if product.type.shape != node.type.shape or (names := self._scaled_weights(product, scale.constant)) is None:
-            return None
-        return (replace(node, op=product.op, operands=(product.operands[0], *names), attributes=product.attributes), product)
-
-    def _past_bias(self, node: Node, scale: _WithConstant) -> Folded | None:
-        """`(x @ w + b) * s` as the sum of a product with `w * s` and `b * s`; `b - x @ w` stays."""
-        total = scale.x
-        inner = self._sum(total) if self.is_free(total) else None
-        if inner is None or inner.sign < 0 or not is_open_product(self, inner.x):
-            return None
-        if not node.type.shape == total.type.shape == inner.x.type.shape:
-            return None
-        bias = self._joined(inner.values, scale, inner, np.multiply)
-        names = self._scaled_weights(inner.x, scale.constant) if bias is not None else None
-        if bias is None or names is None:
-            return None
-        scaled = replace(inner.x, operands=(inner.x.operands[0], *names), origin=inner.x.origin.merged(scale.constant.origin))
-        if (scale.values == 0).all():
-            return (replace(scaled, name=node.name, type=node.type, origin=node.origin), total, inner.x)
-        product = self.put(replace(scaled, name=self.fresh(scaled.name)))
-        return (replace(node, op="add", operands=(product.name, bias.name)), total, inner.x)
-
-    def _scaled_weights(self, product: Node, factor: Node) -> tuple[str, ...] | None:
-        """The names of a product's weights, and its bias if it has one, with their columns scaled; None when that can't be."""
-        value = constant_of(factor)
-        columns = None if value is None else as_columns(value, product.type)
-        if columns is None:
-            return None
-        scaled = [self._scaled_columns(self.nodes[name], columns, factor) for name in product.operands[1:]]
-        names = tuple(name for name in scaled if name is not None)
-        return names if len(names) == len(scaled) else None
-
-    def _scaled_columns(self, node: Node, columns: Constant, factor: Node) -> str | None:
-        """The name of a constant with its columns scaled, made once however many products share it; None when that overflows."""
-
-        def make() -> str | None:
-            value = constant_of(node)
-            scaled = None if value is None else _finite(np.multiply, value.data, columns.data)
-            return None if scaled is None else self.constant(node.name, Constant(scaled), node.origin.merged(factor.origin)).name
-
-        return self.once((node.name, factor.name), make)
-
-    def _reshape(self, node: Node) -> Folded | str | None:
-        (x,) = self.operands(node)
-        if _stays(node, x):
-            return x.name
-        return self._past(x, as_reshape(node, x.name)) if is_view(x) and not is_pinned(x) else None
-
-    def _transpose(self, node: Node) -> Folded | str | None:
-        (x,) = self.operands(node)
-        perm = _perm(node)
-        if perm == tuple(range(len(perm))) and _stays(node, x):
-            return x.name
-        if not isinstance(x.attributes, TransposeAttributes) or is_pinned(x):
-            return None
-        inner = _perm(x)
-        return self._past(x, replace(node, attributes=TransposeAttributes(tuple(inner[axis] for axis in perm))))
-
-    def _past(self, x: Node, node: Node) -> Folded:
-        """The node reads what its operand `x` reads."""
-        return (replace(node, operands=x.operands), *((x,) if self.is_free(x) else ()))
-
-    def _sum(self, node: Node) -> _WithConstant | None:
-        signs = facts_of(node.op).signs
-        found = self._with_constant(node) if signs else None
-        if found is None or min(signs) > 0:
-            return found
-        turned = node.operands[1] == found.constant.name
-        return replace(found, values=np.negative(found.values)) if turned else replace(found, sign=-1)
-
-    def _product(self, node: Node) -> _WithConstant | None:
-        return self._with_constant(node) if node.op == "mul" else None
-
-    def _with_constant(self, node: Node) -> _WithConstant | None:
-        for x, constant in itertools.permutations(self.operands(node)):
-            if (value := constant_of(constant)) is not None and constant_of(x) is None:
-                return _WithConstant(x, constant, value.data)
+def _joined_terms(m: Match) -> Expression | None:
+    """`s2 * (s1 * x + c1) + c2 = (s2 * s1) * x + (s2 * c1 + c2)`, where each sign is that of an operand of a sum or a difference."""
+    outer, outer_sign = _signs(m, m.root, m.inner)
+    inner, inner_sign = _signs(m, m.inner, m.x)
+    first = np.float32(outer * inner_sign) * _values(m.first)
+    total = _joined(m, np.add, first, np.float32(outer_sign) * _values(m.second))
+    if total is None:
         return None
-
-    def _joined(self, first: Float32, outer: _WithConstant, inner: _WithConstant, function: np.ufunc) -> Node | None:
-        """One constant for two, named after the outer; None when it would be larger than both, or not finite."""
-        size = np.broadcast(first, outer.values).size
-        values = _finite(function, first, outer.values) if size <= max(first.size, outer.values.size) else None
-        if values is None:
-            return None
-        return self.constant(outer.constant.name, Constant(values), inner.constant.origin.merged(outer.constant.origin))
+    return add(m.x, total) if outer * inner > 0 else sub(total, m.x)
 
 
-def _stays(node: Node, x: Node) -> bool:
+def _signs(m: Match, total: Node, x: Node) -> tuple[int, int]:
+    """The signs with which a sum or a difference adds `x`, and its other operand."""
+    left, right = facts_of(total.op).signs
+    return (left, right) if m.rewriter.operands(total)[0] is x else (right, left)
+
+
+def _joined_factors(m: Match) -> Expression | None:
+    factor = _joined(m, np.multiply, _values(m.first), _values(m.second))
+    return None if factor is None else mul(m.x, factor)
+
+
+def _into_weights(m: Match) -> Expression | None:
+    """`(x @ w) * s` as `x @ (w * s)`."""
+    scaled = _scaled_weights(m) if m.product.type.shape == m.root.type.shape else None
+    return None if scaled is None else applied(m.product, m.rewriter.operands(m.product)[0], *scaled)
+
+
+def _past_bias(m: Match) -> Expression | None:
+    """`(x @ w + b) * s` as the sum of a product with `w * s` and `b * s`; `b - x @ w` stays."""
+    if not m.root.type.shape == m.total.type.shape == m.product.type.shape:
+        return None
+    _, sign = _signs(m, m.total, m.product)
+    bias = _joined(m, np.multiply, np.float32(sign) * _values(m.first), _values(m.second))
+    scaled = None if bias is None else _scaled_weights(m)
+    if bias is None or scaled is None:
+        return None
+    x, *_ = m.rewriter.operands(m.product)
+    if (_values(m.second) == 0).all():
+        return applied(m.product, x, *scaled)
+    operands, origin = tuple(each.name for each in (x, *scaled)), m.product.origin.merged(m.second.origin)
+    product = replace(m.product, name=m.rewriter.fresh(m.product.name), operands=operands, origin=origin)
+    return add(m.rewriter.put(product), bias)
+
+
+def _scaled_weights(m: Match) -> list[Node] | None:
+    """A product's weights, and its bias if it has one, with their columns scaled; None when that can't be."""
+    columns = as_columns(Constant(_values(m.second)), m.product.type)
+    if columns is None:
+        return None
+    scaled = [_scaled_columns(m, each, columns) for each in m.rewriter.operands(m.product)[1:]]
+    made = [each for each in scaled if each is not None]
+    return made if len(made) == len(scaled) else None
+
+
+def _scaled_columns(m: Match, node: Node, columns: Constant) -> Node | None:
+    """A constant with its columns scaled, made once however many products share it; None when that overflows."""
+
+    def make() -> Node | None:
+        value = constant_of(node)
+        scaled = None if value is None else _finite(np.multiply, value.data, columns.data)
+        return None if scaled is None else m.rewriter.constant(node.name, Constant(scaled), node.origin.merged(m.second.origin))
+
+    return m.rewriter.once((node.name, m.second.name), make)
+
+
+def _joined_transposes(m: Match) -> Expression:
+    inner = _perm(m.inner)
+    return transpose(m.x, perm=tuple(inner[axis] for axis in _perm(m.root)))
+
+
+def _joined(m: Match, function: np.ufunc, first: Float32, second: Float32) -> Node | None:
+    """One constant for two, named after the outer; None when it would be larger than both, or not finite."""
+    size = np.broadcast(first, second).size
+    values = _finite(function, first, second) if size <= max(first.size, second.size) else None
+    if values is None:
+        return None
+    return m.rewriter.constant(m.second.name, Constant(values), m.first.origin.merged(m.second.origin))
+
+
+def _adds_nothing(m: Match) -> bool:
+    return _stays(m) and not _values(m.second).any()
+
+
+def _scales_nothing(m: Match) -> bool:
+    return _stays(m) and bool((_values(m.second) == 1).all())
+
+
+def _turns_nothing(m: Match) -> bool:
+    return _stays(m) and _perm(m.root) == tuple(range(m.root.type.rank))
+
+
+def _stays(m: Match) -> bool:
     """Whether a node that computes nothing can be dropped for its operand."""
-    return node.type.shape == x.type.shape and node.type.dtype == x.type.dtype and not is_pinned(node)
+    return m.root.type.shape == m.x.type.shape and m.root.type.dtype == m.x.type.dtype and not is_pinned(m.root)
+
+
+def _has_open_product(m: Match) -> bool:
+    return is_open_product(m.rewriter, m.product)
+
+
+def _values(node: Node) -> Float32:
+    value = constant_of(node)
+    assert value is not None
+    return value.data
 
 
 def _perm(node: Node) -> tuple[int, ...]:
@@ -217,3 +180,27 @@ def _finite(function: np.ufunc, a: Float32, b: Float32) -> Float32 | None:
     with np.errstate(all="ignore"):
         result = np.asarray(function(a, b), np.float32)
     return result if np.isfinite(result).all() else None
+
+
+x, computed = value("x"), variable("x", lambda node: constant_of(node) is None)
+first, second = constant("first"), constant("second")
+either = replace(total, in_any_order=True)
+"""Of a difference, too, the constant may be on either side."""
+RULES = Rules(
+    "fold-scales",
+    rule("zero added", total(computed, second), lambda m: m.x, when=_adds_nothing),
+    rule("a factor of one", mul(computed, second), lambda m: m.x, when=_scales_nothing),
+    rule("two constants added", either(once(called("inner", either(computed, first))), second), _joined_terms),
+    rule("a scaled product", mul(called("product", product()), second), _into_weights, when=_has_open_product),
+    rule(
+        "a scaled product with a bias",
+        mul(once(called("total", total(called("product", product()), first))), second),
+        _past_bias,
+        when=_has_open_product,
+    ),
+    rule("two factors", mul(once(mul(computed, first)), second), _joined_factors),
+    rule("a reshape to the same shape", view(x), lambda m: m.x, when=_stays),
+    rule("a reshape of a reshape", view(unpinned(view(x))), lambda m: reshape(m.x, shape=m.root.type.shape)),
+    rule("a transpose that moves nothing", transpose(x), lambda m: m.x, when=_turns_nothing),
+    rule("a transpose of a transpose", transpose(unpinned(called("inner", transpose(x)))), _joined_transposes),
+)

@@ -6,16 +6,18 @@ block, and multiplying those by zero costs nothing. So grouped convolutions read
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.fused import Fused
+from tpucc.ops.opdef import Expression
 from tpucc.ops.slice import SliceAttributes, as_slice
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned, is_product
+from tpucc.passes.rules import Family, Match, Rules, applied, constant, rule, variable
 
 
 @dataclass(frozen=True)
@@ -32,41 +34,54 @@ class FoldSlices(Pass):
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        after: set[str] = set()
-        for node in rewriter:
-            if is_product(node) and not isinstance(node.attributes, Fused) and node.operands[0] in after:
-                node = _folded(rewriter, node, context.target.mxu)
-            if is_product(node) or any(name in after for name in node.operands):
-                after.add(node.name)
-            rewriter.put(node)
-        return rewriter.build()
+        return RULES.run(graph, context, using=BelowProducts)
 
 
-def _folded(rewriter: Rewriter, node: Node, mxu: int) -> Node:
-    """The product without the slice before it, if it is one of lanes; else as it is."""
-    part, weights = rewriter.operands(node)
-    lanes = _lanes(rewriter, part, mxu)
-    value = constant_of(weights)
-    if lanes is None or value is None or value.shape[-2] != part.type.columns:  # a kernel in groups has fewer rows than lanes
-        return node
-    (x,) = rewriter.operands(part)
+class BelowProducts(Rewriter):
+    """Knows the values that depend on a product."""
+
+    def __init__(self, graph: Graph, by: str) -> None:
+        super().__init__(graph, by)
+        self.below: set[str] = set()
+
+    def put(self, node: Node, *fused: Node) -> Node:
+        """Adds a node to the new graph, and notes whether it depends on a product."""
+        if is_product(node) or not self.below.isdisjoint(node.operands):
+            self.below.add(node.name)
+        return super().put(node, *fused)
+
+
+def _without_slice(m: Match) -> Expression | None:
+    """The product of all lanes; None where the slice before it isn't one of lanes that are worth it."""
+    lanes, weights = _lanes(m.part, m.rewriter, m.context.target.mxu), constant_of(m.weights)
+    if lanes is None or weights is None or weights.shape[-2] != m.part.type.columns:  # a kernel in groups has fewer rows than lanes
+        return None
+    (x,) = m.rewriter.operands(m.part)
 
     def widened() -> Node:
-        data = np.zeros((*value.shape[:-2], x.type.columns, value.shape[-1]), np.float32)
-        data[..., lanes, :] = value.data
-        return rewriter.constant(weights.name, Constant(data), weights.origin)
+        data = np.zeros((*weights.shape[:-2], x.type.columns, weights.shape[-1]), np.float32)
+        data[..., lanes, :] = weights.data
+        return m.rewriter.constant(m.weights.name, Constant(data), m.weights.origin)
 
-    return replace(node, operands=(x.name, rewriter.once((part.name, weights.name), widened).name))
+    return applied(m.root, x, m.rewriter.once((m.part.name, m.weights.name), widened))
 
 
-def _lanes(rewriter: Rewriter, part: Node, mxu: int) -> slice | None:
+def _is_worthwhile(m: Match) -> bool:
+    assert isinstance(m.rewriter, BelowProducts)
+    return m.part.name in m.rewriter.below
+
+
+def _lanes(part: Node, rewriter: Rewriter, mxu: int) -> slice | None:
     """The lanes that `part` takes of all rows of its operand, when they lie in no more column blocks than they would fill."""
-    if not isinstance(part.attributes, SliceAttributes) or is_pinned(part):
-        return None
+    assert isinstance(part.attributes, SliceAttributes)
     (x,) = rewriter.operands(part)
     *rows, lanes = part.attributes.ranges or (range(0),)
     if not lanes or rows != [range(size) for size in x.type.shape[:-1]] or part.attributes.squeeze:
         return None
     blocks = max(lanes) // mxu - min(lanes) // mxu + 1
     return as_slice(lanes) if blocks <= -(-len(lanes) // mxu) else None
+
+
+unfused = Family(lambda node: is_product(node) and not isinstance(node.attributes, Fused))
+part = variable("part", lambda node: isinstance(node.attributes, SliceAttributes) and not is_pinned(node))
+RULES = Rules("fold-slices", rule("a product of some lanes", unfused(part, constant("weights")), _without_slice, when=_is_worthwhile))

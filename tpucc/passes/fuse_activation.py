@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Node
-from tpucc.ops import legalisation_of
+from tpucc.ir.graph import Graph
+from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.fused import Fused, fused_form, with_activation
-from tpucc.ops.opdef import Arithmetic, Table
+from tpucc.ops.opdef import Arithmetic, Expression, Table
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.fuse_bias import is_fusable
-from tpucc.passes.rewriter import Rewriter, is_function
+from tpucc.passes.fuse_bias import is_open
+from tpucc.passes.rules import Family, Match, Rules, called, function, once, product, rule
 
 
 @dataclass(frozen=True)
@@ -27,31 +27,29 @@ class FuseActivation(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_fuse)
+        return RULES.run(graph, context)
 
 
-def _fuse(rewriter: Rewriter, node: Node) -> bool:
-    """Puts `linear` in the place of an activation, if it is one after a product."""
+def _activated(m: Match) -> Expression:
+    """The operator before a function, with the function as its activation."""
     # lab 2 begin: put `linear` in the place of a function of a product
-    if not is_function(node):
-        return False
-    (before,) = rewriter.operands(node)
-    form = _open_form(rewriter, before)
-    if form is None:
-        return False
-    op, attributes = form
-    pre = before.type.range if isinstance(legalisation_of(node.op), Table) else None
-    fused = with_activation(attributes, node.op, node.attributes, pre)
-    rewriter.put(Node(node.name, op, before.operands, fused, node.type, node.origin), before)
-    return True
+    form, attributes = fused_form(m.before.op, m.before.attributes)
+    pre = m.before.type.range if isinstance(legalisation_of(m.root.op), Table) else None
+    fused = with_activation(attributes, m.root.op, m.root.attributes, pre)
+    return OPS[form].with_attributes(fused, *m.rewriter.operands(m.before))
     # lab 2 end
 
 
-def _open_form(rewriter: Rewriter, node: Node) -> tuple[str, Fused] | None:
-    """The operator that takes in an activation after `node`, and its attributes before it does; None when there is none."""
-    # lab 2 begin: say what takes in an activation
-    if is_fusable(rewriter, node):
-        return fused_form(node.op, node.attributes)
-    alone = isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused) and rewriter.is_free(node)
-    return fused_form(node.op, node.attributes) if alone else None
-    # lab 2 end
+arithmetic = Family(lambda node: isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused))
+"""Functions of two values that have no activation yet."""
+
+RULES = Rules(
+    "fuse-activation",
+    rule(
+        "a function of a product",
+        function(once(called("before", product()))),
+        _activated,
+        when=lambda m: is_open(m.rewriter, m.before),
+    ),
+    rule("a function of two values' sum or product", function(once(called("before", arithmetic()))), _activated),
+)

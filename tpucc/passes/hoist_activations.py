@@ -6,14 +6,14 @@ A function that never falls keeps the order of its values: the largest of them b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.biases import OpenSums
-from tpucc.passes.rewriter import is_function
+from tpucc.passes.biases import OpenSums, sums_of
+from tpucc.passes.rules import Family, Match, Rules, called, function, once, rule, value
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,21 @@ class HoistActivations(Pass):
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return OpenSums(graph, self.name).rewrite(_hoist)
+        return RULES.run(graph, context, using=OpenSums)
 
 
-def _hoist(sums: OpenSums, node: Node) -> bool:
-    """Puts the pool under the name of the activation after it, and the activation before it. gelu, silu and hard_swish fall somewhere."""
-    if not is_function(node) or not facts_of(node.op).monotone(node.attributes):
-        return False
-    (pool,) = sums.operands(node)
-    if legalisation_of(pool.op) != Pooling("max") or not sums.is_free(pool):
-        return False
-    (x,) = sums.operands(pool)
-    if not sums.takes_bias(x):
-        return False
-    moved = sums.put(replace(node, name=sums.fresh(node.name), operands=(x.name,), type=x.type.plain()))
-    sums.put(replace(pool, name=node.name, operands=(moved.name,), type=node.type), pool)
-    return True
+def _hoisted(m: Match) -> Node:
+    """The pool of the function. gelu, silu and hard_swish fall somewhere."""
+    return m.moved(m.pool, m.rewriter.again(m.root, m.x))
+
+
+def _keeps_order(m: Match) -> bool:
+    """Whether the function never falls, and becomes the activation of what the pool reads."""
+    return facts_of(m.root.op).monotone(m.root.attributes) and sums_of(m).takes_bias(m.x)
+
+
+largest = Family(lambda node: legalisation_of(node.op) == Pooling("max"))
+RULES = Rules(
+    "hoist-activations",
+    rule("a function of a pool", function(once(called("pool", largest(value("x"))))), _hoisted, when=_keeps_order),
+)

@@ -13,6 +13,7 @@ from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import facts_of
+from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.facts import UNCHANGED
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.explicit_quantisation import holding
@@ -70,7 +71,7 @@ def _real(rewriter: Rewriter, node: Node, attributes: Attributes, reals: Mapping
     if _moves(node):
         operands = tuple(reals[name, attributes] for name in node.operands)
         return rewriter.make(Node(node.name, node.op, operands, node.attributes, _held(node), node.origin)).name
-    return rewriter.make(Node(node.name, "dequantize", (node.name,), attributes, f32(*node.type.shape), node.origin)).name
+    return rewriter.make(dequantize.node(node.name, (node.name,), attributes, f32(*node.type.shape), node.origin)).name
 
 
 def _held(move: Node) -> TensorType:

@@ -17,8 +17,10 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.patches import OP as patches
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.rules import require_pair
@@ -117,14 +119,14 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
         prepared = holding(prepared, held, context.format)
     elif image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
-    patches = rewriter.make(Node(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host"))
+    packed_image = rewriter.make(patches.node(f"{image.name}.patches", (image.name,), best.attributes, prepared, node.origin, "host"))
     packed = Constant(weights.value.data.reshape(*best.taps, best.image[3] // groups, node.type.columns))
     whole = Node(kernel.name, kernel.op, (), ConstantAttributes(packed), replace(kernel.type, shape=packed.shape), kernel.origin)
     constant = kernel if packed.shape == kernel.type.shape else rewriter.make(whole)
     if best.attributes.size != 1:
         notes.append(_gain(node.origin.after(layer_name(node)), best, image.type.columns, context.target))
     attributes = Conv2dAttributes(best.stride, dilation=_apart(best.dilation), groups=groups)
-    rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
+    rewriter.put(conv2d.node(node.name, (packed_image.name, constant.name), attributes, node.type, node.origin))
     return True
 
 

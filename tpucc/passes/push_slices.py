@@ -18,10 +18,12 @@ from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import COPIED
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
+from tpucc.ops.slice import OP as slice_
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Names, is_product
@@ -132,14 +134,14 @@ class _Parts:
         made = node.origin.merged(part.origin).by(self._options.name)
         if isinstance(node.attributes, ConstantAttributes):
             value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
-            self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made, node.place))
+            self._emit(constant.node(part.name, (), ConstantAttributes(value), type_, made, node.place))
             return
         how = self._how(node, part.bounds)
         takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
         if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)
-            self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made, node.place))
+            self._emit(slice_.node(part.name, (node.name,), SliceAttributes(starts, stops), type_, made, node.place))
         elif takes_rows:
             self._keep_rows(node, part, type_, how.operands[0])
         elif _is_slice(node) and type_.shape == shape_of(how.operands[0]) and not self._is_all(node.operands[0], how.operands[0]):
@@ -169,7 +171,7 @@ class _Parts:
         columns = self._read(node.operands[0], (*all_of(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
         starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
         sliced = SliceAttributes(starts, stops, attributes.squeeze)
-        self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
+        self._emit(slice_.node(part.name, (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
 
     def _compute(self, node: Node, part: _Asked, type_: TensorType, how: Part) -> None:
         operands = tuple(self._read(name, bounds, part.origin) for name, bounds in zip(node.operands, how.operands, strict=True))

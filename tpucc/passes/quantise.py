@@ -17,6 +17,7 @@ from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context, Pass
@@ -114,4 +115,4 @@ def _constant(node: Node, values: Mapping[str, Node]) -> Node:
     value = Constant(compute(node, [operand.type for operand in operands], arrays))
     given = operands[0].type.quantisation if node.op == "dequantize" else None
     type_ = holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
-    return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=type_)
+    return constant.node(node.name, (), ConstantAttributes(value), type_, node.origin, node.place)

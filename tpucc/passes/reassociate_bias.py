@@ -6,12 +6,14 @@ steps of a recurrent network share one), `b` would be added by the vector unit; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
+from tpucc.ops.opdef import Expression
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.biases import Biased, OpenSums, biased
+from tpucc.passes.biases import Biased, OpenSums, biased, sums_of
+from tpucc.passes.rules import Family, Match, Rules, applied, called, columns, once, rule, total, value
 
 
 @dataclass(frozen=True)
@@ -32,57 +34,57 @@ class ReassociateBias(Pass):
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return _Mover(graph, self.name).rewrite(_Mover.move)
+        return RULES.run(graph, context, using=OpenSums)
 
 
-class _Mover(OpenSums):
-    """Regroups one sum after the other."""
+def _past_outer(m: Match) -> Expression | None:
+    """`(a + p) + b`: the outer constant goes to the product of the inner sum."""
+    sums, outer = sums_of(m), biased(m.rewriter, m.root)
+    if outer is None or m.inner.type.shape != m.root.type.shape or sums.takes_bias(m.inner):
+        return None
+    operands = sums.operands(m.inner)
+    added = [x for x, sign in zip(operands, facts_of(m.inner.op).signs, strict=True) if sign > 0]
+    for product in reversed(added):
+        if _takes_bias(m, product):
+            made = sums.add_bias(product, outer)
+            return applied(m.inner, *(made if each.name == product.name else each for each in operands))
+    return None
 
-    def move(self, node: Node) -> bool:
-        return self._past_outer(node) or self._past_inner(node)
 
-    def _past_outer(self, node: Node) -> bool:
-        """`(a + p) + b`: the outer constant goes to the product of the inner sum."""
-        outer = biased(self, node)
-        if outer is None or not self._is_free_sum(outer.value, node) or self.takes_bias(outer.value):
-            return False
-        inner = outer.value
-        added = [x for x, sign in zip(self.operands(inner), facts_of(inner.op).signs, strict=True) if sign > 0]
-        for product in reversed(added):
-            if self._takes_bias(product, node):
-                made = self.add_bias(product, outer)
-                operands = tuple(made.name if name == product.name else name for name in inner.operands)
-                self.put(replace(node, op=inner.op, operands=operands), inner)
-                return True
-        return False
+def _past_inner(m: Match) -> Expression | None:
+    """`(a + b) + p`: the constants of one side go to the product that is the other."""
+    if not _takes_bias(m, m.product) or not (found := _biased_sums(m)):
+        return None
+    product = m.product
+    for each in reversed(found):
+        product = sums_of(m).add_bias(product, each)
+    m.further.extend(each.total for each in found)
+    return applied(m.root, found[-1].value, product)
 
-    def _past_inner(self, node: Node) -> bool:
-        """`(a + b) + p`: the constants of one side go to the product that is the other."""
-        if not facts_of(node.op).signs or not facts_of(node.op).commutative(node.attributes):
-            return False
-        left, right = self.operands(node)
-        for total, product in ((left, right), (right, left)):
-            if self._takes_bias(product, node) and (sums := self._biased_sums(total, node)):
-                for found in reversed(sums):
-                    product = self.add_bias(product, found)
-                operands = (sums[-1].value.name, product.name)
-                self.put(replace(node, operands=operands), *(found.total for found in sums))
-                return True
-        return False
 
-    def _takes_bias(self, product: Node, node: Node) -> bool:
-        return product.type.shape == node.type.shape and self.takes_bias(product)
+def _takes_bias(m: Match, product: Node) -> bool:
+    return product.type.shape == m.root.type.shape and sums_of(m).takes_bias(product)
 
-    def _biased_sums(self, total: Node, reader: Node) -> list[Biased]:
-        """Of `(a + b) + c` both sums, the outer first, where b and c are constants and a takes none."""
-        found: list[Biased] = []
-        while self._is_free_sum(total, reader) and not self.takes_bias(total):
-            if (inner := biased(self, total)) is None:
-                break
-            found.append(inner)
-            total = inner.value
-        return found
 
-    def _is_free_sum(self, node: Node, reader: Node) -> bool:
-        """Whether the operands of a sum may be regrouped with those of its reader."""
-        return self.is_free(node) and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape
+def _biased_sums(m: Match) -> list[Biased]:
+    """Of `(a + b) + c` both sums, the outer first, where b and c are constants and a takes none."""
+    found: list[Biased] = []
+    total = m.inner
+    while _is_free_sum(m, total) and not sums_of(m).takes_bias(total) and (inner := biased(m.rewriter, total)) is not None:
+        found.append(inner)
+        total = inner.value
+    return found
+
+
+def _is_free_sum(m: Match, node: Node) -> bool:
+    """Whether the operands of a sum may be regrouped with those of the root."""
+    return m.rewriter.is_free(node) and bool(facts_of(node.op).signs) and node.type.shape == m.root.type.shape
+
+
+exchangeable = Family(lambda node: bool(facts_of(node.op).signs) and facts_of(node.op).commutative(node.attributes))
+"""Sums whose operands may be exchanged."""
+RULES = Rules(
+    "reassociate-bias",
+    rule("a constant added to a sum with a product", total(once(called("inner", total())), columns("bias")), _past_outer),
+    rule("a product added to a sum with a constant", exchangeable(value("inner"), value("product")), _past_inner),
+)

@@ -13,11 +13,13 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node, Output, Side
 from tpucc.ir.types import TensorType
-from tpucc.ops import facts_of, legalisation_of
+from tpucc.ops import OPS, facts_of, legalisation_of
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values
 from tpucc.ops.fused import Fused
-from tpucc.ops.opdef import Clamp, Matrix, Table
+from tpucc.ops.opdef import Clamp, Expression, Matrix, Table, Term
+from tpucc.ops.reshape import OP as reshape
 from tpucc.ops.reshape import ReshapeAttributes
 
 T = TypeVar("T")
@@ -91,14 +93,43 @@ class Rewriter:
         """Adds a node that the source doesn't contain, under a name made from its own."""
         return self.put(replace(node, name=self.fresh(node.name), origin=node.origin.by(self._by)))
 
+    def in_place(self, node: Node, expression: Expression) -> Node:
+        """The node with an expression in its place: its name, type, origin and place stay. The nodes inside the expression are added, and
+        the node itself isn't."""
+        names = tuple(operand.name for operand in self._added(expression.operands, node))
+        return replace(node, op=expression.operator.name, operands=names, attributes=expression.attributes)
+
+    def add(self, expression: Expression, root: Node, name: str = "") -> Node:
+        """Adds the nodes of an expression, which `root` is rewritten with, and returns the last.
+
+        A node that has the values of its one operand goes by that one's name, and has its range and origin; others go by the root's.
+        """
+        operands, operator, attributes = self._added(expression.operands, root), expression.operator, expression.attributes
+        type_ = operator.infer(attributes, [operand.type for operand in operands])
+        if operator.facts.values in (Values.VIEWED, Values.PICKED):
+            (root,) = operands
+            type_ = replace(root.type, shape=type_.shape)
+        names = tuple(operand.name for operand in operands)
+        return self.make(Node(name or root.name, operator.name, names, attributes, type_, root.origin))
+
+    def again(self, node: Node, *operands: Node, same_values: bool = False) -> Node:
+        """Adds what a node of the source computes, of other operands. Where those have the `same_values` in another shape, so has the
+        result, and its range is known."""
+        type_ = OPS[node.op].infer(node.attributes, [operand.type for operand in operands])
+        type_ = replace(node.type, shape=type_.shape) if same_values else type_
+        names = tuple(operand.name for operand in operands)
+        return self.put(replace(node, name=self.fresh(node.name), operands=names, type=type_))
+
+    def _added(self, operands: Sequence[Node | Term], root: Node) -> tuple[Node, ...]:
+        return tuple(self.add(operand, root) if isinstance(operand, Expression) else cast(Node, operand) for operand in operands)
+
     def constant(self, wanted: str, value: Constant, origin: Origin) -> Node:
         """Adds a constant that the pass computed."""
-        return self.make(Node(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin))
+        return self.make(Node(wanted, constant.name, (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin))
 
     def reshape(self, of: Node, shape: tuple[int, ...]) -> Node:
         """Adds a value in another shape."""
-        type_ = replace(of.type, shape=shape)
-        return self.make(Node(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin))
+        return self.add(reshape(of, shape=shape), of)
 
     def alias(self, node: Node, other: str) -> None:
         """Drops a node: its readers read `other` from now on."""
@@ -196,7 +227,7 @@ def is_pinned(node: Node) -> bool:
 
 def as_reshape(node: Node, operand: str) -> Node:
     """A reshape of `operand` in the place of a node, whose shape it has."""
-    return replace(node, op="reshape", operands=(operand,), attributes=ReshapeAttributes(node.type.shape))
+    return replace(node, op=reshape.name, operands=(operand,), attributes=ReshapeAttributes(node.type.shape))
 
 
 def is_view(node: Node) -> bool:

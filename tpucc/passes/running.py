@@ -36,6 +36,7 @@ def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
     A fault in a pass of tpucc's is an `InternalError` that names it, one in a pass of the user's a `PluginError`; want of memory is a
     limit.
     """
+    graph = graph.without_firings()
     if isinstance(step, Brought):
         return step.code.call(lambda: _run_brought(step, graph, context))
     try:
@@ -131,7 +132,7 @@ def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:
     try:
         old = set(map(id, before.nodes))
         new = [node for node in graph.nodes if id(node) not in old]
-        if (foreign := _foreign((graph.name, graph.source, graph.notes, graph.outputs, new))) is not None:
+        if (foreign := _foreign((graph.name, graph.source, graph.notes, graph.outputs, graph.firings, new))) is not None:
             raise code.error("E0525", f"made a graph that can't be read: it holds {foreign}")
         if wrong := [note for note in graph.notes if type(note) is not str]:
             raise code.error("E0525", f"made a graph with {short(wrong[0])} among its notes, which are sentences")

@@ -10,9 +10,12 @@ from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import dequantise, quantise
+from tpucc.ops.clip import OP as clip
 from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.quantize import OP as quantize
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.rewriter import Names
 
@@ -41,9 +44,9 @@ def _saturated(node: Node, names: Names, of: IntegerFormat) -> Iterator[Node]:
     if not node.on_device:
         integers = TensorType(of.name, node.type.shape, quantisation=held)
         parameters = QuantizeAttributes(held.scale, held.zero_point, of.bits)
-        quantised = replace(whole, name=names.fresh(node.name), op="quantize", operands=(whole.name,), attributes=parameters, type=integers)
+        quantised = quantize.node(names.fresh(node.name), (whole.name,), parameters, integers, node.origin, node.place)
         yield quantised
-        yield replace(node, op="dequantize", operands=(quantised.name,), attributes=DequantizeAttributes())
+        yield dequantize.node(node.name, (quantised.name,), DequantizeAttributes(), node.type, node.origin, node.place)
         return
     bounds = ClipAttributes(node.type.range.low, node.type.range.high)
-    yield replace(node, op="clip", operands=(whole.name,), attributes=bounds)
+    yield clip.node(node.name, (whole.name,), bounds, node.type, node.origin, node.place)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Node
-from tpucc.ops.shuffle_lanes import ShuffleLanesAttributes
+from tpucc.ir.graph import Graph
+from tpucc.ops.opdef import Expression
+from tpucc.ops.shuffle_lanes import OP as shuffle_lanes
+from tpucc.ops.transpose import OP as transpose
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, is_view
+from tpucc.passes.rules import Match, Rules, called, once, rule, value, view
 
 
 @dataclass(frozen=True)
@@ -22,25 +24,19 @@ class ShuffleLanes(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_shuffle)
+        return RULES.run(graph, context)
 
 
-def _shuffle(rewriter: Rewriter, node: Node) -> bool:
-    """Puts `shuffle_lanes` in the place of the last reshape."""
-    if not is_view(node):
-        return False
-    (turned,) = rewriter.operands(node)
-    if not isinstance(turned.attributes, TransposeAttributes) or not rewriter.is_free(turned):
-        return False
-    (divided,) = rewriter.operands(turned)
-    if not is_view(divided) or not rewriter.is_free(divided):
-        return False
-    (x,) = rewriter.operands(divided)
-    rows, rank = len(x.type.shape) - 1, divided.type.rank
-    perm = [axis % rank for axis in turned.attributes.perm]
-    kept = x.type.shape[:-1] == divided.type.shape[:rows] and perm[:rows] == [*range(rows)] and node.type.shape == x.type.shape
+def _shuffled(m: Match) -> Expression | None:
+    """`shuffle_lanes` in the place of the last reshape; None where rows change places, or values change rows."""
+    assert isinstance(m.turned.attributes, TransposeAttributes)
+    rows, rank = len(m.x.type.shape) - 1, m.divided.type.rank
+    perm = [axis % rank for axis in m.turned.attributes.perm]
+    kept = m.x.type.shape[:-1] == m.divided.type.shape[:rows] and perm[:rows] == [*range(rows)] and m.root.type.shape == m.x.type.shape
     if rows < 1 or rank < rows + 2 or not kept:
-        return False
-    attributes = ShuffleLanesAttributes(divided.type.shape[rows:], tuple(axis - rows for axis in perm[rows:]))
-    rewriter.put(replace(node, op="shuffle_lanes", operands=(x.name,), attributes=attributes), turned, divided)
-    return True
+        return None
+    return shuffle_lanes(m.x, sizes=m.divided.type.shape[rows:], perm=tuple(axis - rows for axis in perm[rows:]))
+
+
+divided = once(called("divided", view(value("x"))))
+RULES = Rules("shuffle-lanes", rule("lanes in another order", view(once(called("turned", transpose(divided)))), _shuffled))

@@ -14,7 +14,9 @@ from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.matmul import OP as matmul
 from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.transpose import OP as transpose
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_product
@@ -80,8 +82,7 @@ class _Sinker(Rewriter):
         """Makes sure that the new graph has the value itself."""
         turned = self._turned.get(name)
         if turned is not None and name not in self.nodes:
-            attributes = TransposeAttributes(turned.perm)
-            self.put(replace(turned.node, op="transpose", operands=(turned.base,), attributes=attributes))
+            self.put(self.in_place(turned.node, transpose(self.nodes[turned.base], perm=turned.perm)))
 
     def _type(self, name: str) -> TensorType:
         """The type of a value, turned or not."""
@@ -117,7 +118,7 @@ class _Sinker(Rewriter):
         swapped = _swapped(self._type(node.operands[1]).rank)
         x = self.turn(node.operands[1], swapped)
         type_ = replace(node.type, shape=(*self.nodes[x].type.shape[:-1], left.type.rows))
-        product = self.put(Node(self.fresh(node.name), "matmul", (x, weights), NoAttributes(), type_, node.origin))
+        product = self.put(matmul.node(self.fresh(node.name), (x, weights), NoAttributes(), type_, node.origin))
         if node.type.rank == len(swapped):
             self._turned[node.name] = _Turned(node, product.name, swapped)
             return
@@ -189,9 +190,7 @@ class _Sinker(Rewriter):
             return name
         if (name, perm) not in self._turns:
             node = self.nodes[name]
-            type_ = _permuted_type(node.type, perm)
-            made = self.make(Node(name, "transpose", (name,), TransposeAttributes(perm), type_, node.origin))
-            self._turns[name, perm] = made.name
+            self._turns[name, perm] = self.add(transpose(node, perm=perm), node).name
         return self._turns[name, perm]
 
     def _turned_constant(self, node: Node, shape: tuple[int, ...], perm: Permutation = SWAPPED) -> str:

@@ -6,12 +6,13 @@ it is only another way to count the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.biases import OpenSums, biased
-from tpucc.passes.rewriter import as_reshape, is_function, is_pinned, is_view
+from tpucc.passes.biases import OpenSums, biased, sums_of
+from tpucc.passes.rewriter import as_reshape, is_pinned
+from tpucc.passes.rules import Match, Rules, called, columns, function, once, rule, total, value, view
 
 
 @dataclass(frozen=True)
@@ -26,41 +27,32 @@ class SinkViews(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return OpenSums(graph, self.name).rewrite(lambda sums, node: _sink_below_bias(sums, node) or _sink_below_function(sums, node))
+        return RULES.run(graph, context, using=OpenSums)
 
 
-def _sink_below_bias(sums: OpenSums, node: Node) -> bool:
-    """Puts `reshape(p) + b` as `reshape(p + b)`, if the node is that."""
-    found = biased(sums, node)
-    product = None if found is None or is_pinned(node) else _behind_view(sums, found.value)
-    if found is None or product is None or found.bias.type.rank > product.type.rank:
-        return False
-    _put_view(sums, node, found.value, sums.add_bias(product, found))
-    return True
-
-
-def _sink_below_function(sums: OpenSums, node: Node) -> bool:
-    """Puts `f(reshape(p))` as `reshape(f(p))`, if the node is that."""
-    if not is_function(node) or is_pinned(node):
-        return False
-    (view,) = sums.operands(node)
-    product = _behind_view(sums, view)
-    if product is None:
-        return False
-    type_ = replace(node.type, shape=product.type.shape)
-    moved = sums.put(replace(node, name=sums.fresh(node.name), operands=(product.name,), type=type_))
-    _put_view(sums, node, view, moved)
-    return True
-
-
-def _behind_view(sums: OpenSums, view: Node) -> Node | None:
-    """The product that a reshape of rows reads; None if the node isn't such a view, or if either has another use."""
-    if not is_view(view) or not sums.is_free(view):
+def _below_bias(m: Match) -> Node | None:
+    """`reshape(p + b)` in the place of `reshape(p) + b`."""
+    found = biased(m.rewriter, m.root)
+    if found is None or found.bias.type.rank > m.product.type.rank:
         return None
-    (product,) = sums.operands(view)
-    return product if view.type.columns == product.type.columns and sums.takes_bias(product) else None
+    total = sums_of(m).add_bias(m.product, found)
+    return as_reshape(m.moved(m.view, total), total.name)
 
 
-def _put_view(sums: OpenSums, node: Node, view: Node, moved: Node) -> None:
-    """Puts a view of `moved` in the place of `node`."""
-    sums.put(as_reshape(replace(view, name=node.name, type=node.type), moved.name), view)
+def _below_function(m: Match) -> Node:
+    """`reshape(f(p))` in the place of `f(reshape(p))`."""
+    made = m.rewriter.again(m.root, m.product, same_values=True)
+    return as_reshape(m.moved(m.view, made), made.name)
+
+
+def _sinks(m: Match) -> bool:
+    """Whether the reshape keeps the product's columns, and the product takes in what follows."""
+    return not is_pinned(m.root) and m.view.type.columns == m.product.type.columns and sums_of(m).takes_bias(m.product)
+
+
+viewed = once(called("view", view(value("product"))))
+RULES = Rules(
+    "sink-views",
+    rule("a bias behind a reshape", total(viewed, columns("bias")), _below_bias, when=_sinks),
+    rule("a function behind a reshape", function(viewed), _below_function, when=_sinks),
+)

@@ -18,10 +18,11 @@ from math import prod
 from tpucc.diagnostics import counted, listed
 from tpucc.ir.dataflow import Relations, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
-from tpucc.ir.graph import Graph, NoAttributes, Node
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.as_weights import OP as as_weights
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
@@ -69,7 +70,7 @@ def _with_weights(rewriter: Rewriter, node: Node) -> Node:
     b = rewriter.nodes[node.operands[1]]
 
     def make() -> str:
-        return rewriter.make(Node(f"{b.name}.weights", "as_weights", (b.name,), NoAttributes(), f32(*b.type.shape), node.origin)).name
+        return rewriter.add(as_weights(b), node, f"{b.name}.weights").name
 
     return replace(node, operands=(node.operands[0], rewriter.once(b.name, make)))
 

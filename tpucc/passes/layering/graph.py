@@ -15,10 +15,13 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import EXPANSIONS
 from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales
 from tpucc.ops import facts_of
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.facts import Values
 from tpucc.ops.parts import Shape
+from tpucc.ops.quantize import OP as quantize
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.passes.rewriter import is_written
@@ -130,7 +133,7 @@ class LayerGraph:
         array = Constant(value)
         type_ = TensorType(array.dtype, array.shape, quantisation=quantisation)
         return self.add(
-            Node(name, "constant", (), ConstantAttributes(array), type_, origin if origin.made_by in EXPANSIONS else origin.by(MADE_BY))
+            constant.node(name, (), ConstantAttributes(array), type_, origin if origin.made_by in EXPANSIONS else origin.by(MADE_BY))
         )
 
     def shared(self, name: str, key: bytes, make: Callable[[], Node]) -> Node:
@@ -184,13 +187,13 @@ class LayerGraph:
         parameters = parameters or self.quantisation_of(value)
         attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, self.format.bits)
         operands, type_ = (self.for_host(value.name),), self.held(value.type.shape, parameters)
-        return self.add(Node(f"{name}.{self.format.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
+        return self.add(quantize.node(f"{name}.{self.format.name}", operands, attributes, type_, value.origin.by(MADE_BY)))
 
     def _dequantized(self, node: Node) -> str:
         parameters = parameters_of(node)
         attributes = DequantizeAttributes(parameters.scale, parameters.zero_point)
         type_ = TensorType("f32", node.type.shape)
-        return self.add(Node(f"{node.name}.f32", "dequantize", (node.name,), attributes, type_, node.origin.by(MADE_BY))).name
+        return self.add(dequantize.node(f"{node.name}.f32", (node.name,), attributes, type_, node.origin.by(MADE_BY))).name
 
 
 def _balanced(graph: Graph) -> frozenset[str]:

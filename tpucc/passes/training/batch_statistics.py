@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
-from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ops.add import OP as add
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.gradient import Value
 from tpucc.ops.state import StateAttributes
@@ -64,7 +65,7 @@ def _normalise(rewriter: Rewriter, node: Node, attributes: BatchNormAttributes, 
     centred = x - batch_mean
     batch_variance = (centred * centred).call("mean", axis=rows)
     scaled = centred / (batch_variance + attributes.epsilon).call("sqrt") * gamma
-    rewriter.put(replace(node, op="add", operands=(scaled.name, beta.name), attributes=NoAttributes()))
+    rewriter.put(rewriter.in_place(node, add(rewriter.nodes[scaled.name], rewriter.nodes[beta.name])))
     for average, statistic in ((mean, batch_mean), (variance, batch_variance)):
         before = within.value(moved.get(average.name, average.name))
         moved[average.name] = _average(before, statistic, attributes.momentum).name

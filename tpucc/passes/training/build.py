@@ -11,6 +11,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.gradient import DEFAULTS, Value
 from tpucc.ops.opdef import RuleError
@@ -63,7 +64,7 @@ class Growing:
         if value.digest not in self._constants:
             name = self.fresh("scalar" if value.data.size == 1 else "constant")
             type_ = TensorType(value.dtype, value.shape)
-            self.nodes[name] = Node(name, "constant", (), ConstantAttributes(value), type_, Origin(made_by=self._by))
+            self.nodes[name] = constant.node(name, (), ConstantAttributes(value), type_, Origin(made_by=self._by))
             self._constants[value.digest] = name
         return self.value(self._constants[value.digest])
 

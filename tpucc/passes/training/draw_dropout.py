@@ -7,11 +7,13 @@ batch, or on the order in which anything is computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops.dropout import DropoutAttributes
+from tpucc.ops.input import OP as input_
+from tpucc.ops.mul import OP as mul
 from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
@@ -47,7 +49,7 @@ class DrawDropout(Pass):
 
 def _put_mask(rewriter: Rewriter, node: Node, rate: float, use: int) -> None:
     within = Within(rewriter, node)
-    draw = rewriter.once(DRAW, lambda: rewriter.put(Node(DRAW, "input", (), NoAttributes(), TensorType("i32", (3,)), node.origin)))
+    draw = rewriter.once(DRAW, lambda: rewriter.put(input_.node(DRAW, (), NoAttributes(), TensorType("i32", (3,)), node.origin)))
     uniform = within.call("random_uniform", (within.value(draw.name),), RandomUniformAttributes(use, node.type.shape))
     mask = (uniform >= rate) * (1.0 / (1.0 - rate))
-    rewriter.put(replace(node, op="mul", operands=(node.operands[0], mask.name), attributes=NoAttributes()))
+    rewriter.put(rewriter.in_place(node, mul(rewriter.nodes[node.operands[0]], rewriter.nodes[mask.name])))

@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.floats import Ieee
 from tpucc.passes.base import Context
@@ -32,7 +33,7 @@ class FoldExact(ConstantFolding):
         for node in rewriter:
             if node.op == "matmul" and any(_is_zero(operand) for operand in rewriter.operands(node)):
                 zeros = ConstantAttributes(Constant(np.zeros(node.type.shape, np.float32)))
-                rewriter.put(Node(node.name, "constant", (), zeros, node.type, node.origin.by(self.name)))
+                rewriter.put(constant.node(node.name, (), zeros, node.type, node.origin.by(self.name)))
             else:
                 rewriter.put(node)
         return rewriter.build()

@@ -7,10 +7,11 @@ computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.ops.softmax import SoftmaxAttributes
+from tpucc.ops.softmax_cross_entropy import OP as softmax_cross_entropy
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 
@@ -35,8 +36,9 @@ class Logits(Pass):
                 continue
             probabilities = rewriter.nodes[node.operands[0]]
             if _is_softmax(probabilities):
-                operands = (*probabilities.operands, node.operands[1])
-                rewriter.put(replace(node, op="softmax_cross_entropy", operands=operands, attributes=NoAttributes()), node, probabilities)
+                (z,) = rewriter.operands(probabilities)
+                made = softmax_cross_entropy(z, rewriter.nodes[node.operands[1]])
+                rewriter.put(rewriter.in_place(node, made), node, probabilities)
             else:
                 rewriter.put(node)
                 bare.append(node)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.ir.graph import Graph
-from tpucc.ops.state import StateAttributes
+from tpucc.ops.state import OP as state
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
@@ -30,5 +30,5 @@ class States(Pass):
             elif (name := first.setdefault(node.attributes.key, node.name)) != node.name:
                 rewriter.alias(node, name)
             else:
-                rewriter.put(replace(node, op="state", attributes=StateAttributes(node.attributes.key)))
+                rewriter.put(rewriter.in_place(node, state(key=node.attributes.key)))
         return rewriter.build()

@@ -1,6 +1,7 @@
 """What a pass did to the graph, one rewrite at a time: the part of the graph that changed, before and after, with what is around it.
 
-A rewrite is what hangs together of the nodes that went, came or read something else. Of rewrites that are alike the first one is drawn.
+Where the pass is made of rules, a rewrite is one time that a rule fired: the nodes that it matched, and those that it made. Else it is what
+hangs together of the nodes that went, came or read something else. Of rewrites that are alike the first one is drawn.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ BUDGET = 500
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite by its stage's number: how many are alike, and the two parts; None where there is nothing, or nothing but constants."""
+    """A rewrite by its stage's number: the rule, if one made it; how many are alike; and the two parts, None where there is nothing, or
+    nothing but constants."""
 
     stage: int
+    rule: str
     alike: int
     before: Diagram | None
     after: Diagram | None
@@ -56,17 +59,16 @@ def _between(stage: int, old: Graph, new: Graph, drawn: dict[int, Diagram]) -> I
     changed = _changed(old, new)
     if not changed or (old.by_name.keys() == new.by_name.keys() and 2 * len(changed) > len(new.by_name)):
         return  # such a pass notes something at every node, which the text says
-    groups = _groups(changed, old, new)
-    kinds: dict[tuple[str, str], list[Set[str]]] = {}
-    for group in groups:
-        kinds.setdefault((_ops(group, old), _ops(group, new)), []).append(group)
+    kinds: dict[tuple[str, str, str], list[Set[str]]] = {}
+    for rule, group in _fired(new) or [("", group) for group in _groups(changed, old, new)]:
+        kinds.setdefault((rule, _ops(group, old), _ops(group, new)), []).append(group)
     wholes = [drawn.get(id(graph)) or drawn.setdefault(id(graph), _plain(graph)) for graph in (old, new)]
-    for number, alike in enumerate(list(kinds.values())[:KINDS]):
+    for number, ((rule, *_), alike) in enumerate(list(kinds.items())[:KINDS]):
         parts = [
             _part(whole, alike[0], f"rewrite-{stage}-{number}-{side}") for whole, side in zip(wholes, ("before", "after"), strict=True)
         ]
         if any(parts):
-            yield Rewrite(stage, len(alike), *parts)
+            yield Rewrite(stage, rule, len(alike), *parts)
 
 
 def _changed(old: Graph, new: Graph) -> list[str]:
@@ -80,6 +82,11 @@ def _changed(old: Graph, new: Graph) -> list[str]:
         return first is second or print_node(first, data, origins=False) == print_node(second, data, origins=False)
 
     return [name for name in dict.fromkeys([*old.by_name, *new.by_name]) if not same(name)]
+
+
+def _fired(graph: Graph) -> list[tuple[str, Set[str]]]:
+    """Each time that a rule fired: its name, and the nodes that it matched or made."""
+    return [(each.rule, {node.name for node in (*each.matched, *each.made)}) for each in graph.firings]
 
 
 def _groups(changed: Sequence[str], old: Graph, new: Graph) -> list[Set[str]]:

@@ -90,7 +90,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "beside": {name: [box.beside for box in boxes] for name, boxes in _diagrams(given)},
         "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),
-        "rewrites": [{"stage": each.rewrite.stage, "alike": each.rewrite.alike} for each in given.rewritings],
+        "rewrites": [{"stage": each.rewrite.stage, "rule": each.rewrite.rule, "alike": each.rewrite.alike} for each in given.rewritings],
     }
     return {**found, **origins.payload()}
 

@@ -101,11 +101,11 @@ const passes = (() => {
     rewrite = at;
     if (views.current() === "passes") selection.show(address());
     if (!drawn.length) return;
-    const { alike } = model.rewrites[drawn[at]];
+    const { alike, rule } = model.rewrites[drawn[at]];
     const likes = alike > 1 ? `, ${words.number(alike)} times alike` : "";
     const turn = (text, label, step) => dom.make("button", { "aria-label": label, title: label, click: () => showRewrite(at + step) }, text);
     const turns = drawn.length > 1 ? [turn("‹", "the rewrite before", -1), turn("›", "the next rewrite", 1)] : [];
-    const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${likes}. Dashed boxes are around it.`;
+    const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${rule && `, by the rule “${rule}”`}${likes}. Dashed boxes are around it.`;
     pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), both(side(drawn[at], "before"), side(drawn[at], "after")));
     pane.querySelectorAll(".frame").forEach(centre);
   }

@@ -1,0 +1,174 @@
+"""Rules: what a pattern finds, what is put in its place, and what is noted of it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tpucc
+from tests.support.cases import each
+from tests.support.rewrites import CONTEXT, body, check, graph_of
+from tpucc.ir.graph import Graph
+from tpucc.ir.printer import print_firings
+from tpucc.ops.add import OP as add
+from tpucc.ops.avg_pool import OP as avg_pool
+from tpucc.ops.max_pool import OP as max_pool
+from tpucc.ops.mul import OP as mul
+from tpucc.ops.opdef import Expression
+from tpucc.ops.relu import OP as relu
+from tpucc.ops.sub import OP as sub
+from tpucc.ops.tanh import OP as tanh
+from tpucc.ops.transpose import OP as transpose
+from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.rules import Rule, Rules, called, columns, constant, function, once, rule, total, unpinned, value
+
+ROOT = Path(tpucc.__file__).parent
+X = "x = input : f32[3, 4]\ny = input : f32[3, 4]\n"
+x, y = value("x"), value("y")
+
+
+def made(text: str, *rules: Rule) -> Graph:
+    result = Rules("trial", *rules).run(graph_of(text), CONTEXT)
+    check(result)
+    return result
+
+
+def fired(text: str, *rules: Rule) -> list[str]:
+    return [firing.rule for firing in made(text, *rules).firings]
+
+
+def test_an_expression_takes_the_place_of_the_root() -> None:
+    text = f"{X}s = sub(x, y) : f32[3, 4]\nr = tanh(s) : f32[3, 4]\nreturn r"
+    result = made(text, rule("turned", tanh(once(sub(x, y))), lambda m: relu(sub(m.y, m.x))))
+    assert "r.1 = sub(y, x) : f32[3, 4]\nr = relu(r.1) : f32[3, 4]" in body(result)
+
+
+def test_a_node_takes_the_place_of_the_root() -> None:
+    text = f"{X}r = relu(x) : f32[3, 4]\ns = relu(r) : f32[3, 4]\nt = add(s, y) : f32[3, 4]\nreturn t"
+    result = made(text, rule("twice", relu(called("first", relu(x))), lambda m: m.first))
+    assert "t = add(r, y)" in body(result)
+    assert "s" not in result.by_name
+
+
+@each(
+    [
+        ("add(x, c)", add(x, constant("c")), True),
+        ("add(c, x)", add(x, constant("c")), True),
+        ("sub(x, c)", sub(x, constant("c")), True),
+        ("sub(c, x)", sub(x, constant("c")), False),
+        ("add(x, x)", add(x, x), True),
+        ("add(x, y)", add(x, x), False),
+        ("add(x, c)", add(x, columns("c")), True),
+        ("add(x, d)", add(x, columns("d")), False),
+        ("mul(x, c)", total(x, constant("c")), False),
+        ("sub(x, c)", total(x, constant("c")), True),
+        ("tanh(x)", function(), True),
+        ("tanh(x)", function(x), True),
+        ("add(x, y)", function(), False),
+    ]
+)
+def test_a_pattern_finds(node: str, pattern: Expression, found: bool) -> None:
+    constants = "c = constant(value=f32[4]{1, 2, 3, 4}) : f32[4]\nd = constant(value=f32[3, 1]{1, 2, 3}) : f32[3, 1]\n"
+    assert (
+        fired(f"{X}{constants}r = {node} : f32[3, 4]\nreturn r", rule("it", pattern, lambda m: relu(m.rewriter.nodes["x"])))
+        == ["it"] * found
+    )
+
+
+@each([(avg_pool(x), True), (avg_pool(x, size=2), True), (avg_pool(x, size=3), False), (avg_pool(x, padding="valid"), True)])
+def test_attributes_that_are_given_must_be_equal_and_others_may_differ(pattern: Expression, found: bool) -> None:
+    text = "x = input : f32[1, 4, 4, 2]\np = avg_pool(x, size=2) : f32[1, 2, 2, 2]\nreturn p"
+    assert fired(text, rule("it", pattern, lambda m: max_pool(m.x, size=2))) == ["it"] * found
+
+
+def test_a_rule_that_gives_what_was_there_does_not_fire() -> None:
+    graph = graph_of(f"{X}r = relu(x) : f32[3, 4]\nreturn r")
+    assert Rules("trial", rule("it", relu(x), lambda m: relu(m.x))).run(graph, CONTEXT) is graph
+    assert Rules("trial", rule("it", relu(x), lambda m: None)).run(graph, CONTEXT) is graph
+
+
+@each([("once", once, 0), ("unpinned", unpinned, 1)])
+def test_once_is_a_value_that_nothing_else_reads(name: str, guard: object, count: int) -> None:
+    text = f"{X}r = relu(x) : f32[3, 4]\ns = tanh(r) : f32[3, 4]\nt = add(s, r) : f32[3, 4]\nreturn t"
+    assert callable(guard), name
+    assert len(fired(text, rule("it", tanh(guard(relu(x))), lambda m: relu(m.x)))) == count
+
+
+def test_rules_are_tried_in_order_until_none_fires() -> None:
+    text = f"{X}r = tanh(x) : f32[3, 4]\nreturn r"
+    rules = (rule("never", tanh(x), lambda m: relu(m.x), when=lambda m: False), rule("a", tanh(x), lambda m: relu(m.x)))
+    assert fired(text, *rules, rule("b", relu(x), lambda m: mul(m.x, m.x))) == ["a", "b"]
+
+
+def test_a_firing_has_the_nodes_before_and_after() -> None:
+    text = (
+        f"{X}w = constant(value=f32[4, 2]{{1, 2, 3, 4, 5, 6, 7, 8}}) : f32[4, 2]\nb = constant(value=f32[2]{{1, 2}}) : f32[2]\n"
+        "m = matmul(x, w) : f32[3, 2]\nr = sub(m, b) : f32[3, 2]\nreturn r"
+    )
+    graph = FuseBias().run(graph_of(text), CONTEXT)
+    (firing,) = graph.firings
+    assert [node.op for node in firing.matched] == ["matmul", "sub"]
+    assert [node.name for node in firing.made] == ["b.1", "r"]
+    assert print_firings(graph.firings).splitlines()[:3] == [
+        "; rule: a constant added to a product",
+        ";   - m = matmul(x, w) : f32[3, 2]",
+        ";   - r = sub(m, b) : f32[3, 2]",
+    ]
+    assert not FuseBias().run(graph.without_firings(), CONTEXT).firings
+
+
+def test_the_next_pass_does_not_repeat_what_rules_of_the_one_before_did() -> None:
+    source = "weights random(seed=0)\nmodel m(x: f32[8, 4]):\n    weight w: f32[4, 3]\n    weight b: f32[3]\n    return relu(x @ w + b)\n"
+    compilation = tpucc.compile_source(source).compilation
+    assert compilation is not None
+    said = {each.stage: [firing.rule for firing in each.value.firings] for each in compilation.snapshots if isinstance(each.value, Graph)}
+    assert said["fuse-bias"] == ["a constant added to a product"]
+    assert said["fuse-activation"] == ["a function of a product"]
+    assert not any(rules for stage, rules in said.items() if stage not in ("fuse-bias", "fuse-activation"))
+
+
+def test_a_name_that_the_pattern_lacks_is_an_attribute_error() -> None:
+    text = f"{X}r = tanh(x) : f32[3, 4]\nreturn r"
+    with pytest.raises(AttributeError, match="no variable z"):
+        made(text, rule("it", tanh(x), lambda m: m.z))
+
+
+def test_a_moved_value_goes_by_the_name_of_its_operand() -> None:
+    text = "x = input : f32[3, 4]\nr = tanh(x) : f32[3, 4]\nreturn r"
+    result = made(text, rule("it", tanh(x), lambda m: transpose(transpose(m.x, perm=(1, 0)), perm=(1, 0))))
+    assert "x.1 = transpose(x, perm=(1, 0)) : f32[4, 3]" in body(result)
+    assert result["x.1"].origin.made_by == "trial"
+
+
+def test_no_pass_makes_a_node_of_an_operator_s_name() -> None:
+    """By the syntax tree: neither `Node(name, "matmul", …)` nor `replace(node, op="matmul")`."""
+    found = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in sorted((ROOT / "passes").rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and _names_an_operator(call)
+    ]
+    assert not found, "call the operator instead, as in `matmul(x, w)`"
+
+
+@each(
+    [
+        ('Node("y", "matmul", ("x",))', True),
+        ('Node(name, op="matmul")', True),
+        ('replace(node, op="matmul")', True),
+        ("replace(node, op=product.op)", False),
+        ('replace(node, name="matmul")', False),
+        ("matmul(x, w)", False),
+    ]
+)
+def test_the_count_sees_nodes_of_names(text: str, found: bool) -> None:
+    (call,) = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call))
+    assert _names_an_operator(call) is found
+
+
+def _names_an_operator(call: ast.Call) -> bool:
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    operators = [keyword.value for keyword in call.keywords if keyword.arg == "op"] + (call.args[1:2] if called == "Node" else [])
+    return called in ("Node", "replace") and any(isinstance(each, ast.Constant) for each in operators)
