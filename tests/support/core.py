@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
-from tests.support.imports import ROOT
+from tests.support.imports import ROOT, module_files
 from tests.support.package_copies import keep_compiled
 from tpucc import _HOME_OF as HOMES
 
@@ -34,6 +34,11 @@ def core_parts() -> tuple[str, ...]:
 
 def is_core(module: str) -> bool:
     return _within(module, core_parts()) and not _within(module, (ANNEX_IN_CORE,))
+
+
+def core_files() -> list[Path]:
+    """The files of the core's modules."""
+    return [path for name, path in module_files().items() if is_core(name)]
 
 
 def _within(module: str, parts: Sequence[str]) -> bool:

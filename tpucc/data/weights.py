@@ -15,6 +15,7 @@ from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, 
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray, place_of_largest
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import require_computable
 from tpucc.ops.weight import WeightAttributes
@@ -93,7 +94,8 @@ def _bound(graph: Graph, values: Mapping[str, Constant]) -> Graph:
     def bind(node: Node) -> Node:
         if not isinstance(node.attributes, WeightAttributes):
             return node
-        return replace(node, op="constant", attributes=ConstantAttributes(values[node.attributes.key]))
+        value = ConstantAttributes(values[node.attributes.key])
+        return constant.node(node.name, (), value, node.type, node.origin, node.place)
 
     return graph.with_nodes(bind(node) for node in graph)
 

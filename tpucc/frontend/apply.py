@@ -19,6 +19,7 @@ from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
+from tpucc.ops.weight import OP as weight
 
 BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "@": "matmul"}
 COMPARISONS: Mapping[str, str] = {
@@ -169,10 +170,10 @@ def _replacement(error: RuleError, about: Sequence[int], application: Applicatio
 def _fitting(index: int, application: Application) -> Iterator[tuple[str, TensorType]]:
     """Variables of the same kind (weights for weights) that fit in the place of an operand."""
     used = {operand.tensor.node.name for operand in application.operands}
-    kind = application.operands[index].tensor.node.op == "weight"
+    kind = weight.made(application.operands[index].tensor.node)
     tensors = [(name, value) for name, value in application.frame.variables.items() if isinstance(value, Tensor)]
     for name, value in tensors[-TRIED:]:
-        if value.node.name not in used and (value.node.op == "weight") == kind and _fits(index, value.type, application):
+        if value.node.name not in used and weight.made(value.node) == kind and _fits(index, value.type, application):
             yield name, value.type
 
 

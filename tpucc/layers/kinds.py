@@ -31,6 +31,7 @@ import numpy as np
 
 from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.graph import Graph, Node
+from tpucc.ops import quantizes
 from tpucc.ops.constant import ConstantAttributes
 
 Sides = tuple[int, int, int, int]
@@ -221,7 +222,7 @@ def own_rows(weights: Node) -> int:
 
 def is_written(weights: Node) -> bool:
     """Whether weights are integers of the host, which it writes to weight memory while the model runs."""
-    return weights.op in ("quantize", "input", *VIEWS) and len(weights.type.shape) > 1
+    return (quantizes(weights.op) or weights.is_input or weights.op in VIEWS) and len(weights.type.shape) > 1
 
 
 def weight_shape(node: Node, graph: Graph) -> tuple[int, int]:

@@ -19,7 +19,9 @@ from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of, legalisation_of
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.facts import MOVED, Values
+from tpucc.ops.input import OP as input_
 from tpucc.ops.opdef import Boundary, Given
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -100,7 +102,7 @@ class _Cut:
         self._graph = graph
         self._place = {node.name: place for place, node in enumerate(graph)}
         self._device = _device(graph)
-        self._copied = {node.name for node in graph if node.op == "constant"}
+        self._copied = {node.name for node in graph if constant.made(node)}
         times = stages(graph, self._device)
         self._last = 1 + max((times[name] for name in self._device), default=0)
         self._part = self._host_parts(times)
@@ -133,7 +135,7 @@ class _Cut:
             kept = time > 0 or node.name in needed or node.is_input
             if node.name in self._device or kept:
                 needed.update(node.operands)
-            if node.name not in self._device and kept and (node.op != "constant" or node.name in self._graph.output_nodes):
+            if node.name not in self._device and kept and (not constant.made(node) or node.name in self._graph.output_nodes):
                 parts[node.name] = time if time == 0 or node.name in leading else self._last
         return dict(reversed(parts.items()))
 
@@ -224,8 +226,8 @@ def _elements(graph: Graph, node: Node) -> int:
     if facts.values in MOVED:
         return node.type.size
     multiplied = node.type.size * facts.terms([operand.type.shape for operand in operands])
-    return max([multiplied, *(operand.type.size for operand in operands if operand.op != "constant")])
+    return max([multiplied, *(operand.type.size for operand in operands if not constant.made(operand))])
 
 
 def _input(node: Node) -> Node:
-    return Node(node.name, "input", (), NoAttributes(), node.type, node.origin)
+    return input_.node(node.name, (), NoAttributes(), node.type, node.origin)

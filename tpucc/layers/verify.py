@@ -35,10 +35,10 @@ from tpucc.layers.kinds import (
 )
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.numerics import AnyArray
+from tpucc.ops import quantizes
+from tpucc.ops.constant import OP as constant
 
 Shape = tuple[int, ...]
-ENTRANCES = ("quantize", "constant", "input", *VIEWS)
-"""Operators beside the layers that hold what the device reads."""
 TAKES: dict[VectorFunction, tuple[int, int] | None] = {
     VectorFunction.ADD: (2, 2),
     VectorFunction.SUBTRACT: (2, 2),
@@ -124,9 +124,14 @@ def _layer_faults(node: Node, layer: Layer, operands: Sequence[Node]) -> Iterato
             assert_never(layer)
 
 
+def _is_entrance(node: Node) -> bool:
+    """Whether an operator beside the layers holds what the device reads."""
+    return node.is_input or constant.made(node) or quantizes(node.op) or node.op in VIEWS
+
+
 def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
     """The faults of the values that the layer reads, and of its result; constants may stand for values."""
-    hosts = [edge for edge in sources if not is_layer(edge) and edge.op not in ENTRANCES]
+    hosts = [edge for edge in sources if not (is_layer(edge) or _is_entrance(edge))]
     bare = [edge for edge in (*sources, node) if _is_bare(edge) and edge not in hosts]
     held = listed([*DEVICE_FORMATS], "or")
     return [
@@ -301,7 +306,7 @@ def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 def _value(node: Node) -> AnyArray | None:
     """The array of a constant. It is the attribute's own, whatever the class: layers know nothing of operators."""
     value = getattr(node.attributes, "value", None)
-    return value.data if node.op == "constant" and isinstance(value, Constant) else None
+    return value.data if constant.made(node) and isinstance(value, Constant) else None
 
 
 def conv_shape(layer: Conv, x: Shape, weights: Shape) -> Shape | None:

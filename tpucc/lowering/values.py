@@ -17,7 +17,9 @@ from tpucc.lowering.steps import Copy, Moving, Step, TileWrite, Work
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider
 from tpucc.lowering.weight_memory import BlockPool, TilePool
 from tpucc.numerics import AnyArray, Int64
+from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.opdef import View
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.target import Target
@@ -151,7 +153,7 @@ class Values:
     def _regrouped(self, node: Node) -> Access:
         """Another shape of a value; rows that no walk visits in that order are copied first."""
         source = self.device[node.operands[0]]
-        if node.op != "reshape" or (source.type.rows, source.type.columns) != (node.type.rows, node.type.columns):
+        if not isinstance(legalisation_of(node.op), View) or (source.type.rows, source.type.columns) != (node.type.rows, node.type.columns):
             message = f"{node.name} shows {source.type.brief} as {node.type.brief}, which moves data between rows"
             raise InternalError(Diagnostic("E0904", message))
         value = self._values[source.name]

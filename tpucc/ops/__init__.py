@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tpucc.ops.facts import Facts, whole
-from tpucc.ops.opdef import Legalisation, OpDef
+from tpucc.ops.opdef import Boundary, Legalisation, OpDef
 
 INTERNAL = frozenset(
     (
@@ -89,3 +89,15 @@ def facts_of(op: str) -> Facts:
 def legalisation_of(op: str) -> Legalisation | None:
     """How the device computes an operator; None for a layer, and for a name that isn't an operator's."""
     return OPS[op].legalisation if op in OPS else None
+
+
+def quantizes(op: str) -> bool:
+    """Whether an operator makes integers of real values, and does nothing else."""
+    kind = legalisation_of(op)
+    return isinstance(kind, Boundary) and kind.into_integers
+
+
+def dequantizes(op: str) -> bool:
+    """Whether an operator makes real values of integers, and does nothing else."""
+    kind = legalisation_of(op)
+    return isinstance(kind, Boundary) and not kind.into_integers

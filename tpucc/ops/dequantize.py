@@ -78,7 +78,7 @@ OP = OpDef(
     attributes=DequantizeAttributes,
     infer=infer,
     reference=reference,
-    legalisation=Boundary(),
+    legalisation=Boundary(into_integers=False),
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Missing("its operand is an integer"),
     floats=Ieee(),

@@ -130,7 +130,12 @@ class Rearrangement(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """`quantize` and `dequantize`: they say how a value is represented, and move nothing."""
+    """`quantize` and `dequantize`: they say how a value is represented, and move nothing.
+
+    `into_integers` says which way: real values become integers, or integers real values.
+    """
+
+    into_integers: bool
 
 
 Legalisation = OnHost | Given | Matrix[Any] | Pooling | Table[Any] | Clamp[Any] | Arithmetic | View | Rearrangement[Any] | Boundary
@@ -214,6 +219,10 @@ class OpDef(Generic[A]):
     ) -> Node:
         """A node of this operator, by the names of its operands: for a pass that makes its graph without a rewriter."""
         return Node(name, self.name, tuple(operands), attributes, type, origin, place)
+
+    def made(self, node: Node) -> bool:
+        """Whether a node is of this operator: for a rule that is about this operator and no other."""
+        return node.op == self.name
 
     @property
     def signature(self) -> str:

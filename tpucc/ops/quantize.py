@@ -78,7 +78,7 @@ OP = OpDef(
     attributes=QuantizeAttributes,
     infer=infer,
     reference=reference,
-    legalisation=Boundary(),
+    legalisation=Boundary(into_integers=True),
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Missing("it rounds, and its slope is 0 wherever it has one"),
     floats=Ieee(),

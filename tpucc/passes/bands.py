@@ -16,6 +16,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import OP as concat
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Matrix
+from tpucc.ops.slice import OP as slice_
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
@@ -64,7 +65,8 @@ class _Splitter:
     def _placed(self, graph: Graph) -> Graph:
         """Lines that are cut out or put together stay on the device where it reads them; at the edges of its work that is the host's, to
         whom it costs nothing."""
-        moving = {node.name for node in graph if node.op in ("slice", "concat") and self._graph.by_name.get(node.name) is not node}
+        new = [node for node in graph if self._graph.by_name.get(node.name) is not node]
+        moving = {node.name for node in new if slice_.made(node) or concat.made(node)}
         on_device = {node.name for node in graph if node.on_device}
         for node in reversed(graph.nodes):
             if node.name in moving and not any(user.name in on_device for user in graph.users[node.name]):

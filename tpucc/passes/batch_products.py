@@ -96,7 +96,7 @@ def _batches(graph: Graph) -> list[_Batch]:
             parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, node.attributes)
         elif part is not None and is_view(node) and node.type.columns == part.shape[-1] and node.type.rank:
             parts[node.name] = part
-        elif part is not None and node.op == "matmul" and _is_matrix(graph[node.operands[1]]):
+        elif part is not None and matmul.made(node) and _is_matrix(graph[node.operands[1]]):
             batch = found.setdefault((part.of, node.operands[1]), _Batch(part.of, part.shape, graph[node.operands[1]]))
             batch.members[node.name] = part.rows
             batch.origins.append(node.origin)

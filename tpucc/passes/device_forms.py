@@ -15,7 +15,11 @@ from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.clip import OP as clip
 from tpucc.ops.clip import ClipAttributes
+from tpucc.ops.div import OP as div
 from tpucc.ops.global_avg_pool import OP as global_avg_pool
+from tpucc.ops.maximum import OP as maximum
+from tpucc.ops.mean import OP as mean
+from tpucc.ops.minimum import OP as minimum
 from tpucc.ops.mul import OP as mul
 from tpucc.ops.reductions import ReductionAttributes, axes_of
 from tpucc.ops.reshape import OP as reshape
@@ -58,14 +62,11 @@ class DeviceForms(Pass):
 
 
 def _rewrite(rewriter: Rewriter, node: Node, target: Target) -> bool:
-    match node.op:
-        case "div":
-            return _multiply(rewriter, node)
-        case "maximum" | "minimum":
-            return _clip(rewriter, node)
-        case "mean":
-            return _pool(rewriter, node, target)
-    return False
+    if div.made(node):
+        return _multiply(rewriter, node)
+    if maximum.made(node) or minimum.made(node):
+        return _clip(rewriter, node)
+    return mean.made(node) and _pool(rewriter, node, target)
 
 
 def _multiply(rewriter: Rewriter, node: Node) -> bool:
@@ -89,7 +90,7 @@ def _clip(rewriter: Rewriter, node: Node) -> bool:
         number = constant_of(other)
         if number is not None and number.data.size == 1 and node.type.shape == x.type.shape and np.isfinite(number.data).all():
             bound = float(number.data.reshape(()))
-            bounds = (bound, FLOAT32_MAX) if node.op == "maximum" else (-FLOAT32_MAX, bound)
+            bounds = (bound, FLOAT32_MAX) if maximum.made(node) else (-FLOAT32_MAX, bound)
             rewriter.put(rewriter.in_place(node, clip.with_attributes(ClipAttributes(*bounds), x)))
             return True
     return False

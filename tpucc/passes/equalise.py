@@ -16,15 +16,18 @@ from tpucc.diagnostics import counted
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.numerics import AnyArray, Float32, Float64, Int64
-from tpucc.ops import facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.leaky_relu import OP as leaky_relu
+from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.opdef import Pooling
 from tpucc.ops.relu import OP as relu
+from tpucc.ops.relu6 import OP as relu6
 from tpucc.passes.base import ASKED, Context, Pass
 from tpucc.passes.rewriter import as_columns, constant_of, is_view
 
-HOMOGENEOUS = frozenset({"relu", "leaky_relu", "max_pool", "avg_pool", "global_avg_pool"})
-"""Operators that go channel by channel, and for which f(s·x) = s·f(x) where s > 0."""
 SWEEPS = 20
 """A layer between two others is equalised with both, again and again: at most so often."""
 MOST = 12
@@ -97,9 +100,9 @@ def _pair_from(graph: Graph, first: Node) -> _Pair | None:
             return _Pair(first.name, reader.name, tuple(biases), tuple(bounded))
         if (bias := _bias(graph, reader, node)) is not None:
             biases.append(bias)
-        elif reader.op == "relu6":
+        elif relu6.made(reader):
             bounded.append(reader.name)
-        elif reader.op not in HOMOGENEOUS and not (is_view(reader) and reader.type.columns == node.type.columns):
+        elif not _is_homogeneous(reader) and not (is_view(reader) and reader.type.columns == node.type.columns):
             return None
         node = reader
     return None
@@ -112,12 +115,17 @@ def _only_reader(graph: Graph, node: Node) -> Node | None:
     return readers[0] if len(readers) == 1 and not held and node.name not in graph.output_nodes else None
 
 
+def _is_homogeneous(node: Node) -> bool:
+    """Whether the node goes channel by channel, and f(s·x) = s·f(x) where s > 0."""
+    return relu.made(node) or leaky_relu.made(node) or isinstance(legalisation_of(node.op), Pooling)
+
+
 def _is_open(graph: Graph, node: Node) -> bool:
     """Whether the node is a product of rows or of images with constant weights, which no other node reads."""
-    if node.op not in ("matmul", "conv2d"):
+    if not (matmul.made(node) or conv2d.made(node)):
         return False
     weights = graph[node.operands[1]]
-    return weights.name != node.operands[0] and _is_own(graph, weights) and weights.type.rank == (2 if node.op == "matmul" else 4)
+    return weights.name != node.operands[0] and _is_own(graph, weights) and weights.type.rank == (2 if matmul.made(node) else 4)
 
 
 def _is_own(graph: Graph, constant: Node) -> bool:

@@ -14,7 +14,8 @@ from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
-from tpucc.ops import facts_of
+from tpucc.ops import dequantizes, facts_of, quantizes
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.facts import Values, selects
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass
@@ -39,7 +40,7 @@ class ExplicitQuantisation(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""
-        if not any(node.op == "quantize" for node in graph):
+        if not any(quantizes(node.op) for node in graph):
             return graph
         require_placed(graph, "quantize is moved into types")
         constants = constant_values(graph)
@@ -52,7 +53,7 @@ class ExplicitQuantisation(Pass):
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed, context.format)), outputs=tuple(outputs))
         read = made.output_nodes | {name for node in made for name in node.operands}
-        return made.with_nodes(node for node in made if node.op != "quantize" or node.name in read)
+        return made.with_nodes(node for node in made if not quantizes(node.op) or node.name in read)
 
 
 def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) -> TensorType:
@@ -72,9 +73,9 @@ def _fixed(graph: Graph) -> dict[str, TensorType]:
 def _quantised(graph: Graph) -> Iterator[tuple[Node, Node]]:
     """Each `quantize` of a value of the device that is only read to be quantised, and has no parameters yet; and that value."""
     for node in graph:
-        if node.op == "quantize" and node.type.quantisation is not None:
+        if quantizes(node.op) and node.type.quantisation is not None:
             value = _computed(graph, graph[node.operands[0]])
-            on_device = value.on_device or (value.op == "constant" and _only_for_device(graph, node))
+            on_device = value.on_device or (constant.made(value) and _only_for_device(graph, node))
             if on_device and value.type.quantisation is None and _only_quantised(graph, value):
                 yield node, value
 
@@ -85,7 +86,7 @@ def _only_quantised(graph: Graph, value: Node) -> bool:
     while waiting:
         node = waiting.pop()
         views = [reader for reader in graph.users[node.name] if reader.on_device and is_view(reader)]
-        others = [reader for reader in graph.users[node.name] if reader.op != "quantize" and reader not in views]
+        others = [reader for reader in graph.users[node.name] if not quantizes(reader.op) and reader not in views]
         if others or node.name in graph.output_nodes:
             return False
         waiting += views
@@ -114,7 +115,7 @@ def _idle_pairs(graph: Graph, held: dict[str, Quantisation | None]) -> dict[str,
         source = graph[node.operands[0]] if node.operands else node
         if is_view(node):
             held[node.name] = held[node.name] or held[source.name]
-        if node.op == "dequantize" and source.op == "quantize":
+        if dequantizes(node.op) and quantizes(source.op):
             value = idle.get(source.operands[0], source.operands[0])
             if held[value] == source.type.quantisation:
                 idle[node.name] = value
@@ -139,11 +140,11 @@ def _with_moves_held(nodes: Sequence[Node], fixed: Mapping[str, TensorType], for
         several = len(node.operands) > 1 and node.name not in fixed and of is not None and of.dtype == format.name
         is_joined = several and facts.values is Values.JOINED
         keeps = is_joined or (facts.keeps_parameters if node.on_device else selects(facts) and (several or len(node.operands) == 1))
-        if node.op == "quantize":
+        if quantizes(node.op):
             integers[node.name] = node.type
-        elif of is not None and (keeps or node.op == "dequantize"):
+        elif of is not None and (keeps or dequantizes(node.op)):
             integers.setdefault(node.name, of)
-        stays = (keeps and (is_joined or not node.on_device)) or (node.op == "dequantize" and not node.on_device and node.name in by_device)
+        stays = (keeps and (is_joined or not node.on_device)) or (dequantizes(node.op) and not node.on_device and node.name in by_device)
         if of is not None and of.quantisation is not None and stays and node.type.dtype == "f32":
             yield replace(node, type=holding(node.type, of.quantisation, INTEGER_FORMATS[of.dtype]))
         else:

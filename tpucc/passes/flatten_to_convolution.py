@@ -13,6 +13,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.conv2d import OP as conv2d
+from tpucc.ops.matmul import OP as matmul
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import device_values
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
@@ -46,7 +47,7 @@ def _multiplied(graph: Graph) -> set[str]:
 
 
 def _is_product(graph: Graph, node: Node) -> bool:
-    return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None and graph[node.operands[1]].type.rank == 2
+    return matmul.made(node) and constant_of(graph[node.operands[1]]) is not None and graph[node.operands[1]].type.rank == 2
 
 
 def _is_function(node: Node) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops import facts_of
+from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.facts import UNCHANGED
 from tpucc.passes.base import Context, Pass
@@ -38,8 +38,8 @@ class HoistDequantize(Pass):
         rewriter = Rewriter(graph, self.name)
         reals: dict[tuple[str, Attributes], str] = {}
         for node in rewriter:
-            move = graph[node.operands[0]] if node.op == "dequantize" else node
-            if node.op == "dequantize" and _moves(move):
+            move = graph[node.operands[0]] if dequantizes(node.op) else node
+            if dequantizes(node.op) and _moves(move):
                 operands = tuple(reals[name, node.attributes] for name in move.operands)
                 rewriter.put(replace(move, name=node.name, operands=operands, type=_held(move)), move)
                 continue
@@ -58,7 +58,7 @@ def _needed(graph: Graph) -> dict[str, dict[Attributes, None]]:
     found: dict[str, dict[Attributes, None]] = {}
     for node in reversed(graph.nodes):
         move, wanted = node, found.get(node.name, {})
-        if node.op == "dequantize":
+        if dequantizes(node.op):
             move, wanted = graph[node.operands[0]], {node.attributes: None}
         if _moves(move):
             for operand in move.operands if wanted else ():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import VIEWS
+from tpucc.ops import dequantizes, quantizes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 
@@ -26,14 +27,14 @@ class MoveIntegers(Pass):
 
 def _moved(rewriter: Rewriter, node: Node) -> bool:
     """Puts moves of integers in the place of a `quantize`."""
-    if node.op != "quantize":
+    if not quantizes(node.op):
         return False
     moves: list[Node] = []
     (source,) = rewriter.operands(node)
     while source.op in VIEWS:
         moves.append(source)
         (source,) = rewriter.operands(source)
-    if not moves or source.op != "dequantize":
+    if not moves or not dequantizes(source.op):
         return False
     (held,) = rewriter.operands(source)
     if held.type != replace(node.type, shape=held.type.shape):

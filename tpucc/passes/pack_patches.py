@@ -46,13 +46,13 @@ class PackPatches(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        if not any(node.op == "conv2d" for node in graph):
+        if not any(conv2d.made(node) for node in graph):
             return graph
         require_placed(graph, "patches are packed")
         rewriter = Rewriter(graph, self.name)
         notes: list[str] = []
         for node in rewriter:
-            packed = node.op == "conv2d" and node.on_device and _pack(rewriter, node, context, notes)
+            packed = conv2d.made(node) and node.on_device and _pack(rewriter, node, context, notes)
             if not packed:
                 rewriter.put(node)
         return rewriter.build().noting(*notes)

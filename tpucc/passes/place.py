@@ -21,6 +21,7 @@ from tpucc.diagnostics import Diagnostic, ProgramError, listed, some
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.matmul import OP as matmul
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.host_copies import with_clamps, with_copies
@@ -280,7 +281,7 @@ def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[st
 
 def _written(node: Node) -> str:
     """The product as in a source: `a @ b`, `conv2d(x, k)`."""
-    return " @ ".join(node.operands) if node.op == "matmul" else f"{node.op}({', '.join(node.operands)})"
+    return " @ ".join(node.operands) if matmul.made(node) else f"{node.op}({', '.join(node.operands)})"
 
 
 def _kept_name(node: Node, layer: Sequence[str], shown: str, relations: _Placing) -> str:

@@ -17,9 +17,11 @@ from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
+from tpucc.ops import dequantizes
 from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
+from tpucc.ops.weight import OP as weight
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.bias_correction import with_corrected_biases
 from tpucc.passes.calibrate import made_up_note
@@ -102,9 +104,9 @@ def folded_constants(graph: Graph) -> Graph:
     constants = constant_values(graph)
     values: dict[str, Node] = {}
     for node in graph:
-        if node.op == "weight":
+        if weight.made(node):
             raise ProgramError(Diagnostic("E0806", f"the weight {node.name} has no value: weights are bound before quantising"))
-        values[node.name] = _constant(node, values) if node.name in constants and node.op != "constant" else node
+        values[node.name] = _constant(node, values) if node.name in constants and not constant.made(node) else node
     return live(graph.with_nodes(values.values()))
 
 
@@ -113,6 +115,6 @@ def _constant(node: Node, values: Mapping[str, Node]) -> Node:
     operands = [values[name] for name in node.operands]
     arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
     value = Constant(compute(node, [operand.type for operand in operands], arrays))
-    given = operands[0].type.quantisation if node.op == "dequantize" else None
+    given = operands[0].type.quantisation if dequantizes(node.op) else None
     type_ = holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
     return constant.node(node.name, (), ConstantAttributes(value), type_, node.origin, node.place)

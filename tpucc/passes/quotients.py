@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Node, Side
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.div import OP as div
 from tpucc.ops.facts import UNCHANGED, selects
 from tpucc.ops.opdef import Arithmetic, Boundary
 
@@ -19,7 +20,7 @@ def reciprocals(relations: Relations, stage: Mapping[str, int]) -> dict[str, int
     found: dict[str, int] = {}
     for node in relations.computed:
         computed = [name for name in node.operands if name not in relations.constants]
-        if node.op == "div" and computed == [node.operands[1]]:
+        if div.made(node) and computed == [node.operands[1]]:
             found[node.name] = stage[node.name]
         elif len(computed) == 1 and computed[0] in found and (multiplies(node) or facts_of(node.op).values in UNCHANGED):
             found[node.name] = found[computed[0]]

@@ -14,6 +14,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node, Output, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS, facts_of, legalisation_of
+from tpucc.ops.as_weights import OP as as_weights
 from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values
@@ -242,7 +243,7 @@ def is_product(node: Node) -> bool:
 
 def is_written(node: Node) -> bool:
     """Whether the node is a value that the host writes to weight memory."""
-    return node.op == "as_weights"
+    return as_weights.made(node)
 
 
 def has_weights(node: Node, operands: Sequence[Node], constants: Container[str]) -> bool:

@@ -266,7 +266,7 @@ def _has_head(form: Expression | Applied, node: Node) -> bool:
     """Whether a node is of the operator, or of the family, and has the attributes that are given."""
     if isinstance(form, Applied):
         return form.family.holds(node)
-    return node.op == form.operator.name and all(getattr(node.attributes, name) == given for name, given in form.given.items())
+    return form.operator.made(node) and all(getattr(node.attributes, name) == given for name, given in form.given.items())
 
 
 def _orders(form: Expression | Applied, node: Node, rewriter: Rewriter) -> Iterator[tuple[Node, ...]]:

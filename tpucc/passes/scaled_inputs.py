@@ -12,6 +12,7 @@ from collections.abc import Collection
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Node
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.div import OP as div
 from tpucc.ops.opdef import Rearrangement, View
 from tpucc.passes.quotients import multiplies
 from tpucc.passes.rewriter import constant_of
@@ -42,7 +43,7 @@ def _is_step(node: Node, computed: int) -> bool:
     """Whether a node with so many operands that depend on inputs is a step."""
     if node.type.dtype != "f32" or not computed:
         return False
-    is_arithmetic = bool(facts_of(node.op).signs) or multiplies(node) or node.op == "div"
+    is_arithmetic = bool(facts_of(node.op).signs) or multiplies(node) or div.made(node)
     return isinstance(OPS[node.op].legalisation, View | Rearrangement) or (is_arithmetic and computed == 1)
 
 

@@ -65,9 +65,9 @@ class _Sinker(Rewriter):
         turned = any(name in self._turned for name in node.operands)
         if is_product(node) or any(name in self._below for name in node.operands):
             self._below.add(node.name)
-        if node.op == "matmul" and self._has_left_constant(node):
+        if matmul.made(node) and self._has_left_constant(node):
             self._turn_product(node)
-        elif node.op == "matmul" and self._turns_rows_only(node):
+        elif matmul.made(node) and self._turns_rows_only(node):
             self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
         elif facts_of(node.op).elementwise and turned:
             self._sink_through(node)

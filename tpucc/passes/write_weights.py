@@ -23,6 +23,7 @@ from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.as_weights import OP as as_weights
+from tpucc.ops.matmul import OP as matmul
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
@@ -123,7 +124,7 @@ class _Choice:
             yield f"{shown} {run} on the host in float32{asked} (about {host:,} cycles). The matrix unit would take {device:,}{why}."
 
     def _has_choice(self, node: Node) -> bool:
-        if node.op != "matmul" or self._constants.intersection(node.operands):
+        if not matmul.made(node) or self._constants.intersection(node.operands):
             return False
         return self._can(node, *self.graph.operands(node))
 

@@ -13,6 +13,7 @@ from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
+from tpucc.ops import quantizes
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes import model_inputs
 from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
@@ -54,7 +55,7 @@ ROUNDED = "float32 rounds the values that the source quantises, too; compare wit
 def quantises_values(graph: Graph) -> bool:
     """Whether a graph of operators quantises values that depend on inputs, and not weights alone."""
     constants = constant_values(graph)
-    return any(node.op == "quantize" and node.operands[0] not in constants for node in graph)
+    return any(quantizes(node.op) and node.operands[0] not in constants for node in graph)
 
 
 def rounded_notes(graph: Graph | None) -> tuple[str, ...]:

@@ -17,7 +17,10 @@ from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.layers.kinds import VIEWS, is_layer, macs
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.numerics import AnyArray, quantise
+from tpucc.ops import facts_of, quantizes
+from tpucc.ops.constant import OP as constant
 from tpucc.ops.evaluate import Extra, evaluate
+from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.model_inputs import Checked, checked, largest_batch, rounds
@@ -80,7 +83,7 @@ def twins_of(floats: Graph, layers: Graph) -> dict[str, str]:
         if node.name not in layers.holders:
             continue
         holder = _through_reshapes(layers, layers[layers.holders[node.name]])
-        real = floats[node.operands[0]] if node.op == "quantize" else node
+        real = floats[node.operands[0]] if quantizes(node.op) else node
         if holder.name in measured and holder.type.size == real.type.size and real.type.dtype == "f32":
             found.setdefault(holder.name, real.name)
     return found
@@ -88,7 +91,7 @@ def twins_of(floats: Graph, layers: Graph) -> dict[str, str]:
 
 def _through_reshapes(layers: Graph, node: Node) -> Node:
     """The node of which this one is another shape: its integers are the same, in the same order."""
-    while node.op == "reshape":
+    while facts_of(node.op).values is Values.VIEWED:
         node = layers[node.operands[0]]
     return node
 
@@ -100,7 +103,7 @@ def _measured(layers: Graph) -> frozenset[str]:
         if is_layer(node) or (node.name in read and node.op in VIEWS):
             read.update(node.operands)
     held = (node for node in layers if node.type.quantisation is not None and node.type.size > 0)
-    return frozenset(node.name for node in held if is_layer(node) or (node.op == "quantize" and node.name in read))
+    return frozenset(node.name for node in held if is_layer(node) or (quantizes(node.op) and node.name in read))
 
 
 def _row_limit(layers: Graph) -> int:
@@ -164,7 +167,7 @@ class Together:
             self._copy(node)
             if real is not None:
                 self._compare(node, real)
-            elif node.type.quantisation is not None and node.op not in ("constant", "quantize"):
+            elif node.type.quantisation is not None and not (constant.made(node) or quantizes(node.op)):
                 self._add(replace(node, name=f"{ALONE}{node.name}", operands=self._exact(node)), self._alone, node.name)
         return Graph(self._floats.name, tuple(self._done), ())
 

@@ -23,7 +23,7 @@ from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
-from tpucc.ops import facts_of
+from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
 from tpucc.passes.model_inputs import channels_last
@@ -260,7 +260,7 @@ class Runtime:
         found: dict[str, Node] = {}
         for output in self.epilogue.outputs:
             node = self._through_views(self._after_device[output.node])
-            if node.op == "dequantize":
+            if dequantizes(node.op):
                 node = self._through_views(self._after_device[node.operands[0]])
             if self._is_device_result(node):
                 found[output.name] = node

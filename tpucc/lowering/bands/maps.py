@@ -11,6 +11,7 @@ from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.tensors import NO_SIDES, widest
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.as_weights import OP as as_weights
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.facts import MADE
 from tpucc.ops.opdef import Matrix, View
@@ -105,7 +106,7 @@ class Maps:
         """Whether the operator makes images of its own, whose lines are computed from lines of images. A constant with lines isn't cut, and
         weights that the host writes aren't."""
         computed = [self.graph[name].type for name in node.operands if name not in self.constants]
-        if any(self.graph[name].op == "as_weights" for name in node.operands) or any(
+        if any(as_weights.made(self.graph[name]) for name in node.operands) or any(
             type_.rank != 4 or type_.dtype != "f32" for type_ in (node.type, *computed)
         ):
             return False

@@ -12,7 +12,7 @@ from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Vector, VectorFunction
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
 from tpucc.numerics import Float64
-from tpucc.ops import OPS
+from tpucc.ops import OPS, quantizes
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
@@ -58,7 +58,7 @@ def arithmetic(layers: LayerGraph, node: Node) -> Node:
 def boundary(layers: LayerGraph, node: Node) -> Node:
     """`quantize` of a value of the host is the edge itself; on the device, it and `dequantize` are what they read."""
     source = node.operands[0]
-    if node.op == "quantize" and layers.on_host(source):
+    if quantizes(node.op) and layers.on_host(source):
         return layers.add(Node(node.name, node.op, (layers.for_host(source),), node.attributes, node.type, node.origin))
     return layers.for_device(source)
 
