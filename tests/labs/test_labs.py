@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import pytest
 from _pytest.mark import ParameterSet
 
-import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Diagnostic
 from tpucc.labs import find, labs
@@ -265,7 +265,7 @@ def test_programs_are_judged_on_inputs_that_no_submission_knows(name: str, monke
         seeds.append(seed)
         return Verdict(False, None, 0, 0, 0, (Diagnostic("V0101", "no"),))
 
-    monkeypatch.setattr(tpucc, "judge", judged)
+    monkeypatch.setattr(api, "judge", judged)
     submission = submitted(lab, files_of(lab, reference(lab)), TERMS[0])
     for test in lab.public(TERMS[0]):
         run(test, submission, 77)

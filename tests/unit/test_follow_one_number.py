@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_machine() -> None:
     for index in range(len(machine.program.instructions)):
         instruction = machine.execute(index)
         if instruction.opcode in (Opcode.MATRIX_MULTIPLY, Opcode.ACTIVATE):
-            seen.append(int(machine.machine.accumulators[PLACE]))
+            seen.append(int(machine.memories["acc"][PLACE]))
     assert seen[:2] == [-16_271, -11_636]
     assert "| instruction 1 | −16,271 |" in PAGE
     assert "| instruction 3 | −11,636 |" in PAGE
