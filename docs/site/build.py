@@ -24,8 +24,8 @@ LIVE = {
 }
 """Pages that tpucc writes itself, and how."""
 EMBED = re.compile(r"^<!-- live (?P<file>[\w.-]+): (?P<title>.+) -->$", re.MULTILINE)
-SOURCE = re.compile(r"^<!-- source: (?P<path>tpucc/[\w/]+\.py) -->$", re.MULTILINE)
-"""Where a page shows a file of the code, whole."""
+SOURCE = re.compile(r"^\[`(?P<path>tpucc/[\w/]+\.py)`\]\(\.\./(?P=path)\)$", re.MULTILINE)
+"""A link to a file of the code that is a paragraph of its own: the site shows the file, whole."""
 PLAYGROUND = "<!-- the playground -->"
 """Where a page leads to the playground, which `docs/playground/build_playground.py` puts beside the book."""
 OUTSIDE = re.compile(r"\[(?P<words>[^\]]+)\]\((?:\.\./)+(?:programs|tests|tpucc|benchmarks)/[^)]+\)")
@@ -90,7 +90,7 @@ def prepared(page: Path) -> str:
     up = "../" * len(page.relative_to(WORK).parents[:-1])
     frame = rf'<iframe class="live" src="{up}live/\g<file>" title="\g<title>" loading="lazy"></iframe>'
     text = EMBED.sub(rf'{frame}\n<p><a href="{up}live/\g<file>">\g<title>, on a page of its own</a></p>', text)
-    listing = f"```{{literalinclude}} {up}../../\\g<path>\n:language: python\n:lineno-match:\n```"
+    listing = f"`\\g<path>`\n\n```{{literalinclude}} {up}../../\\g<path>\n:language: python\n:lineno-match:\n```"
     text = SOURCE.sub(listing, text)
     text = text.replace(PLAYGROUND, f'<p><a href="{up}playground/index.html">Open the playground</a></p>')
     text = OUTSIDE.sub(r"\g<words>", text).replace("](README.md", "](index.md").replace("/README.md", "/index.md")

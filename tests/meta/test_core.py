@@ -63,9 +63,9 @@ def test_the_core_alone_compiles_runs_and_judges(alone: Path, tmp_path: Path) ->
     assert [name for name in found["modules"] if name != "tpucc" and not is_core(name)] == []
 
 
-@pytest.mark.long
-def test_the_core_alone_passes_its_own_tests(alone: Path, tmp_path: Path) -> None:
-    """The files of tests/unit that import nothing else."""
+@pytest.mark.parametrize("words", [("--collect-only",), pytest.param((), marks=pytest.mark.soak)], ids=["collected", "run"])
+def test_the_core_alone_passes_its_own_tests(words: tuple[str, ...], alone: Path, tmp_path: Path) -> None:
+    """The files of tests/unit that import nothing else. Each run has them beside the annex, and collects them here."""
     install_alone((*NEEDED, *FOR_TESTS), tmp_path / "site")
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "labs", "browser"))
     for name in ("pyproject.toml", "programs", "docs"):
@@ -74,7 +74,7 @@ def test_the_core_alone_passes_its_own_tests(alone: Path, tmp_path: Path) -> Non
     files = [str(path.relative_to(ROOT)) for path in core_tests()]
     assert len(files) > 50
     run = "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    words = isolated((tmp_path, tmp_path / "site"), run, "-q", "-m", "not long and not annex", "-p", "no:cacheprovider", *files)
+    command = isolated((tmp_path, tmp_path / "site"), run, "-q", *words, "-m", "not long and not annex", "-p", "no:cacheprovider", *files)
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode")}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tpucc
 from tests.support.code_lines import code_lines
+from tpucc.cli.main import main
 from tpucc.isa.instructions import Opcode
 from tpucc.numerics import AnyArray
 from tpucc.sim.interpret import Interpreter
@@ -21,9 +23,21 @@ PLACE = 1, 2
 
 
 def test_the_files_are_few_and_short() -> None:
-    files = re.findall(r"<!-- source: (\S+) -->", PAGE)
-    assert len(files) == len(set(files)) <= 10
+    files = re.findall(r"^\[`(\S+)`\]\(\.\./\1\)$", PAGE, re.MULTILINE)
+    assert len(files) == len(set(files)) == 10
     assert sum(code_lines((ROOT / file).read_text("utf-8")) for file in files) <= 900
+
+
+def test_the_command_writes_the_texts_that_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (source,) = re.findall(r"```tpu\n(.*?)```", PAGE, re.DOTALL)
+    (command,) = re.findall(r"```sh\ntpucc (.*?)\n```", PAGE)
+    monkeypatch.chdir(tmp_path)
+    Path("one.tpu").write_text(source)
+    assert main([*command.split(), "--quiet"]) == 0
+    written = "".join(path.read_text("utf-8") for path in Path("stages").iterdir() if path.stem[3:] in ("elaborate", "quantise", "lower"))
+    lines = {line.strip() for line in written.splitlines()}
+    shown = "".join(re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)).splitlines()
+    assert [line for line in shown if line.strip() not in lines and line not in written] == []
 
 
 def test_the_numbers_are_those_of_the_machine() -> None:
