@@ -43,11 +43,11 @@ def network(seed: int) -> str:
     channels = draw.choice((1, 2, 3, 5, 17))
     lines, value = [f"model m(x: f32[{images}, {height}, {width}, {channels}] in [-2.0, 2.0]):"], "x"
     for number in range(draw.randint(1, 3)):
-        rows, columns, dilation = draw.randint(1, 3), draw.randint(1, 3), draw.choice((1, 1, 2))
+        rows, columns, dilation = draw.randint(1, 3), draw.randint(1, 3), (draw.choice((1, 1, 2)), draw.choice((1, 1, 2)))
         sides = [draw.randint(0, 2) for _ in range(4)]
-        down, across = (rows - 1) * dilation + 1, (columns - 1) * dilation + 1
+        down, across = (rows - 1) * dilation[0] + 1, (columns - 1) * dilation[1] + 1
         if min(height + sides[0] + sides[1] - down, width + sides[2] + sides[3] - across) < 0:
-            sides = [dilation] * 4
+            sides = [max(dilation)] * 4
         stride = draw.randint(1, 2), draw.randint(1, 2)
         if draw.random() < 0.4:
             wider = draw.choice((3, 8, 33))
@@ -138,7 +138,7 @@ def test_the_cheaper_unit_is_the_faster_one(images: int, latency: float, unit: s
     assert chosen.stats["cycles"] == cycles[unit] == min(cycles.values())
 
 
-@pytest.mark.parametrize("seed", [219, 339, 438])
+@pytest.mark.parametrize("seed", [22, 34, 124])
 def test_a_map_that_the_vector_unit_has_no_room_for_is_its_in_bands_where_it_is_asked_for(seed: int) -> None:
     """On small machines an image, its result and the rows of weights take more than the unified buffer together."""
     source, machine = network(seed), odd(seed)

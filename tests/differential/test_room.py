@@ -133,6 +133,15 @@ def test_the_fewest_rows_compute_the_same(network: tuple[str, str, tuple[int, ..
     assert_computes(text, machine(target, fewest, SPEEDS[0]))
 
 
+def test_passes_that_ran_for_nothing_are_in_no_result() -> None:
+    """Here passes run twice, and the second time they choose what takes fewest rows."""
+    made = compile_source(Source("m.tpu", RESNET), Path(), Options(machine("tpu_v1", 38, {})))
+    assert made.warnings.count(SPARING) == 1
+    usual = compile_source(Source("m.tpu", RESNET), Path(), Options(machine("tpu_v1", 101, SPEEDS[0])))
+    assert SPARING not in usual.warnings
+    assert [each.stage for each in made.snapshots] == [each.stage for each in usual.snapshots]
+
+
 @pytest.mark.long
 def test_rows_are_saved_where_the_fastest_way_has_no_room() -> None:
     assert assert_computes(RESNET, machine("tpu_v1", 38, {}))

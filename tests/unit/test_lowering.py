@@ -15,6 +15,7 @@ from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
 from tests.support.examples import examples
 from tpucc.diagnostics import InternalError, LimitError, UsageError
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
@@ -62,6 +63,19 @@ def test_random_chains_on_the_tiny_machine(rows: int, widths: list[int], parts: 
     tiles, program = compiled(graph, TINY, None if parts is None else min(parts, rows))
     verify_tiles(tiles)
     assert_computes(graph, program, seed)
+
+
+@each([slice(0, 4), slice(4, 8), slice(0, 8)])
+def test_tiles_of_zeros_are_skipped_and_a_block_of_nothing_but_zeros_is_a_sum_all_the_same(columns: slice) -> None:
+    graph = chain(5, 9, 8)
+    weights = graph.by_name["h1.w"]
+    assert isinstance(weights.attributes, ConstantAttributes)
+    data = weights.attributes.value.data.copy()
+    data[:, columns] = 0
+    graph = graph.with_nodes(replace(node, attributes=ConstantAttributes(Constant(data))) if node is weights else node for node in graph)
+    tiles, program = compiled(graph, TINY)
+    assert count(tiles, Opcode.MATRIX_MULTIPLY) == 6 - 2 * len(range(8)[columns]) // 4
+    assert_computes(graph, program)
 
 
 def test_tiles_are_the_weights_cut_and_padded_with_zeros() -> None:

@@ -121,6 +121,12 @@ def test_a_firing_has_the_nodes_before_and_after() -> None:
     assert not FuseBias().run(graph.without_firings(), CONTEXT).firings
 
 
+def test_what_a_firing_matched_stands_in_the_order_of_the_graph() -> None:
+    text = f"{X}r = relu(x) : f32[3, 4]\ns = tanh(r) : f32[3, 4]\nt = add(s, y) : f32[3, 4]\nreturn t"
+    (firing,) = made(text, rule("it", add(tanh(relu(x)), y), lambda m: mul(m.x, m.y))).firings
+    assert [node.op for node in firing.matched] == ["relu", "tanh", "add"]
+
+
 def test_the_next_pass_does_not_repeat_what_rules_of_the_one_before_did() -> None:
     source = "weights random(seed=0)\nmodel m(x: f32[8, 4]):\n    weight w: f32[4, 3]\n    weight b: f32[3]\n    return relu(x @ w + b)\n"
     compilation = tpucc.compile_source(source).compilation
