@@ -538,6 +538,19 @@ def course(tmp_path: Path) -> Path:
     return folder
 
 
+def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "anna.py").write_text("def allocate(:")
+    monkeypatch.setattr(workers, "_run", run_here)
+    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    file = tmp_path / "results" / "anna.py.json"
+    for complete, score in ((True, 50), (False, row.results["score"])):
+        told = {**row.results, "score": 50, "extra_data": {**row.results["extra_data"], "complete": complete}}
+        file.write_text(json.dumps(told))
+        (again,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+        assert again.results["score"] == score
+
+
 @pytest.mark.long
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""

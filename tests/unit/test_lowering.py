@@ -103,6 +103,13 @@ def test_each_tile_is_multiplied_once_by_each_row_group() -> None:
     np.testing.assert_array_equal((multiplies["flags"] & Flag.ACCUMULATE) != 0, [False, True, True] * 2)
 
 
+def test_the_chunks_of_a_group_use_a_tile_one_after_the_other() -> None:
+    """Twenty rows are two parts of two chunks: a tile is fetched once for each part, and multiplies both chunks of it."""
+    tiles = lower(chain(20, 9, 7), TINY)
+    multiplies = tiles.instructions[tiles.instructions["opcode"] == Opcode.MATRIX_MULTIPLY]
+    assert ((multiplies["flags"] & Flag.SWITCH) != 0).tolist() == [True, False] * 12
+
+
 def test_equal_tiles_are_stored_once() -> None:
     """Layers with the same weights share their tiles, and so do different weights where they are equal."""
     device = Device()
