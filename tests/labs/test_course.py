@@ -544,11 +544,11 @@ def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Pa
     monkeypatch.setattr(workers, "_run", run_here)
     (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
     file = tmp_path / "results" / "anna.py.json"
-    for complete, score in ((True, 50), (False, row.results["score"])):
+    for complete, points in ((True, 50), (False, row.results["score"])):
         told = {**row.results, "score": 50, "extra_data": {**row.results["extra_data"], "complete": complete}}
         file.write_text(json.dumps(told))
         (again,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
-        assert again.results["score"] == score
+        assert again.results["score"] == points
 
 
 @pytest.mark.long
