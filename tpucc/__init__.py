@@ -48,7 +48,8 @@ if TYPE_CHECKING:
         TrainingError,
         UsageError,
     )
-    from tpucc.ir.graph import Graph, GraphBuilder, Node
+    from tpucc.ir.graph import Graph, GraphBuilder
+    from tpucc.ir.node import Node
     from tpucc.isa.program import Program
     from tpucc.passes.base import Context, Pass
     from tpucc.runtime.comparison.compare import Comparison
@@ -67,7 +68,8 @@ _HOMES = {
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
         "ProgramError", "Source", "Span", "TrainingError", "UsageError",
     ),
-    "tpucc.ir.graph": ("Graph", "GraphBuilder", "Node"),
+    "tpucc.ir.graph": ("Graph", "GraphBuilder"),
+    "tpucc.ir.node": ("Node",),
     "tpucc.isa.program": ("Program",),
     "tpucc.passes.base": ("Context", "Pass"),
     "tpucc.runtime.comparison.compare": ("Comparison",),

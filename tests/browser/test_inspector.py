@@ -16,8 +16,8 @@ import tpucc
 from tests.support.reports import PROGRAMS, executable_of, report_of, report_of_text
 from tests.support.visits import settle
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Opcode, read_instruction
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
@@ -164,11 +164,11 @@ def test_instructions_work_and_wait_as_the_panel_says(measured: Measured, open_p
     for instruction in chosen:
         sentences = told(page, f"instruction={instruction}")
         assert sentences[0] == f"Instruction {instruction:,}"
-        assert f"It {read_instruction(program.instructions[instruction])}." in sentences
+        assert f"It {V1.read(program.instructions[instruction])}." in sentences
         keys = [spec.key for spec in SPECS[Opcode(program.instructions["opcode"][instruction])].operands]
         assert all(re.match(rf"({'|'.join(keys)})=", text) for text in page.locator("#inspector .operands code").all_inner_texts())
         start, end = int(measured.timeline.start[instruction]), int(measured.timeline.end[instruction])
-        unit = Engine(ENGINE_OF[Opcode(program.instructions["opcode"][instruction])])
+        unit = Engine(V1.engine_of[Opcode(program.instructions["opcode"][instruction])])
         if unit == Engine.CONTROL:
             assert f"It takes no time; it stands at cycle {start:,}." in sentences
         else:

@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
-from tpucc.isa.instructions import ENGINE_OF, Opcode
+from tpucc.machines.v1 import V1, Opcode
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -83,7 +83,7 @@ def test_a_lane_of_the_timeline_has_the_instructions_of_one_unit_in_their_order(
     for share in (0.25, 0.4, 0.55, 0.7):
         found = sweep(page, "#timeline", share)
         assert {one["kind"] for one in found} == {"instruction"}, share
-        assert len({ENGINE_OF[Opcode(opcodes[one["id"]])] for one in found}) == 1, share
+        assert len({V1.engine_of[Opcode(opcodes[one["id"]])] for one in found}) == 1, share
         assert all(starts[a["id"]] <= starts[b["id"]] for a, b in pairwise(found)), share
         assert len(found) > 2, share
 

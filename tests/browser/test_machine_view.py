@@ -16,7 +16,7 @@ from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.instructions import Engine
+from tpucc.machines.v1 import Engine
 from tpucc.runtime.check import calibrated_inputs
 from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.windows import first_part

@@ -12,7 +12,7 @@ import pytest
 from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
-from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import coverage
@@ -59,7 +59,7 @@ def window(page: Page) -> tuple[int, int]:
 
 def busy(exe: Executable, first: int, last: int) -> dict[str, float]:
     """The share of these cycles in which each unit works."""
-    timeline, engine = exe.runtime.timeline, ENGINE_OF[exe.runtime.program.instructions["opcode"]]
+    timeline, engine = exe.runtime.timeline, V1.engine_of[exe.runtime.program.instructions["opcode"]]
 
     def share(starts: Int64, ends: Int64) -> float:
         return float(coverage(starts, ends, np.array([first, last], np.float64))[0])

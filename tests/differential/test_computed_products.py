@@ -16,8 +16,8 @@ import tpucc
 from tests.differential.test_random_networks import MACHINES, MEMORIES, odd
 from tests.support.seeds import at_length
 from tpucc.api import Executable
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.verify import verify
+from tpucc.machines.v1 import Opcode
 from tpucc.runtime.check import compare_executors, compare_with_reference, float_reference, random_inputs
 from tpucc.target import Target, load_target
 

@@ -18,9 +18,8 @@ from tests.differential.test_random_networks import MACHINES, MEMORIES, odd
 from tests.support.seeds import at_length
 from tpucc.api import Executable
 from tpucc.driver import SPARING
-from tpucc.isa.instructions import Opcode, read_instruction
 from tpucc.isa.verify import verify
-from tpucc.machines.v1.functions import Function
+from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.numerics import INT32_MAX, AnyArray
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 from tpucc.sim.timing import time_program
@@ -174,7 +173,7 @@ def test_one_instruction_takes_a_cycle_for_each_row_of_its_windows() -> None:
     pools = code["opcode"] == Opcode.POOL
     cycles = (timeline.end - timeline.start)[pools]
     assert cycles.sum() == 4 * 49 * 9
-    assert "computes the sum of each window's rows times rows of weights" in str(read_instruction(code[pools][0]))
+    assert "computes the sum of each window's rows times rows of weights" in str(V1.read(code[pools][0]))
 
 
 def test_cores_divide_the_batch() -> None:

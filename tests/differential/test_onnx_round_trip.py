@@ -21,7 +21,8 @@ from tpucc.interop.onnx.writing.patches import without_patches
 from tpucc.interop.outside import Session
 from tpucc.interop.programs import folder
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, Layer, looks_up
 from tpucc.numerics import AnyArray, dequantise
 from tpucc.ops.constant import ConstantAttributes

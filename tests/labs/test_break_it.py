@@ -16,7 +16,6 @@ import tpucc
 from tests.labs.test_labs import SEED, results
 from tests.support.lab_solutions import files_of, reference
 from tpucc.isa.assembler import assemble
-from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, fifo, hazards, verify
 from tpucc.labs import find
@@ -27,6 +26,7 @@ from tpucc.labs.break_it.plain import line, plain
 from tpucc.labs.break_it.truth import RULES, Rule
 from tpucc.labs.lab import Term
 from tpucc.labs.strip import stripped
+from tpucc.machines.v1 import Flag, Opcode
 
 rules = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 

@@ -11,7 +11,6 @@ import pytest
 from tests.labs.test_labs import SEED, Here
 from tests.support.cases import one_of
 from tests.support.lab_solutions import SOLUTIONS
-from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.labs import find
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
@@ -26,6 +25,7 @@ from tpucc.labs.timelines import timelines_text
 from tpucc.labs.waits import _cycles, _picture, _runs, cycles, exact, setting, seven, six
 from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
 from tpucc.labs.waits.families import FAMILIES, listing_of, read, write
+from tpucc.machines.v1 import V1, Engine
 from tpucc.schedule.synchronise import Wait
 
 LABS = [find("order"), find("waits")]
@@ -187,7 +187,7 @@ def test_an_arrow_leads_to_what_waits() -> None:
     assert drawn_waits.count("<polygon") == len(waits)
 
 
-ALL_WAITS = [Wait(n, engine, (other,)) for n in range(6) for engine in ROW_ENGINES for other in ROW_ENGINES if other != engine]
+ALL_WAITS = [Wait(n, engine, (other,)) for n in range(6) for engine in V1.row_units for other in V1.row_units if other != engine]
 
 
 def test_of_the_reference_nothing_but_its_cycles_is_drawn() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.isa.instructions import Opcode, Records
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Sides, Vector
@@ -23,6 +23,8 @@ from tpucc.lowering.plan import NO_SEGMENTS
 from tpucc.lowering.splits import choose_splits
 from tpucc.lowering.tensors import NO_SIDES
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.machine.record import Records
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, Int8
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes

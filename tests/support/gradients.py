@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes
+from tpucc.ir.node import Attributes
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.gradient import DEFAULTS, Backward, Gradients, Rule, Value

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import LimitError
-from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.schedule import schedule
 
 Chunk = tuple[int, int]

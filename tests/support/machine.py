@@ -9,8 +9,8 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8, I16
-from tpucc.isa.instructions import Opcode, record
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
+from tpucc.machines.v1 import V1, Opcode
 from tpucc.machines.v1.blocks import block_dtype
 from tpucc.numerics import AnyArray
 from tpucc.target import Target, load_target
@@ -35,7 +35,7 @@ class Writer:
     layer: int = 0
 
     def add(self, opcode: Opcode, flags: int = 0, **fields: int) -> None:
-        self.records.append(record(opcode, flags, **fields))
+        self.records.append(V1.record(opcode, flags, **fields))
         self.layers.append(self.layer)
 
     def block(self, **fields: Any) -> int:

@@ -8,7 +8,8 @@ import numpy as np
 
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.layers.kinds import Requantise, Vector
 from tpucc.numerics import AnyArray

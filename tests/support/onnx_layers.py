@@ -9,7 +9,8 @@ import numpy as np
 from tests.differential.test_random_layers import ORIGIN, Draw, epilogue, folded, table_of
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import BY_BITS
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import compute

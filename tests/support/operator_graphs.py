@@ -11,7 +11,8 @@ import numpy as np
 from tpucc.diagnostics import Origin, Source, Span
 from tpucc.driver import front
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Range, TensorType
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import LAYERS

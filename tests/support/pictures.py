@@ -8,11 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, record
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident
 from tpucc.layers.kinds import Fc, Requantise
+from tpucc.machine.record import RECORD
+from tpucc.machines.v1 import V1, Engine, Flag, Opcode
 from tpucc.machines.v1.blocks import block_dtype
 from tpucc.numerics import Int64
 from tpucc.ops.slice import SliceAttributes
@@ -122,7 +124,7 @@ def chain_program(name: str, rows: int, sizes: list[int], target: str = "tpu_v1"
     blocks = [-(-size // mxu) for size in sizes]
 
     def emit(layer: int, opcode: Opcode, flags: int = 0, **fields: int) -> int:
-        records.append(record(opcode, flags, **fields))
+        records.append(V1.record(opcode, flags, **fields))
         owners.append(layer)
         return len(records) - 1
 

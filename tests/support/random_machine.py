@@ -10,8 +10,8 @@ import numpy as np
 
 from tests.support.machine import TINY, Writer
 from tpucc.ir.dtypes import I8, I16
-from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant, Random, random_array
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import f32

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.dtypes import I16
-from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.numerics import Int8
 
 HIGH_BYTES = 1

@@ -19,8 +19,8 @@ from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine
 from tpucc.isa.program import Division
+from tpucc.machines.v1 import Engine
 from tpucc.runtime.comparison.compare import compare
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS, stretches
 from tpucc.runtime.comparison.layer_rows import layer_rows

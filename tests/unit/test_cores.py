@@ -17,9 +17,9 @@ from tpucc.api import Executable
 from tpucc.diagnostics import InputError, ProgramError
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.kinds import LAYERS
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.passes.divide_batch import rule_of

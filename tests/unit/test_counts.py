@@ -15,8 +15,8 @@ from tests.support.dense import DenseNetwork
 from tests.support.machine import TINY, Writer
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin
-from tpucc.isa.instructions import Flag, Function, Opcode, read_instruction
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.machines.v1 import V1, Flag, Function, Opcode
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.counts import PARTS, WAYS, count_cycles, scale_sim_cycles
 from tpucc.sim.timing import time_program
@@ -116,7 +116,7 @@ def test_what_holds_between_the_counts(seed: int) -> None:
     runtime = tpucc.compile_source(DenseNetwork(seed).source(), target="tiny" if seed % 2 else "tpu_v1").runtime
     program, counts, stats = runtime.program, runtime.counts, runtime.stats
     parts = counts["serial_parts"]
-    code = [read_instruction(record) for record in program.instructions]
+    code = [V1.read(record) for record in program.instructions]
     multiplied = [i["inner"] + 2 * program.target.mxu for i in code if i.opcode == Opcode.MATRIX_MULTIPLY]
     assert counts["overlapped"] == stats["cycles"] <= counts["serial"] == sum(parts.values())
     assert counts["opentpu"] == sum(multiplied) == parts["rows"] + parts["pipeline"]

@@ -13,8 +13,8 @@ from tests.support.cases import one_of
 from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import Division, Program, Resident
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.critical import Limit, Part, critical_path, path_words, shares
 from tpucc.sim.stream import stream

@@ -17,7 +17,8 @@ from tests.support.command_line import run
 from tpucc.cli.debug_session import HELP, Session
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import SPECS, Instruction, Opcode, read_instruction, record
+from tpucc.machine.instruction import Instruction
+from tpucc.machines.v1 import SPECS, V1, Opcode
 from tpucc.runtime import debugger as debugging
 from tpucc.runtime.check import random_inputs
 from tpucc.runtime.debugger import Debugger
@@ -212,12 +213,12 @@ def every_instruction() -> Iterator[Instruction]:
         spec = SPECS[opcode]
         for function in spec.functions or (0,):
             fields = {operand.field: 1 for operand in spec.operands_for(function) if operand.field != "function"}
-            yield read_instruction(record(opcode, **fields, **({"function": function} if spec.functions else {})))
+            yield V1.read(V1.record(opcode, **fields, **({"function": function} if spec.functions else {})))
 
 
 def test_each_instruction_has_its_sentence() -> None:
     texts = [str(instruction) for instruction in every_instruction()]
     assert all(text and "{" not in text for text in texts)
     assert len(set(texts)) >= len(Opcode) - 1
-    multiply = read_instruction(record(Opcode.MATRIX_MULTIPLY, ub=3, acc=0, inner=4))
+    multiply = V1.read(V1.record(Opcode.MATRIX_MULTIPLY, ub=3, acc=0, inner=4))
     assert str(multiply) == "multiplies rows 3 to 6 of the unified buffer by the tile in use, into accumulators 0 to 3"

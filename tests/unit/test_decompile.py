@@ -27,7 +27,8 @@ from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.orders import orders
 from tpucc.interop.decompile.program import Step, Value
 from tpucc.interop.decompile.text import Style, text_of, wrapped
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import f32
 from tpucc.ops import OPS
 from tpucc.ops.leaky_relu import LeakyReluAttributes

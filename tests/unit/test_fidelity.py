@@ -14,7 +14,8 @@ from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin, Source
 from tpucc.driver import compile_source
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.error import LayerError
 from tpucc.layers.kinds import Vector

@@ -11,7 +11,7 @@ import pytest
 import tpucc
 from tests.support.code_lines import code_lines
 from tpucc.cli.main import main
-from tpucc.isa.instructions import Opcode
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray
 from tpucc.sim.interpret import Interpreter
 

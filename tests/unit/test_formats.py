@@ -15,8 +15,8 @@ import tpucc
 from tests.support.cases import one_of
 from tests.support.worked import UNFINISHED
 from tpucc.ir.dtypes import BY_BITS, DEVICE_FORMATS, F32, FORMATS, I8, I16, I32, OF_NUMPY, IntegerFormat
-from tpucc.isa.instructions import Flag
 from tpucc.layers.kinds import Requantise
+from tpucc.machines.v1 import Flag
 from tpucc.machines.v1.blocks import block_dtype
 from tpucc.machines.v1.formats import encoding_of, format_of
 from tpucc.numerics import affine_parameters, interpolate, quantise

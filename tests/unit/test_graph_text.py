@@ -17,7 +17,8 @@ from tests.support.rewrites import ATTRIBUTES, drawn_graph
 from tpucc.diagnostics import Origin, ProgramError, Span
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.textdata import decode, encode, quote, unquote

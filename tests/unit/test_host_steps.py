@@ -23,11 +23,11 @@ from tpucc.diagnostics import InputError, ProgramError
 from tpucc.ir.graph import Graph
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import HostWork, Program
 from tpucc.isa.verify import verify
 from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.numerics import Int8
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.runtime import Runtime

@@ -13,11 +13,10 @@ from tests.support.cases import each, one_of
 from tests.support.machine import Writer
 from tests.support.worked import ROOT, apply_diff, package_copy, replace_once, run_on
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import SPECS, Flag, Function, Opcode, Place, record
 from tpucc.machine.instruction import FunctionSpec
 from tpucc.machine.memory import NOWHERE
-from tpucc.machines.v1.functions import FUNCTIONS, Operands
-from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1 import FUNCTIONS, SPECS, V1, Flag, Function, Opcode, Place
+from tpucc.machines.v1.functions import Operands
 from tpucc.machines.v1.places import FLAGS
 
 MAXIMUM = (ROOT / "docs" / "worked" / "instruction.diff").read_text()
@@ -32,7 +31,7 @@ SECOND = '        FunctionSpec(Function.ADD, Place.UB, "something else", lambda 
 NOP_ROW = '        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time, lambda _: "does nothing"),\n'
 ELSEWHERE = """
 
-from tpucc.isa.instructions import Place
+from tpucc.machines.v1.places import Place
 from tpucc.machine.instruction import FunctionSpec
 from tpucc.machines.v1.functions import FUNCTIONS, Function
 FUNCTIONS[Function.ADD] = FunctionSpec(Function.ADD, Place.UB, "something else", lambda x: x.a)
@@ -73,7 +72,9 @@ import tpucc
 from tests.support.machine import Writer
 from tpucc.isa.assembler import assemble
 from tpucc.isa.assembler import disassemble
-from tpucc.isa.instructions import Engine, Function, Opcode
+from tpucc.machines.v1.functions import Function
+from tpucc.machines.v1.instructions import Opcode
+from tpucc.machines.v1.places import Engine
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import verify
 from tpucc.sim.fast.execute import Simulator
@@ -173,7 +174,7 @@ def test_effects_are_those_of_the_row(opcode: Opcode) -> None:
     for function in spec.functions or (Function.COPY,):
         for flags in (Flag(0), *spec.flags):
             fields = {operand.field: 1 for operand in spec.operands_for(function) if operand.field != "function"}
-            touched = effects(record(opcode, int(flags), **fields, **({"function": int(function)} if spec.functions else {})).reshape(1))
+            touched = effects(V1.record(opcode, int(flags), **fields, **({"function": int(function)} if spec.functions else {})).reshape(1))
             reads = spec.reads_for(function, flags)
             columns = {
                 Place.UB | Place.WINDOWS: (touched.source.used, NOWHERE),

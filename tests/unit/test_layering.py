@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, layers_of, outputs_of, value_of
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector, is_layer, looks_up
 from tpucc.numerics import AnyArray

@@ -13,7 +13,7 @@ from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.dtypes import I8
-from tpucc.ir.graph import Attributes, NoAttributes, Node
+from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector, VectorFunction, is_layer, macs, weight_shape
 from tpucc.layers.reference import LAYER_REFERENCES, compute

@@ -16,12 +16,13 @@ from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain
 from tests.support.examples import examples
 from tpucc.diagnostics import InternalError, LimitError, UsageError
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
-from tpucc.isa.instructions import Flag, Opcode
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.lower import drafts_of, lower
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.target import Target
 

@@ -12,10 +12,10 @@ from tests.support.device_graphs import TINY, assert_counted, chain, is_counted
 from tests.unit.test_lowering_overlap import ROOMY, built, maps
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import compile_source
-from tpucc.isa.instructions import Opcode
 from tpucc.layers.partition import partition
 from tpucc.lowering.lower import drafts_of
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.machines.v1 import Opcode
 from tpucc.options import options_of
 
 DEPTHWISE = """weights random(seed=0)

@@ -14,13 +14,13 @@ from tests.support.device_graphs import TINY, V1, Device, assert_computes, asser
 from tests.support.examples import examples
 from tpucc.diagnostics import UsageError
 from tpucc.ir.graph import Graph
-from tpucc.isa.instructions import Function, Opcode
 from tpucc.isa.program import LayerInfo
 from tpucc.layers.kinds import LAYERS, Sides
 from tpucc.layers.verify import outputs
 from tpucc.lowering.lower import lower, make_plan
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Function, Opcode
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 

@@ -10,11 +10,11 @@ import pytest
 from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, Device, assert_computes
 from tpucc.ir.graph import Graph
-from tpucc.isa.instructions import Opcode
 from tpucc.lowering.lower import drafts_of, make_plan
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Opcode
 from tpucc.schedule import schedule
 from tpucc.target import Target
 

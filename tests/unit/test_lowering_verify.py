@@ -12,10 +12,10 @@ import pytest
 from tests.support.cases import each
 from tests.support.device_graphs import TINY, chain, lstm
 from tpucc.diagnostics import ProgramError
-from tpucc.isa.instructions import Flag, Opcode
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Flag, Opcode
 
 GOOD = lower(chain(8, 9, 7), TINY)
 READ, MULTIPLY, ACCUMULATE, CONFIGURE, ACTIVATE, WRITE = 0, 1, 3, 6, 7, 8

@@ -25,7 +25,7 @@ from tpucc.machine.machine import Machine
 from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
 from tpucc.machine.state import Queue
 from tpucc.machine.unit import Account, Unit, no_time, one_a_row, one_cycle
-from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1 import V1
 from tpucc.schedule.synchronise import Wait, waits_for
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.segments import matrix_segments

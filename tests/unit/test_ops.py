@@ -12,7 +12,8 @@ import pytest
 import tpucc.ops
 from tests.support.cases import each, titled
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Range, TensorType

@@ -38,7 +38,7 @@ sys.meta_path.insert(0, Beside())
 COMPARED = '''
 from dataclasses import replace
 import tpucc
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ops import OPS
 from tpucc.ops.fused import Fused
 from tpucc.runtime.check import compare_with_reference, random_inputs

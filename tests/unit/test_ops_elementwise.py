@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.cases import each
 from tpucc.floating.erf import erf
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import f32
 from tpucc.ops import OPS
 from tpucc.ops.elu import EluAttributes

@@ -19,12 +19,12 @@ from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.frontend import literals
 from tpucc.interop.programs import folder
-from tpucc.ir.graph import GraphBuilder, NoAttributes, Node
+from tpucc.ir.graph import GraphBuilder
+from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Function, Opcode, read_instruction
 from tpucc.isa.program import Program, Resident
-from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.recording import MOST, recorded
 from tpucc.viz.page import colouring
@@ -189,7 +189,7 @@ def test_sentences_are_those_of_the_instructions() -> None:
     groups = re.findall(rb"[\x80-\xff]*[\x00-\x7f]", packed)
     values = iter([sum((octet & 127) << 7 * place for place, octet in enumerate(group)) // 2 for group in groups])
     said = [re.sub("#", lambda _: f"{next(values):,}", found["forms"][form]) for form in numbers(found["form"])]
-    assert said == [str(read_instruction(record)) for record in program.instructions]
+    assert said == [str(V1.read(record)) for record in program.instructions]
     assert next(values, None) is None
     assert len(found["forms"]) < len(said) / 2
 

@@ -19,10 +19,10 @@ from tpucc.ir.textversion import stamped
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.layers.error import LayerError
 from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
+from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.sim.segments import Cause, Segments
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import _notes, artifacts
@@ -99,7 +99,7 @@ def test_instructions_have_their_buffers_and_tiles_their_places(both: Executable
 
 def test_each_wait_is_before_the_product_that_waits(both: Executable, found: dict[str, Any]) -> None:
     waits, start = found["waits"], both.runtime.timeline.start
-    products = np.flatnonzero(ENGINE_OF[both.runtime.program.instructions["opcode"]] == Engine.MATRIX)
+    products = np.flatnonzero(V1.engine_of[both.runtime.program.instructions["opcode"]] == Engine.MATRIX)
     ends = np.add(waits["start"], waits["length"])
     before = ends <= start[products[-1]]
     assert before.sum() > 3

@@ -14,7 +14,8 @@ from tests.support.device_graphs import Device
 from tests.support.operator_graphs import Model
 from tpucc.diagnostics import PluginError
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output
 from tpucc.ir.types import f32
 from tpucc.ops import verify
 from tpucc.ops.constant import ConstantAttributes

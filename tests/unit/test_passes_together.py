@@ -13,7 +13,8 @@ from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, dra
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import f32

@@ -13,12 +13,13 @@ from tests.support.operator_graphs import Model
 from tpucc.api import Executable
 from tpucc.diagnostics import ProgramError
 from tpucc.ir.dtypes import I16
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
-from tpucc.isa.instructions import Opcode
 from tpucc.layers.verify import verify_layers
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Opcode
 from tpucc.passes.base import Context
 from tpucc.passes.move_integers import MoveIntegers
 from tpucc.passes.write_weights import WriteWeights

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tpucc.isa.instructions import Opcode
+from tpucc.machines.v1 import Opcode
 from tpucc.viz.charts.roofline import KEPT
 from tpucc.viz.pictures import roofline_of, times_of, works_of
 from tpucc.viz.tables import roofline_table

@@ -10,7 +10,7 @@ import pytest
 import tpucc
 from tests.unit.test_debugger import CASES, compiled
 from tpucc.interop.programs import folder
-from tpucc.isa.instructions import Place
+from tpucc.machines.v1 import Place
 from tpucc.numerics import AnyArray
 from tpucc.runtime.check import random_inputs
 from tpucc.runtime.runtime import Runtime

@@ -20,13 +20,14 @@ from tests.support.reports import PROGRAMS
 from tpucc.diagnostics import LimitError
 from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
-from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.tiletext import parse_tiles
+from tpucc.machines.v1 import V1 as MACHINE
+from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import Lives
@@ -392,8 +393,8 @@ def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> N
     tiles, program = compiled(chain(9, 9, 7, 5), TINY)
     scheduled = program.instructions[:-2]
     for engine in (Engine.MATRIX, Engine.ACTIVATION, Engine.HOST):
-        own = scheduled[ENGINE_OF[scheduled["opcode"]] == engine]
-        theirs = tiles.instructions[ENGINE_OF[tiles.instructions["opcode"]] == engine]
+        own = scheduled[MACHINE.engine_of[scheduled["opcode"]] == engine]
+        theirs = tiles.instructions[MACHINE.engine_of[tiles.instructions["opcode"]] == engine]
         np.testing.assert_array_equal(own["opcode"], theirs["opcode"])
         np.testing.assert_array_equal(own["inner"], theirs["inner"])
 

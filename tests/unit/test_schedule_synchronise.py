@@ -15,9 +15,10 @@ from tests.support.device_graphs import TINY, V1, Device, chain, compiled, lstm
 from tests.support.examples import examples
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
+from tpucc.machines.v1 import V1 as MACHINE
+from tpucc.machines.v1 import Engine, Opcode
 from tpucc.schedule.hazards import conflicts
 
 
@@ -86,7 +87,7 @@ def test_conflicts_against_row_by_row_counting() -> None:
         writes: dict[tuple[str, int], dict[int, int]] = {}
         uses: dict[tuple[str, int], dict[int, int]] = {}
         for index in range(len(records)):
-            engine = int(ENGINE_OF[records["opcode"][index]])
+            engine = int(MACHINE.engine_of[records["opcode"][index]])
             read = [("ub", row) for walks in (touched.source, touched.source2) for row in walks.rows(index).tolist()]
             written = [("ub", row) for row in touched.target.rows(index).tolist()]
             sums = [("acc", row) for row in range(int(touched.acc_start[index]), int(touched.acc_end[index]))]
@@ -115,7 +116,7 @@ def test_a_wait_follows_what_it_waits_for() -> None:
     """Between the instruction waited for and the wait stands nothing of the awaited engine that need not be awaited."""
     _, program = compiled(chain(16, 9, 7, 13), TINY)
     code = program.instructions
-    engine = ENGINE_OF[code["opcode"]]
+    engine = MACHINE.engine_of[code["opcode"]]
     for index in np.flatnonzero(code["opcode"] == Opcode.SYNCHRONIZE).tolist():
         before = engine[index - 1] if index else Engine.CONTROL
         follows_awaited = bool(int(code["engines"][index]) >> before & 1)

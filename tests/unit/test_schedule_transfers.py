@@ -8,10 +8,10 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import HostBuffer, Program, stretch_ends
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
+from tpucc.machines.v1 import Opcode
 from tpucc.schedule.placement import Placement, join_transfers
 from tpucc.schedule.spill import Stay
 from tpucc.target import Target

@@ -17,8 +17,8 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.diagnostics import InputError
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.functions import matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.fast.execute import Interpreter, Products, Simulator, prepare

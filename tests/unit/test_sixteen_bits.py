@@ -19,10 +19,10 @@ from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.parameters import fitting_scales, function_table, requantisation
+from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.numerics import INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 from tpucc.runtime.quality import Accuracy, quality

@@ -15,7 +15,7 @@ from tests.support.cases import each, one_of
 from tpucc.api import Executable
 from tpucc.cli.main import main
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine
+from tpucc.machines.v1 import Engine
 from tpucc.sim.stream import Stream, crossing_transfers, in_step, stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.cases import each, one_of
 from tests.support.machine import TINY, Writer
-from tpucc.isa.instructions import Engine, Flag, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
 

@@ -19,9 +19,9 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program, Resident
+from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import (
@@ -75,7 +75,7 @@ def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: i
     sizes = NETWORKS[name] if target == "tpu_v1" else [size % 9 + 1 for size in NETWORKS[name]]
     program = chain_program(name, 5, sizes, target)
     timeline, cells = Runtime(program).timeline, columns - NAMES - SHARES
-    engine = ENGINE_OF[program.instructions["opcode"]]
+    engine = V1.engine_of[program.instructions["opcode"]]
     lines = charts(program, columns)
     for unit, number in LANES.items():
         own = engine == number

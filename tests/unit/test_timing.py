@@ -9,8 +9,9 @@ import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.dense import DenseNetwork
 from tests.support.machine import Writer
-from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode, read_instruction
 from tpucc.isa.program import Program
+from tpucc.machine.instruction import Instruction
+from tpucc.machines.v1 import V1, Engine, Flag, Opcode
 from tpucc.sim.timing import time_program
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
@@ -29,8 +30,8 @@ model chain(x: f32[batch, 2000]):
 
 def slow_times(program: Program) -> tuple[list[int], list[int]]:
     """Start and end of each instruction, by relaxing one rule at a time until nothing moves: slow, and nothing like the fast one."""
-    target, code = program.target, [read_instruction(r) for r in program.instructions]
-    engine = [Engine(int(e)) for e in ENGINE_OF[program.instructions["opcode"]]]
+    target, code = program.target, [V1.read(r) for r in program.instructions]
+    engine = [Engine(int(e)) for e in V1.engine_of[program.instructions["opcode"]]]
     count = len(code)
     duration = [_duration(program, i) for i in code]
     fetches = [i for i in range(count) if code[i].opcode == Opcode.READ_WEIGHTS]
@@ -92,7 +93,7 @@ def test_agrees_with_a_slow_model(target: str, batch: int, k: int, n: int) -> No
     program = tpucc.compile_source(SMALL.format(batch=batch, k=k, n=n), target=target).program.value
     start, end = slow_times(program)
     found = time_program(program)
-    real = ENGINE_OF[program.instructions["opcode"]] != Engine.CONTROL
+    real = V1.engine_of[program.instructions["opcode"]] != Engine.CONTROL
     np.testing.assert_array_equal(found.start[real], np.array(start)[real])
     np.testing.assert_array_equal(found.end[real], np.array(end)[real])
 
@@ -167,7 +168,7 @@ def test_a_product_that_is_held_back_waits_for_no_tile() -> None:
     latency of a millisecond."""
     exe = tpucc.compile_source(CHAIN, overrides={"host_latency_seconds": 1e-3})
     program, times = exe.program.value, time_program(exe.program.value)
-    first = int(np.flatnonzero(ENGINE_OF[program.instructions["opcode"]] == Engine.MATRIX)[0])
+    first = int(np.flatnonzero(V1.engine_of[program.instructions["opcode"]] == Engine.MATRIX)[0])
     stalls = times.stalls
     assert stalls.input[first] == times.start[first] == 700_000 + round(1600 * 256 / (10 * 2**30) * 700e6)
     assert stalls.weight[first] == stalls.shift[first] == stalls.raw[first] == stalls.other[first] == 0
@@ -179,7 +180,7 @@ def test_waits_count_for_the_first_reason_that_holds() -> None:
     program = tpucc.compile_source(CHAIN, params={"batch": 40, "layers": 2}).program.value
     times, code = time_program(program), program.instructions
     held: dict[int, int] = {}
-    multiplies = np.flatnonzero(ENGINE_OF[code["opcode"]] == Engine.MATRIX).tolist()
+    multiplies = np.flatnonzero(V1.engine_of[code["opcode"]] == Engine.MATRIX).tolist()
     idle_from, taken = 0, 0
     for index in range(len(code)):
         if code["opcode"][index] == Opcode.SYNCHRONIZE and code["index"][index] == Engine.MATRIX:

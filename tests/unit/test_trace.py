@@ -20,8 +20,8 @@ from tests.support.cases import each, one_of
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
-from tpucc.isa.instructions import Flag, Opcode, record
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import V1, Flag, Opcode
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause
@@ -312,7 +312,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_tags_are_marks_and_programs_without_time_have_a_trace() -> None:
     program = chain_program("iris", 5, [4, 3])
-    tag = np.concatenate([program.instructions[:1], [record(Opcode.DEBUG_TAG, index=42)], program.instructions[1:]])
+    tag = np.concatenate([program.instructions[:1], [V1.record(Opcode.DEBUG_TAG, index=42)], program.instructions[1:]])
     residents = tuple(replace(r, first=r.first + (r.first > 0), last=r.last + 1) for r in program.residents)
     tagged = replace(program, instructions=tag, layer_of=np.insert(program.layer_of, 1, 0), residents=residents)
     marks = [e for e in events(tagged) if e["ph"] == "i"]

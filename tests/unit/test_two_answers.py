@@ -20,9 +20,9 @@ from tests.support.device_graphs import TINY, chain, compiled
 from tests.support.random_machine import RandomProgram
 from tests.support.worked import ROOT
 from tpucc.isa.effects import Bools, Effects, Walks, effects
-from tpucc.isa.instructions import Engine, Place, read_instruction
 from tpucc.isa.verify import events as verifier
 from tpucc.isa.verify import verify
+from tpucc.machines.v1 import V1, Engine, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import Int64
 from tpucc.schedule import hazards as scheduler
@@ -112,7 +112,7 @@ def test_the_rows_that_both_ask_about_are_those_that_the_simulator_uses(seed: in
     program = RandomProgram(seed, length=80, wide=seed % 2 > 0).make()
     touched = effects(program.instructions)
     for index, record in enumerate(program.instructions):
-        instruction = read_instruction(record)
+        instruction = V1.read(record)
         action = applied(program, instruction, None, 0)
         if action is not None:
             width = format_of(action.flags).bytes_per_value

@@ -15,9 +15,9 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.dense import DenseNetwork
 from tpucc.diagnostics import Origin
-from tpucc.isa.instructions import Engine, Flag, Opcode
 from tpucc.isa.program import HostBuffer, HostWork, Program
 from tpucc.isa.verify import RULES, check, verify
+from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.runtime.runtime import Runtime
 

@@ -13,9 +13,9 @@ import tpucc
 from tests.support.cases import each
 from tests.support.machine import TINY, Writer
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine, Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
+from tpucc.machines.v1 import Engine, Flag, Function, Opcode
 
 SOURCE = """
 weights random(seed=0)

@@ -14,9 +14,9 @@ import pytest
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.diagnostics import percent
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.occupancy import Handover
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.machines.v1 import Opcode
 from tpucc.prose import folded
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program

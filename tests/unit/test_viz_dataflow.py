@@ -12,10 +12,10 @@ import tpucc
 from tests.support.machine import Writer
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import HostBuffer, Program
+from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes

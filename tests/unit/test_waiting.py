@@ -11,7 +11,7 @@ import pytest
 import tpucc
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import UNITS, Engine
+from tpucc.machines.v1 import UNITS, Engine
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.waiting import Reason, shifter
 

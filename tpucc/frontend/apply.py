@@ -14,7 +14,7 @@ from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, is_number, poisoned
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, NoAttributes
+from tpucc.ir.node import Attributes, NoAttributes
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes

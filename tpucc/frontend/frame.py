@@ -11,7 +11,8 @@ from tpucc.frontend import ast
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.problem import LimitReached, Problem, Reports
 from tpucc.frontend.values import POISON, Items, Tensor, Value
-from tpucc.ir.graph import Attributes, GraphBuilder, Node
+from tpucc.ir.graph import GraphBuilder
+from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import INTERNAL, OPS
 

@@ -7,7 +7,7 @@ from tpucc.frontend.frame import Frame
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Poison
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 
 
 def declare_inputs(inputs: tuple[ast.Input, ...], frame: Frame) -> None:

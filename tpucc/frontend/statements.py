@@ -15,7 +15,7 @@ from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.ops.weight import WeightAttributes
 

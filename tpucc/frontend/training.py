@@ -16,7 +16,8 @@ from tpucc.frontend.statements import run_body
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import Items, Poison, Tensor, describe, poisoned
 from tpucc.ir.dataflow import needed_values
-from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Node
 from tpucc.ir.types import f32
 from tpucc.ops.weight import WeightAttributes
 

@@ -8,7 +8,7 @@ from operator import is_
 from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import printable
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 
 Scalar = int | float | bool | str

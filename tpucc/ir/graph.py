@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tpucc.ir.node import SIDES as SIDES
-from tpucc.ir.node import Attributes as Attributes
-from tpucc.ir.node import Firing
-from tpucc.ir.node import NoAttributes as NoAttributes
-from tpucc.ir.node import Node as Node
-from tpucc.ir.node import Output as Output
-from tpucc.ir.node import Side as Side
+from tpucc.ir.node import Firing, Node, Output
 from tpucc.ir.printer import print_graph
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from tpucc.ir.attributes import Misfit, Value, conform, described, field_types, 
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import SIDES, Attributes, Graph, Node, Output, Side
+from tpucc.ir.graph import Graph
 from tpucc.ir.literals import MAX_ELEMENTS, DataReader, Section, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.node import SIDES, Attributes, Node, Output, Side
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems

@@ -11,8 +11,9 @@ from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean, printable
 from tpucc.ir.attributes import is_record, non_default
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
 from tpucc.ir.literals import MAX_DEPTH
+from tpucc.ir.node import Node
 from tpucc.ir.tokens import MAX_DIGITS
 from tpucc.ir.types import Range, TensorType
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tpucc.diagnostics import listed
 from tpucc.machine.instruction import FunctionSpec, OperandSpec, Spec
 from tpucc.machine.record import RECORD
+from tpucc.machines.v1 import SPECS, Place
 from tpucc.machines.v1.blocks import block_dtype
-from tpucc.machines.v1.instructions import SPECS
-from tpucc.machines.v1.places import FLAGS, Place
+from tpucc.machines.v1.places import FLAGS
 
 PLACES = {
     Place.UB: "rows of the unified buffer",

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import SPECS, UNITS, V1, Opcode
 from tpucc.numerics import Int64
 from tpucc.runtime.comparison.compare import compare, spent_more
 from tpucc.runtime.comparison.pairs import spent
@@ -200,7 +200,7 @@ def _bars(run: Shown, lane: Lane, scale: Scale, top: float) -> Markup:
 def _waits(run: Shown, tops: dict[int, float], scale: Scale) -> Iterator[Markup]:
     """From the end of what is waited for to the start of what waits."""
     code = run.program.instructions
-    engine, found = ENGINE_OF[code["opcode"]], _found(run)
+    engine, found = V1.engine_of[code["opcode"]], _found(run)
     for index in found.tolist() if len(found) <= WAITS else ():
         for waiting, mask in SPECS[Opcode.SYNCHRONIZE].waits(int(code["index"][index]), int(code["engines"][index])):
             following = np.flatnonzero(engine[index:] == waiting)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from tpucc.ir.dataflow import stages
 from tpucc.ir.dtypes import DEVICE_FORMATS
-from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import OP as constant

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, MoveFunction, Pool, PoolFunction, Requantise, Sides, Vector, VectorFunction, scaled
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
 

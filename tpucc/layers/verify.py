@@ -10,7 +10,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, I8, DeviceFormat
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import (
     LAYERS,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Node
-from tpucc.isa.instructions import Function
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv
 from tpucc.lowering.steps import Level, Pooling, Product, Region
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tiled_product import product_of
 from tpucc.lowering.values import Values
+from tpucc.machines.v1 import Function
 
 
 def lower_conv(node: Node, layer: Conv, y: Access, values: Values) -> Product:

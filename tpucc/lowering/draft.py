@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from tpucc.isa.instructions import Records
 from tpucc.isa.program import Division
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.emitter import Emitter
@@ -21,6 +20,7 @@ from tpucc.lowering.sharding import Split
 from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
 from tpucc.lowering.tiled_product import emit_product
 from tpucc.lowering.vector import emit_vector
+from tpucc.machine.record import Records
 
 
 @dataclass(frozen=True, slots=True, eq=False)

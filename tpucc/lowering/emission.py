@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tpucc.isa.instructions import Function
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.steps import Copy, Step
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.walks import Walk, nest, walks
+from tpucc.machines.v1 import Function
 
 
 @dataclass(frozen=True, slots=True, eq=False)

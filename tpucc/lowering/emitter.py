@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tpucc.isa.instructions import Flag, Function, Opcode, Records
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.steps import Region, TileWrite
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
+from tpucc.machine.record import Records
+from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.formats import encoding_of
 
 _BATCH = 1 << 14

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tpucc.isa.instructions import Records
 from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.machine.record import Records
 from tpucc.numerics import Int64
 
 BUFFER_FIELDS = ("ub_buffer", "ub2_buffer", "dest_buffer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Move, MoveFunction
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import Copy, Moving

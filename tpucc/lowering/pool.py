@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
-from tpucc.ir.graph import Node
-from tpucc.isa.instructions import Function
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Pool
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import Pooling, Region
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.values import Values
+from tpucc.machines.v1 import Function
 
 
 def lower_pool(node: Node, layer: Pool, y: Access, values: Values) -> Pooling:

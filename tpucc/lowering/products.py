@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tpucc.isa.instructions import Records
 from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.machine.record import Records
 from tpucc.target import Target
 
 

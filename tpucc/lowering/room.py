@@ -9,10 +9,10 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Label, LimitError, counted, some
-from tpucc.isa.instructions import Records
 from tpucc.isa.program import LayerInfo
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer
+from tpucc.machine.record import Records
 from tpucc.numerics import Int64
 
 CODE = "E0621"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Origin
-from tpucc.isa.instructions import Function
 from tpucc.lowering.tensors import Access, Tensor
 from tpucc.lowering.walks import Nest, nest
+from tpucc.machines.v1 import Function
 
 SKIPPED = -1
 """Stands for a weight tile of nothing but zeros, which isn't multiplied with."""

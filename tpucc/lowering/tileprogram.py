@@ -15,13 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
-from tpucc.isa.instructions import RECORD, SPECS, Flag, OperandSpec, Place, Records, Spec
 from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.words import label_text
 from tpucc.isa.program import Division, HostBuffer, LayerInfo, Port, Program, bare_program
-from tpucc.machine.record import MAXIMUM
-from tpucc.machines.v1.machine import V1
+from tpucc.machine.instruction import OperandSpec, Spec
+from tpucc.machine.record import MAXIMUM, RECORD, Records
+from tpucc.machines.v1 import SPECS, V1, Flag, Place
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target
 

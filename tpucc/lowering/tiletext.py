@@ -14,7 +14,6 @@ from pathlib import PurePath
 from tpucc.diagnostics import ProgramError, Source, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
-from tpucc.isa.instructions import Flag, Opcode, OperandSpec
 from tpucc.isa.listing.directives import read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields, records_of
 from tpucc.isa.listing.labels import Labels
@@ -33,7 +32,8 @@ from tpucc.lowering.tileprogram import (
     tile_operands,
     tile_program,
 )
-from tpucc.machines.v1.machine import V1
+from tpucc.machine.instruction import OperandSpec
+from tpucc.machines.v1 import V1, Flag, Opcode
 
 _OWN = ("buffer", "groups")
 """Directives that only tile programs have."""

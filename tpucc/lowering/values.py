@@ -10,7 +10,8 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InternalError
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
 from tpucc.lowering.steps import Copy, Moving, Step, TileWrite, Work

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Node
-from tpucc.isa.instructions import Function
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Vector, looks_up
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import ElementWise, Operand
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.values import Values
+from tpucc.machines.v1 import Function
 
 
 def lower_vector(node: Node, layer: Vector, y: Access, values: Values) -> ElementWise:

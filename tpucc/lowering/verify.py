@@ -15,7 +15,6 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
-from tpucc.isa.instructions import RECORD, Opcode
 from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.numbering import Numbering
 from tpucc.isa.verify import ports, structure
@@ -23,7 +22,8 @@ from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_
 from tpucc.isa.verify.rules import Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
-from tpucc.machines.v1.machine import V1
+from tpucc.machine.record import RECORD
+from tpucc.machines.v1 import V1, Opcode
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10

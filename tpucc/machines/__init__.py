@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1 import V1
 
 DEFAULT = V1

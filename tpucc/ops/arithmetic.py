@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpucc.floating.arithmetic import Arithmetic as FloatArithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import add, mul, sub
 from tpucc.ops.facts import of_two_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ops import clip
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined

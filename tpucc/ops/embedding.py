@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each

@@ -9,7 +9,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
 from tpucc.floating.arithmetic import PORTABLE
 from tpucc.ir.dtypes import OF_NUMPY
-from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes

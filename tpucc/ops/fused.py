@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import Attributes, NoAttributes
+from tpucc.ir.node import Attributes, NoAttributes
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops import add
 from tpucc.ops.floats import Defined

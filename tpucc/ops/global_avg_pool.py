@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes
+from tpucc.ir.node import Attributes
 from tpucc.ir.types import TensorType
 
 DEFAULTS: Mapping[str, Any] = {}

@@ -6,7 +6,7 @@ its sequence. The node's name is the input's name.
 
 from __future__ import annotations
 
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee

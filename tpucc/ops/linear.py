@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import matmul
 from tpucc.ops.facts import product

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.floating import double
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops.batch import AVERAGED, Case, Division, MixedError, aligned
 from tpucc.ops.gradient import Backward, Value

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tpucc.ir.graph import Attributes
+from tpucc.ir.node import Attributes
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 

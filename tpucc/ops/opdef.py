@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Attributes, Node, Side
+from tpucc.ir.node import Attributes, Node, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops.facts import MOVED, Facts, Values
 from tpucc.ops.floats import Floats

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
 
-from tpucc.ir.graph import Attributes
+from tpucc.ir.node import Attributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops.opdef import A, Array, Example, RuleError
 

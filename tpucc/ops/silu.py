@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ops import sigmoid
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import NoAttributes
+from tpucc.ir.node import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule

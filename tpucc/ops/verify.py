@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef, RuleError

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
-from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps

@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import f32
 from tpucc.ops.matmul import OP as matmul
 from tpucc.ops.slice import OP as slice_

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import IntegerFormat
-from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Node
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops import OPS
 from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.opdef import Boundary, Expression

@@ -8,7 +8,8 @@ from functools import reduce
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, VectorFunction, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.matmul import OP as matmul

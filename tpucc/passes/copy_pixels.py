@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.concat import OP as concat
 from tpucc.ops.opdef import Expression
 from tpucc.ops.parts import Shape

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.numerics import Float64
 from tpucc.ops.add import OP as add
 from tpucc.ops.batch_norm import OP as batch_norm

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.diagnostics import counted
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.tensors import stored, widest

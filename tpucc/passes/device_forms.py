@@ -12,7 +12,8 @@ import numpy as np
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.clip import OP as clip
 from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.div import OP as div

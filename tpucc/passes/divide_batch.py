@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values, needed_values
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.batch import BATCHES
 from tpucc.layers.kinds import LAYERS

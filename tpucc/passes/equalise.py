@@ -14,7 +14,8 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node
 from tpucc.numerics import AnyArray, Float32, Float64, Int64
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import dequantizes, facts_of, quantizes
 from tpucc.ops.constant import OP as constant

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
 from tpucc.ops.add import OP as add

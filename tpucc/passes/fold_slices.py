@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.fused import Fused
 from tpucc.ops.opdef import Expression
 from tpucc.ops.slice import SliceAttributes, as_slice

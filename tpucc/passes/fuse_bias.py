@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.fused import Fused, fused_form

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import Context, Pass

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.dequantize import OP as dequantize

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator
 from dataclasses import replace
 
-from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, Node, Output
 from tpucc.ops.clip import ClipAttributes
 from tpucc.passes.rewriter import Names
 

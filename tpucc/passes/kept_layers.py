@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, nearest_few, some
 from tpucc.ir.dataflow import Relations
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.opdef import Boundary, Given, Rearrangement, View
 from tpucc.passes.layering.products import layer_name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import VIEWS
 from tpucc.ops import dequantizes, quantizes
 from tpucc.passes.base import Context, Pass

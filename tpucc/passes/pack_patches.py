@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.constant import ConstantAttributes

@@ -19,7 +19,8 @@ from itertools import chain
 
 from tpucc.diagnostics import Diagnostic, ProgramError, listed, some
 from tpucc.ir.dataflow import Relations, constant_values
-from tpucc.ir.graph import Graph, Node, Side
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.matmul import OP as matmul
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View

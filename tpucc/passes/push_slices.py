@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import OP as constant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 
 from tpucc.ir.dataflow import Relations
-from tpucc.ir.graph import Node, Side
+from tpucc.ir.node import Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.div import OP as div
 from tpucc.ops.facts import UNCHANGED, selects

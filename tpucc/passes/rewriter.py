@@ -11,7 +11,8 @@ from typing import Self, TypeVar, cast
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node, Output, Side
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.as_weights import OP as as_weights

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import I8, IntegerFormat
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import dequantise, quantise
 from tpucc.ops.clip import OP as clip

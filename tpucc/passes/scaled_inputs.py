@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tpucc.ir.dataflow import Relations
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.div import OP as div
 from tpucc.ops.opdef import Rearrangement, View

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Mapping
 
 from tpucc.ir.dataflow import Relations, stages
-from tpucc.ir.graph import Graph, Node, Side
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Boundary, Clamp

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes

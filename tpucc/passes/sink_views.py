@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums, biased, sums_of
 from tpucc.passes.rewriter import as_reshape, is_pinned

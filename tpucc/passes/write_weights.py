@@ -18,7 +18,8 @@ from math import prod
 from tpucc.diagnostics import counted, listed
 from tpucc.ir.dataflow import Relations, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Instruction, Opcode, Place, read_instruction
 from tpucc.isa.program import LayerInfo, Resident
+from tpucc.machine.instruction import Instruction
+from tpucc.machines.v1 import V1, Opcode, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
@@ -70,7 +71,7 @@ class Debugger:
         return list(zip(fifo, self.runtime.timeline.tiles.arrived[asked - len(fifo) : asked].tolist(), strict=True))
 
     def instruction(self, index: int) -> Instruction:
-        return read_instruction(self.program.instructions[index])
+        return V1.read(self.program.instructions[index])
 
     def step(self) -> None:
         """Executes the next instruction."""

@@ -12,7 +12,8 @@ from dataclasses import replace
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Error
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.layers.kinds import VIEWS, is_layer, macs
 from tpucc.layers.reference import LAYER_REFERENCES, compute

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.graph import Graph
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.partition import elements_in, operators_in, working
+from tpucc.machines.v1 import Opcode
 from tpucc.ops.products import multiply_accumulates
 from tpucc.runtime.connections import HostParts
 from tpucc.sim.end_to_end import Edges

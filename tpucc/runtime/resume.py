@@ -24,13 +24,13 @@ from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
 from tpucc.ir.textversion import require_version
 from tpucc.isa.assembler import read_listing
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.layers.kinds import LAYERS, Requantise
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Opcode
 from tpucc.options import Options
 from tpucc.passes.running import verify_text
 from tpucc.runtime.constants import ModelConstants

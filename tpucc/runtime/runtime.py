@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, counted, did_you_mean, listed, printable
 from tpucc.files import MODELS, read_file, write_file
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program

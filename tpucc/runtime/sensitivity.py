@@ -13,7 +13,8 @@ import numpy as np
 
 from tpucc.compilation import Compilation
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.error import LayerError, Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.layers.reference import compute as compute_layer

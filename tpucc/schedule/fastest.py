@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import UNITS
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.machines.v1 import UNITS
 from tpucc.schedule import schedule
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline, durations, time_program

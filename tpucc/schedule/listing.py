@@ -11,7 +11,7 @@ import numpy as np
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.machine.record import RECORD, Records
-from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1 import V1
 from tpucc.numerics import Int64
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from tpucc.diagnostics import Origin, Source
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, Records
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import HostStep, computing, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
+from tpucc.machine.record import RECORD, Records
+from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.listing import Listing, blank

@@ -20,10 +20,11 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.isa.effects import Bools, Effects, effects
-from tpucc.isa.instructions import Opcode, Records
 from tpucc.isa.program import HostBuffer, stretch_ends
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.machine.record import Records
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, Full, Lives, TooLarge, allocate, linear_scan
 from tpucc.schedule.spill import Stay, spill

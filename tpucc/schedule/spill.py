@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpucc.isa.effects import Bools, Walks, effects
-from tpucc.isa.instructions import Opcode, Records
 from tpucc.isa.program import HostBuffer
 from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.room import too_large
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
+from tpucc.machine.record import Records
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
 

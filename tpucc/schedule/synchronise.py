@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Opcode
 from tpucc.machine.machine import Machine
 from tpucc.machines import DEFAULT
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, Int64
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing, blank

@@ -21,9 +21,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.occupancy import rows_in_use, step_function, sums_in_use
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, Segments, matrix_segments

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition
@@ -21,6 +20,7 @@ from tpucc.lowering.lower import Drafts, drafts_of
 from tpucc.lowering.plan import BUILT_IN
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
 from tpucc.schedule import schedule

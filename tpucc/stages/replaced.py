@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Error
-from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import read_product
+from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.guard import Guest, guest, short, short_text
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
@@ -99,7 +99,7 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
         given = _with_own_arrays(listing)
-        most = len(listing) * len(ROW_ENGINES) ** 2
+        most = len(listing) * len(V1.row_units) ** 2
         waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in islice(_several(code, function(given), "waits"), most + 1)])
         if len(waits) > most:
             raise code.error("E0523", f"returned more than {most:,} waits, which is one for each two engines before each instruction")
@@ -177,7 +177,7 @@ def _wait(code: Guest, wait: Any, count: int) -> Wait:
 
 def _engine(code: Guest, value: object) -> Engine:
     """An engine, or its name."""
-    names = {engine.name.lower(): Engine(engine) for engine in ROW_ENGINES}
+    names = {engine.name.lower(): Engine(engine) for engine in V1.row_units}
     found = names.get(value.lower()) if isinstance(value, str) else next((engine for engine in names.values() if engine == value), None)
     if found is None:
         raise code.error("E0523", f"returned {short(value)} as an engine, expected one of {', '.join(names)}")

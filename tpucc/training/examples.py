@@ -14,7 +14,7 @@ from tpucc.data.sources import beside, named_at
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.one_hot import require_labels

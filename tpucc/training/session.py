@@ -17,7 +17,8 @@ from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, Usa
 from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.not_finite import FirstNotFinite

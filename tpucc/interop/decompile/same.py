@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from tpucc.frontend.training import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ir.attributes import identities
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes

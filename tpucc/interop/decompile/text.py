@@ -26,7 +26,8 @@ from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
 from tpucc.interop.decompile.statics import Scope
 from tpucc.interop.decompile.tables import Signatures
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output
 from tpucc.ir.types import TensorType
 
 SHORTER = 0.87

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from tpucc.ir.dtypes import IntegerFormat
-from tpucc.ir.graph import Attributes
+from tpucc.ir.node import Attributes
 from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import UnfitError, clamp_bounds, function_table
 from tpucc.numerics import DeviceInts, Float64

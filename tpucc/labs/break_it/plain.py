@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypedDict
 
 from tpucc.isa.effects import Instructions, effects
-from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import SPECS, UNITS, Engine, Opcode
 
 
 class PlainInstruction(TypedDict):

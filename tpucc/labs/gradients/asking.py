@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Error, Origin
-from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import TensorType, f32

@@ -13,7 +13,8 @@ from random import Random
 
 import numpy as np
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import f32
 from tpucc.labs.gradients.asking import ask, computed, inputs_of
 from tpucc.labs.gradients.cases import Case, differences, value

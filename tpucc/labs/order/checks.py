@@ -10,12 +10,12 @@ import numpy as np
 
 from tpucc.diagnostics import Error
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.labs.answers import integers
 from tpucc.labs.lab import Failed, Plain
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule import schedule
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from tpucc import api
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Opcode
 from tpucc.layers.partition import partition
 from tpucc.lowering.lower import drafts_of
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel, WrittenProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.tiletext import read_product
+from tpucc.machines.v1 import Opcode
 from tpucc.target import Target
 
 CHUNK = 4

@@ -11,7 +11,8 @@ from random import Random
 import numpy as np
 
 from tpucc.diagnostics import Error
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.answers import said

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.labs.passes.rules import ANY, Rules
 from tpucc.ops import OPS

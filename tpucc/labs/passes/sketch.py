@@ -9,7 +9,8 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, NoAttributes, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes

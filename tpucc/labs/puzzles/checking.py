@@ -15,7 +15,6 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, Span, counted, printable
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
@@ -24,6 +23,7 @@ from tpucc.labs.puzzles.setting import Setting
 from tpucc.labs.puzzles.task import Task
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
+from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.runtime.blame import maker_of
 from tpucc.schedule.pipeline import schedule

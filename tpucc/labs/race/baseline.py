@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.isa.instructions import ENGINE_OF, ROW_ENGINES, Engine
 from tpucc.lowering.products import ProductLayer
+from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives, TooLarge
 from tpucc.schedule.listing import Listing
@@ -56,8 +56,8 @@ def allocate(lives: Lives, rows: int) -> Int64:
 
 def synchronise(listing: Listing) -> Sequence[Wait]:
     """Whenever the work goes to another engine, that one waits: no two of the engines that touch rows work at the same time."""
-    engine = ENGINE_OF[listing.records["opcode"]]
-    works = np.flatnonzero(np.isin(engine, ROW_ENGINES))
+    engine = V1.engine_of[listing.records["opcode"]]
+    works = np.flatnonzero(np.isin(engine, V1.row_units))
     order = [Engine(number) for number in engine[works].tolist()]
     return [Wait(after, own, (before,)) for after, own, before in zip(works[1:].tolist(), order[1:], order, strict=False) if own != before]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.listing.words import name_text
 from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Term
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import MULTIPLIES
+from tpucc.machines.v1 import Flag, Opcode
 
 MOST_LINES = 5000
 """Lines of one layer."""

@@ -12,12 +12,12 @@ from random import Random
 import numpy as np
 
 from tpucc import api
-from tpucc.isa.instructions import Engine, Opcode
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.recorded import packed
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
+from tpucc.machines.v1 import Engine, Opcode
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program

@@ -12,13 +12,13 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.effects import Effects, Walks, effects
-from tpucc.isa.instructions import ROW_ENGINES, Engine
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import Context, Violation
 from tpucc.labs.lab import Failed, Plain
 from tpucc.labs.recorded import recorded
+from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
 from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
@@ -31,7 +31,7 @@ FORM = "(before instruction, engine that waits, engines waited for)"
 Told = tuple[int, tuple[int, ...]]
 """The last instruction of an engine that has certainly finished, -1 for none, and the numbers of the waits by which another knows it."""
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
-_NAMES = {engine.name.lower(): Engine(engine) for engine in ROW_ENGINES}
+_NAMES = {engine.name.lower(): Engine(engine) for engine in V1.row_units}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _wait(entry: Plain, count: int, rules: Rules) -> Wait:
 
 def _engine(value: Plain, shown: str) -> Engine:
     known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    found = _NAMES.get(value.lower()) if isinstance(value, str) else next((Engine(e) for e in ROW_ENGINES if known and e == value), None)
+    found = _NAMES.get(value.lower()) if isinstance(value, str) else next((Engine(e) for e in V1.row_units if known and e == value), None)
     if found is None:
         raise Failed("result", f"returned {shown}, in which {repr(value)[:40]} is no engine; there are {', '.join(_NAMES)}")
     return found

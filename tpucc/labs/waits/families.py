@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.isa.instructions import RECORD, Flag, Opcode, record
-from tpucc.machines.v1.functions import Function
+from tpucc.machine.record import RECORD
+from tpucc.machines.v1 import V1, Flag, Function, Opcode
 from tpucc.schedule.listing import Listing
 
 Family = Callable[[Random], Listing]
@@ -27,30 +27,30 @@ def listing_of(records: Sequence[Any]) -> Listing:
 
 def read(row: int, rows: int) -> Any:
     """From the host into the unified buffer."""
-    return record(Opcode.READ_HOST_MEMORY, host=0, dest=row, inner=rows)
+    return V1.record(Opcode.READ_HOST_MEMORY, host=0, dest=row, inner=rows)
 
 
 def write(row: int, rows: int) -> Any:
     """From the unified buffer to the host."""
-    return record(Opcode.WRITE_HOST_MEMORY, host=64, ub=row, inner=rows)
+    return V1.record(Opcode.WRITE_HOST_MEMORY, host=64, ub=row, inner=rows)
 
 
 def multiply(row: int, acc: int, rows: int, stride: int = 1, adds: bool = False) -> Any:
     """Rows, `stride` apart, into the accumulators."""
     flags = Flag.ACCUMULATE if adds else 0
     if stride == 1:
-        return record(Opcode.MATRIX_MULTIPLY, flags, ub=row, acc=acc, inner=rows)
-    return record(Opcode.CONVOLVE, flags, ub=row, ub_stride=stride, acc=acc, inner=rows)
+        return V1.record(Opcode.MATRIX_MULTIPLY, flags, ub=row, acc=acc, inner=rows)
+    return V1.record(Opcode.CONVOLVE, flags, ub=row, ub_stride=stride, acc=acc, inner=rows)
 
 
 def activate(acc: int, row: int, rows: int, stride: int = 1) -> Any:
     """Accumulators into rows, `stride` apart."""
-    return record(Opcode.ACTIVATE, acc=acc, dest=row, dest_stride=stride, inner=rows)
+    return V1.record(Opcode.ACTIVATE, acc=acc, dest=row, dest_stride=stride, inner=rows)
 
 
 def vector(source: int, row: int, rows: int, stride: int = 1) -> Any:
     """Rows to rows, on the activation unit."""
-    return record(Opcode.VECTOR, function=Function.TABLE, ub=source, ub_stride=stride, dest=row, dest_stride=stride, inner=rows)
+    return V1.record(Opcode.VECTOR, function=Function.TABLE, ub=source, ub_stride=stride, dest=row, dest_stride=stride, inner=rows)
 
 
 def mixed(draw: Random) -> Listing:

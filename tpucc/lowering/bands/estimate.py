@@ -10,7 +10,7 @@ from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from functools import cached_property
 
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.tensors import NO_SIDES, widest
 from tpucc.ops import OPS, facts_of

@@ -1,1 +1,10 @@
-"""The machine of the TPU paper (Jouppi et al., ISCA 2017): its memories, units, instructions, functions and formats."""
+"""TPU v1 (Jouppi et al., ISCA 2017): its tables, each in a file, and the machine that they make. Other packages import these names."""
+
+from __future__ import annotations
+
+from tpucc.machines.v1.functions import FUNCTIONS, Function
+from tpucc.machines.v1.instructions import SPECS, Opcode
+from tpucc.machines.v1.machine import V1
+from tpucc.machines.v1.places import UNITS, Engine, Flag, Place
+
+__all__ = ["FUNCTIONS", "SPECS", "UNITS", "V1", "Engine", "Flag", "Function", "Opcode", "Place"]

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import numpy as np
 
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Vector, VectorFunction
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling

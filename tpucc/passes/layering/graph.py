@@ -10,7 +10,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
-from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import EXPANSIONS
 from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales

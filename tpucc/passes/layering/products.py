@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Sides
 from tpucc.layers.parameters import BIAS_BOUND, Requantisation, fitting_scales, requantisation

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Fc, Move, MoveFunction, Requantise
 from tpucc.layers.parameters import scaling

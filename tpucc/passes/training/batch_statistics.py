@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output
 from tpucc.ops.add import OP as add
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.gradient import Value

@@ -8,7 +8,8 @@ from typing import Any
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Attributes, NoAttributes, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import OP as constant

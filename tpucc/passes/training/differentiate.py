@@ -14,7 +14,8 @@ import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, listed
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output
 from tpucc.ops import OPS
 from tpucc.ops.gradient import Backward, Gradients, Missing, Rule, Stops, Value
 from tpucc.passes.base import Context, Pass

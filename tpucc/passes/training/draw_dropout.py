@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops.dropout import DropoutAttributes
 from tpucc.ops.input import OP as input_

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.ops.softmax_cross_entropy import OP as softmax_cross_entropy
 from tpucc.passes.base import Context, Pass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ops.state import StateAttributes
 
 LOSS = "loss"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops.gradient import Value
 from tpucc.ops.state import StateAttributes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Output
 from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.training.build import Growing

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
-from tpucc.isa.instructions import SPECS, Engine, Opcode
 from tpucc.isa.program import Division
+from tpucc.machines.v1 import SPECS, Engine, Opcode
 from tpucc.numerics import AnyArray
 from tpucc.runtime.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
 from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from tpucc.isa.effects import Bools, effects
-from tpucc.isa.instructions import Engine, Opcode
+from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.machines.v1 import V1, Engine
 from tpucc.runtime.comparison.groups import GROUPS, Group, Number, stretches
 from tpucc.runtime.comparison.pairs import Pair, more, together
 from tpucc.runtime.runtime import Runtime
@@ -187,7 +187,7 @@ def _hidden(runtime: Runtime, group: Group) -> int:
     """The cycles in which the unit of a group works and the matrix unit doesn't wait for that."""
     waited = replace(group, rows=tuple(cause for cause in group.rows if cause not in group.apart))
     times, (edges, waits) = runtime.timeline, stretches(runtime, waited)
-    own = (ENGINE_OF[runtime.program.instructions["opcode"]] == group.unit) & (times.end > times.start)
+    own = (V1.engine_of[runtime.program.instructions["opcode"]] == group.unit) & (times.end > times.start)
     passed = np.concatenate([[0], np.cumsum(np.diff(edges) * ~waits)])
     return int((np.interp(times.end[own], edges, passed) - np.interp(times.start[own], edges, passed)).sum())
 

@@ -16,11 +16,10 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.instructions import Flag, Instruction, Opcode, read_instruction
 from tpucc.isa.program import Program
+from tpucc.machine.instruction import Instruction
+from tpucc.machines.v1 import V1, Flag, Opcode, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.machines.v1.machine import V1
-from tpucc.machines.v1.places import Place
 from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.sim.fast.bound import bound
@@ -192,7 +191,7 @@ class _Preparation:
         return None if action is None else Single(action, instruction.opcode is Opcode.VECTOR)
 
     def _instruction(self, index: int) -> Instruction:
-        return read_instruction(self._program.instructions[index])
+        return V1.read(self._program.instructions[index])
 
     def _is_late(self, group: Group) -> bool:
         """Whether a group multiplies by a tile that the program writes."""

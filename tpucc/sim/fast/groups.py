@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.effects import Effects, Walks
-from tpucc.isa.instructions import SPECS, Engine
+from tpucc.machines.v1 import SPECS, Engine
 from tpucc.machines.v1.instructions import activated, multiplied
 from tpucc.sim.memories import Rows
 from tpucc.target import Target

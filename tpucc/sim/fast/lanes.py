@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.isa.instructions import Place
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import Meaning
+from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.machines.v1.functions import FUNCTIONS, Block, Function
+from tpucc.machines.v1.functions import Block
 from tpucc.numerics import Int8, Int64
 from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import percent
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.occupancy import handovers
 from tpucc.isa.program import Program, Resident
+from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.viz.charts.chart import WIDTH, Legend, Scale, cycle_axis, row_axis
 from tpucc.viz.heading import EDGE, heading

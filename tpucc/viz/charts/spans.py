@@ -9,9 +9,9 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
+from tpucc.machines.v1 import Opcode
 from tpucc.viz.charts.tiles import order_of, places_of
 from tpucc.viz.text import shown
 

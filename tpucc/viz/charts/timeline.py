@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import counted, percent
-from tpucc.isa.instructions import ENGINE_OF, Engine
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
@@ -125,7 +125,7 @@ def _subtitle(program: Program, times: Times, scale: Scale) -> str:
 
 def lanes(program: Program, times: Times) -> Iterator[Lane]:
     """The five units at work, in the order in which data passes through them."""
-    engine = ENGINE_OF[program.instructions["opcode"]]
+    engine = V1.engine_of[program.instructions["opcode"]]
 
     def lane(name: str, kind: Kind, unit: Engine) -> Lane:
         own = np.flatnonzero((engine == unit) & (times.ends > times.starts))

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted, percent
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
-from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.machines.v1 import SPECS, Function, Opcode
 from tpucc.numerics import Int64
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.hostwork import HostWork, host_work, port_rows, step_rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
 from tpucc.viz.diagrams.operators import CONSTANTS, UNITS, kind_of
 from tpucc.viz.palette import Kind

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted, printable
 from tpucc.interop.sources import file_of
 from tpucc.isa.effects import Effects
-from tpucc.isa.instructions import SPECS, Engine, Flag, Opcode, Place, Spec, read_instruction
 from tpucc.isa.program import Program
-from tpucc.machines.v1.machine import V1
+from tpucc.machine.instruction import Spec
+from tpucc.machines.v1 import SPECS, V1, Engine, Flag, Opcode, Place
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.recording import EACH, FIRST, ROWS, SIDE, Recording, Step
 from tpucc.sim.waiting import Waiting, reason_words, shifter
@@ -166,7 +166,7 @@ def _data(step: Step) -> npt.NDArray[np.bool_]:
 
 def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
     """From the first row of data on; all rows where none has any."""
-    instruction, side, first = read_instruction(program.instructions[step.index]), len(corner), int(_data(step).argmax())
+    instruction, side, first = V1.read(program.instructions[step.index]), len(corner), int(_data(step).argmax())
     lanes = step.reads[0].values[first:, :side]
     values = lanes.view(np.uint8) if Flag.UNSIGNED in instruction.flags else lanes
     rows = f"rows {first} to {first + len(lanes) - 1}, counted from 0" if first else "first rows"

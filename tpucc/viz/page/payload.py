@@ -14,10 +14,10 @@ import numpy as np
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.layers.error import LayerError
+from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.errors import alone, as_it_runs, unmeasured
@@ -73,7 +73,9 @@ def payload(given: PageInput) -> dict[str, Any]:
         "layers": _layers(given, origins),
         "calls": _calls(program),
         "units": [str(engine) for engine in Engine],
-        "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode],
+        "opcodes": [
+            {"name": opcode.mnemonic, "unit": int(V1.engine_of[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode
+        ],
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
         "sentences": sentences_payload(program),

@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from tpucc.diagnostics import printable
-from tpucc.isa.instructions import SPECS, Opcode, read_instruction
 from tpucc.isa.program import Program
+from tpucc.machines.v1 import SPECS, V1, Opcode
 from tpucc.viz.page.columns import deltas, plain
 
 PLACE = "#"
@@ -24,7 +24,7 @@ def sentences_payload(program: Program) -> dict[str, Any]:
     used: list[int] = []
     numbers: list[int] = []
     for record in program.instructions:
-        sentence = str(read_instruction(record))
+        sentence = str(V1.read(record))
         used.append(forms.setdefault(_NUMBER.sub(PLACE, sentence), len(forms)))
         numbers += [int(found.replace(",", "")) for found in _NUMBER.findall(sentence)]
     return {"forms": list(forms), "form": deltas(used), "numbers": plain(numbers)}

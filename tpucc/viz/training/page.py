@@ -10,8 +10,8 @@ from importlib import resources
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
-from tpucc.ir.graph import Node
 from tpucc.ir.literals import DataWriter
+from tpucc.ir.node import Node
 from tpucc.ir.printer import print_node
 from tpucc.training.costs import HOP, LINK, MEMORY, TARGET, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules

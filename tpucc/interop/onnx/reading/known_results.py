@@ -17,7 +17,7 @@ from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.folding import folded
 from tpucc.interop.onnx.reading.parameters import PRODUCTS
 from tpucc.interop.onnx.reading.rules import RULES, quantised
-from tpucc.ir.graph import Output
+from tpucc.ir.node import Output
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 

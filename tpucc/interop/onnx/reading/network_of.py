@@ -42,7 +42,8 @@ from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised, rule_of
 from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem, require_rank
-from tpucc.ir.graph import Graph, Output
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Output
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError

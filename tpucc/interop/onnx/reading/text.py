@@ -28,7 +28,8 @@ from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
 from tpucc.ir.attributes import identity
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 

@@ -9,7 +9,8 @@ from tpucc.interop.onnx.functions import Function, Step
 from tpucc.interop.onnx.writing.model import Activation, Weight
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Layer, Move, Vector, VectorFunction, looks_up
 from tpucc.layers.parameters import UnfitError

@@ -10,7 +10,8 @@ import numpy as np
 from tpucc.diagnostics import Span
 from tpucc.interop.onnx.writing.model import Weight
 from tpucc.interop.onnx.writing.rewriting import array_of
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes

@@ -22,7 +22,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.scales import Use, weight_scales
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.layers.kinds import (
     Conv,
     Fc,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Conv
 from tpucc.ops.axis import Axis, sides

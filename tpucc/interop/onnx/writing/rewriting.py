@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.constant import ConstantAttributes

@@ -25,7 +25,8 @@ from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.model import Weight
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Unsupported, named
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.node import Node
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.interop.onnx.reading.idioms.layer_norms import LayerNorms, number_of, one_operator, short
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.lrn import LrnAttributes, summed
 from tpucc.ops.pad import PadAttributes

@@ -17,7 +17,7 @@ from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, INTEGERS, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.rules.shapes import expanded
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.ops import OPS
 
 MOST_FACTORS = 8

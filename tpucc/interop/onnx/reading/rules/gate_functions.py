@@ -10,7 +10,7 @@ from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.files.problems import CHECKER, Unsupported
 from tpucc.interop.onnx.reading.rules.elements import softplus
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 
 
 @dataclass(frozen=True)

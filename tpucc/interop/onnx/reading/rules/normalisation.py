@@ -14,7 +14,7 @@ from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, pl
 from tpucc.interop.onnx.reading.files.model import OWN
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 
 SMALLEST = float(np.finfo(np.float32).tiny)
 """What a norm of 0 is taken for: the values stay 0, as ONNX says."""

@@ -14,7 +14,7 @@ from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import CHECKER, COMPUTED, Damaged, Unsupported, shortened
 from tpucc.interop.onnx.reading.rules.shapes import joined
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.slice import SliceAttributes

@@ -13,7 +13,7 @@ from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
 from tpucc.interop.onnx.reading.files.problems import Unsupported
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 
 
 def product(net: Network, a: Value, b: Value) -> Tensor:

@@ -16,7 +16,7 @@ from tpucc.interop.onnx.reading.files.names import module_of
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.gate_functions import GateFunction, gate_functions
 from tpucc.interop.onnx.reading.rules.places import part
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 
 MOST_STEPS = 2_000

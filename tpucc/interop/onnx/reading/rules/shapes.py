@@ -12,7 +12,7 @@ from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import CHECKER, Damaged, Unsupported, shortened
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 
 MOST_COPIES = 1_000
 """Of a value along an axis."""

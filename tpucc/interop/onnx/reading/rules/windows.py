@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.exported.window_shares import SHARES
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.rules.reductions import reduced
-from tpucc.ir.graph import Node
+from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 
 CHANNELS_LAST = (0, 2, 3, 1)
