@@ -151,6 +151,8 @@ class State:
     warnings: list[str] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
     """The user's passes that have changed the graph."""
+    left_out: frozenset[str] = frozenset()
+    """Passes that don't run, as the program is faster without them."""
     like: Graph | None = None
     """The graph of the model that an edited text stands for."""
     places: Places | None = None
@@ -174,4 +176,5 @@ class State:
 
     def compilation(self, recorder: Recorder) -> Compilation:
         """The results so far, as one value."""
-        return Compilation(**vars(self), snapshots=tuple(recorder.snapshots))
+        made = {name: value for name, value in vars(self).items() if name != "left_out"}
+        return Compilation(**made, snapshots=tuple(recorder.snapshots))

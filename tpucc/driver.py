@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import CORES, HOST_ROWS, Program
-from tpucc.layers.partition import Partition
+from tpucc.layers.partition import Partition, elements_in
 from tpucc.lowering.lower import Drafts
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.ops.evaluate import require_computable
@@ -33,12 +33,17 @@ from tpucc.passes.pipeline import PASSES, pipeline, replacements
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
+from tpucc.sim.durations import duration
+from tpucc.sim.end_to_end import stream_seconds
+from tpucc.sim.timing import time_program
 from tpucc.stage_names import pass_places, passes_of, require_stage
 from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
 
 T = TypeVar("T")
 
+GIVES_THE_HOST_WORK = ("write-weights", "pack-patches")
+"""Passes that let the host work so that the device has less to do."""
 SPARING = "what takes fewest cycles doesn't fit the unified buffer, so passes chose what takes fewest rows of it"
 
 
@@ -57,6 +62,7 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     state, recorder = State(source, options), Recorder(observer, options.stop_after)
     with explaining(state):
         graph = read_model(state, folder, recorder)
+        choose_for_stream(state, graph)
         back_end(state, recorder, drafts_with_room(state, graph, recorder))
     return state.compilation(recorder)
 
@@ -100,6 +106,7 @@ def without_passes(made: Compilation) -> Program:
     options = replace(chosen, passes=(), stages=Stages(), stop_after=None)
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
+    choose_for_stream(state, made.meant)
     recorder = Recorder(None, None)
     back_end(state, recorder, drafts_with_room(state, made.meant, recorder))
     assert state.program is not None
@@ -163,6 +170,48 @@ def read_model(state: State, folder: Path, recorder: Recorder) -> Graph:
     return state.graph
 
 
+def choose_for_stream(state: State, graph: Graph, done: int = 0) -> None:
+    """For `--for stream`: leaves out the passes that give the host work, where the program is faster without them.
+
+    In a stream the host, its link and the device work side by side, and the busiest of them counts. Which one that is, no pass can see:
+    it is a matter of all layers. So the program is made with each of these passes and without it, and timed. A pass with options of the
+    user's is left as it is. `graph` has gone through the first `done` passes.
+    """
+    if state.options.goal != "stream":
+        return
+    for name in GIVES_THE_HOST_WORK:
+        if name in state.options.settings or all(step.name != name for step in passes_of(state.options)[done:]):
+            continue
+        used = _tried(state, graph, done)
+        without = _tried(state, graph, done, name) if used is not None and name in used.changed else None
+        if used is None or without is None or used.seconds <= without.seconds:
+            continue
+        state.left_out |= {name}
+        times = f"a batch of a stream takes {duration(without.seconds)} without it, and {duration(used.seconds)} with it"
+        state.warnings.append(f"{name} is left out: {times}")
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The time of each batch in a stream, and the passes that changed the graph."""
+
+    seconds: float
+    changed: frozenset[str]
+
+
+def _tried(state: State, graph: Graph, done: int, *without: str) -> _Trial | None:
+    """The program as it would be `without` some passes; None where it can't be made."""
+    trial, recorder = replace(state, left_out=state.left_out | {*without}, warnings=[], rewritten=[]), Recorder(None, None)
+    try:
+        back_end(trial, recorder, drafts_with_room(trial, graph, recorder, done))
+    except Error:  # the compile itself will say so
+        return None
+    assert trial.program is not None
+    edges = elements_in(trial.parts.prologue), elements_in(trial.parts.epilogue)
+    changed = frozenset(snapshot.stage for snapshot in recorder.snapshots if snapshot.changed)
+    return _Trial(stream_seconds(trial.program, time_program(trial.program), edges), changed)
+
+
 def drafts_with_room(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> Drafts:
     """Runs the passes on `graph`, which the first `done` of them have made, and lowers what they make.
 
@@ -203,7 +252,7 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0, *,
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
         try:
-            made = run_pass(step, graph, context)
+            made = graph if step.name in state.left_out else run_pass(step, graph, context)
         except ProgramError as error:  # the warnings of what can't be compiled aren't printed
             raise error.with_help(replacements(steps[:index])) from error
         state.warnings.extend(made.notes)

@@ -18,7 +18,7 @@ from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.driver import back_end, compile_source, drafts_with_room, explaining
+from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_with_room, explaining
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
@@ -184,6 +184,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         recorder.done(stage, graph, place=places[done - 1] if done else "")
         if done == 0:
             require_source(graph)
+        choose_for_stream(state, graph, done)
         back_end(state, recorder, drafts_with_room(state, graph, recorder, done))
     return state.compilation(recorder)
 

@@ -20,6 +20,7 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.critical import Limit
 from tpucc.sim.durations import duration
+from tpucc.sim.stream import stream
 from tpucc.sim.timing import Timeline
 from tpucc.target import number_text
 
@@ -43,15 +44,30 @@ def end_to_end(stats: Mapping[str, Any], program: Program, timeline: Timeline, e
     before, after = edge_seconds(program, edges)
     link_in, device, link_out = (cycles / program.target.clock_hz for cycles in _device_parts(program, timeline))
     parts = dict(zip(PARTS, (before, link_in, device, link_out, after), strict=True))
-    stream, busy = stats["stream"], before + after + stats["host_step_cycles"] / program.target.clock_hz
+    streamed, busy = stats["stream"], host_seconds(program, timeline, edges)
     found = {
         "seconds": before + stats["seconds"] + after,
         **parts,
-        "stream_seconds": max(stream["seconds"], busy),
+        "stream_seconds": max(streamed["seconds"], busy),
         "bottleneck": _bottleneck(stats, before + after),
-        "stream_bottleneck": Limit.HOST_WORK.value if busy > stream["seconds"] else stream["bottleneck"],
+        "stream_bottleneck": Limit.HOST_WORK.value if busy > streamed["seconds"] else streamed["bottleneck"],
     }
     return {**found, "explanation": _explanation(found["seconds"], program, edges)}
+
+
+def host_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
+    """What all the host's work for a batch takes: at both ends, and in the steps between."""
+    return sum(edge_seconds(program, edges)) + host_step_cycles(program, timeline) / program.target.clock_hz
+
+
+def host_step_cycles(program: Program, timeline: Timeline) -> int:
+    """The cycles of the steps of the host for all cores."""
+    return int((timeline.end - timeline.start)[effects(program.instructions, program.machine).interrupts].sum())
+
+
+def stream_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
+    """What each batch of a stream takes: the busier of host and device."""
+    return max(stream(program, timeline).cycles / program.target.clock_hz, host_seconds(program, timeline, edges))
 
 
 def edge_seconds(program: Program, edges: Edges) -> tuple[float, float]:

@@ -66,7 +66,7 @@ from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.critical import Part, critical_path, shares
-from tpucc.sim.end_to_end import Edges, end_to_end
+from tpucc.sim.end_to_end import Edges, end_to_end, host_step_cycles
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
@@ -109,7 +109,7 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
-        "host_step_cycles": _host_step_cycles(program, timeline),
+        "host_step_cycles": host_step_cycles(program, timeline),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "critical_path": _path_shares(path),
         "bottleneck": limit.name,
@@ -181,12 +181,8 @@ def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
     """What limits a stream. Where nothing computes while the host isn't done, it is what takes most of the host's time."""
     if not found.waiting:
         return bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
-    steps = _host_step_cycles(program, found.timeline)
+    steps = host_step_cycles(program, found.timeline)
     return "host work" if 2 * steps > found.link else "host link"
-
-
-def _host_step_cycles(program: Program, timeline: Timeline) -> int:
-    return int((timeline.end - timeline.start)[effects(program.instructions, program.machine).interrupts].sum())
 
 
 def _used(program: Program, layer: Int64, tile: Int64) -> Int64:

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from tpucc.compilation import Recorder, State
-from tpucc.driver import back_end, drafts_of, explaining, read_model, run_passes, sparing_drafts
+from tpucc.driver import back_end, choose_for_stream, drafts_of, explaining, read_model, run_passes, sparing_drafts
 from tpucc.interop.sources import read_source
 from tpucc.isa.program import Program
 from tpucc.options import Options
@@ -119,7 +119,7 @@ class Compiler:
         passed = (Known[_Passed](1) if own else graphs).get(options.target, partial(self._passed, state, options))
         made = (Known[Program | None](1) if own else passed.programs).get(options.target, partial(self._program, passed.state))
         if made is None:
-            made = self._sparing_program(state, options)
+            made = self._sparing_program(passed.state, options)
         return replace(made, target=options.target)
 
     def _model(self, path: Path, options: Options) -> tuple[State, Known[_Passed]]:
@@ -139,6 +139,7 @@ class Compiler:
         state = _with_target(read, target)
         assert state.graph is not None
         with explaining(state):
+            choose_for_stream(state, state.graph)
             run_passes(state, state.graph, Recorder(None, None))
         return _Passed(state, Known[Program | None](PROGRAMS))
 
