@@ -58,10 +58,10 @@ quick: $(DEV) ## half a minute, for the loop while editing: most of what all tes
 test: $(COLLECTED) ## four minutes: the tests, but for those that take long and that no known fault needs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long'
 
-check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, and those of floats as if on other processors, in eight minutes
+check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those with many long cases each fourth, and those of floats as if on other processors
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
 	@$(MAKE) --no-print-directory processors
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 4
 
 processors: $(COLLECTED) ## the tests of floats and of ONNX Runtime, as if on other processors; ALL=1: on all of them, which takes long
 	$(BIN)/python tests/processors.py $(if $(ALL),--all)
@@ -102,6 +102,9 @@ fingerprints: $(DEV) ## compare all that is compiled, run, trained and graded wi
 soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour; PART=unit, SEED=7
 	$(BIN)/python tests/soak.py $(PART) $(if $(SEED),--seed $(SEED))
 
+walks: $(COLLECTED) ## apply each change that docs/adding.md shows to a copy, and run all tests there; WALK=operator: that one
+	$(BIN)/python tests/walks.py $(WALK)
+
 pages: $(READY) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs; the others in make soak
 	$(BIN)/python docs/generate.py --check --usual
 
@@ -136,4 +139,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak pages docs site book play editor train data clean
+.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak walks pages docs site book play editor train data clean

@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ CASES = "random cases"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the expected outputs instead of comparing")
     parser.addoption("--soak", action="store_true", help="run the long random tests too")
+    parser.addoption("--long-one-in", type=int, default=1, metavar="N", help="of the cases of each test that takes long, run one in N")
     parser.addoption("--seed", type=int, help=f"the seed of random tests in a soak, 1 to {LARGEST:,}; another one in each run if not given")
 
 
@@ -66,9 +68,15 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--soak"):
         return
-    long = [item for item in items if item.get_closest_marker("soak")]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    taken, earlier = config.getoption("--long-one-in"), Counter[str]()
+    left_out: dict[bool, list[pytest.Item]] = {False: [], True: []}
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        one_of_many = earlier[test] % taken > 0
+        earlier[test] += item.get_closest_marker("long") is not None
+        left_out[item.get_closest_marker("soak") is not None or one_of_many].append(item)
+    config.hook.pytest_deselected(items=left_out[True])
+    items[:] = left_out[False]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -146,6 +146,7 @@ def native() -> str:
     return name
 
 
+@pytest.mark.soak
 def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserContext, pytestconfig: pytest.Config) -> None:
     """On a processor of 32 bits, too, as WebAssembly is one. So are the reports, where Graphviz here is of the page's version."""
     sources = [example(name).source for name in (NAMES if pytestconfig.getoption("soak") else USUAL)]

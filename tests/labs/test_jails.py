@@ -131,7 +131,8 @@ TEN = {
 
 
 @posix
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["small limits", "whole"])
+@pytest.mark.soak
+@pytest.mark.parametrize("whole", [False, True], ids=["small limits", "whole"])
 def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that one does stops the others. Whole, each has a grader of its own and the real limits; else they share one process."""
     if not whole:

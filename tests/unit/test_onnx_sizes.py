@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.cases import LONG, one_of
+from tests.support.cases import SOAK, one_of
 from tests.support.onnx_files import model_of
 from tpucc.diagnostics import ProgramError
 from tpucc.interop.decompile import families, repeats
@@ -81,7 +81,7 @@ def calls_of(function: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("make", one_of(3, [parts, fan, inputs, residuals, constants, matrices], LONG))
+@pytest.mark.parametrize("make", one_of(3, [parts, fan, inputs, residuals, constants, matrices], SOAK))
 @pytest.mark.parametrize("longest", [families.MOST, 3])
 def test_twice_as_many_nodes_or_results_take_about_twice_as_long(
     make: Callable[[int], Made], longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -354,7 +354,8 @@ model m(x: f32[{batch}, {size}, {size}, {channels}]):
         (16, 28, 1, 5, 0, 1),
         (2, 64, 2, 4, 0, 4),
         (1, 160, 3, 5, 2, 1),
-    ]
+    ],
+    usual=3,
 )
 def test_packing_never_loses_end_to_end(batch: int, size: int, channels: int, kernel: int, padding: int, stride: int) -> None:
     source = IMAGES.format(batch=batch, size=size, channels=channels, kernel=kernel, padding=padding, stride=stride)

@@ -277,7 +277,7 @@ model vgg(x: f32[1, size, size, 3]) -> f32[1, 10]:
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_first_blocks_of_vgg() -> None:
     """Simonyan and Zisserman, arXiv 1409.1556, table 1: whole, its maps of 224×224×64 come and go with each chunk of the accumulators."""
     bands, whole = compiled(VGG, V1), compiled(VGG, V1, most=1)
@@ -311,7 +311,7 @@ def test_a_batch_is_split_before_its_images() -> None:
     assert_equals_reference(compiled(text, with_rows(96)))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_long_chains_take_time_in_proportion() -> None:
     """The least of several times: a machine with other work can stretch one of them."""
     seconds = []

@@ -68,7 +68,7 @@ def test_what_the_user_sets_is_not_left_out() -> None:
     assert any("as --write-weights-computed-products asks" in note for note in made.notes)
 
 
-@pytest.mark.parametrize("seed", [3, 8, 11, 20])
+@pytest.mark.parametrize("seed", [8, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (3, 11, 20))])
 def test_a_stream_is_never_slower_with_them(seed: int) -> None:
     source = network(seed)
     own = tpucc.compile_source(source, goal="stream")
@@ -76,7 +76,7 @@ def test_a_stream_is_never_slower_with_them(seed: int) -> None:
         assert seconds(own) <= seconds(tpucc.compile_source(source, goal="stream", omit=omit)), omit
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["others", *(pytest.param(case, marks=pytest.mark.soak) for case in ("host", "link"))])
 def test_a_sweep_and_the_text_of_a_stage_make_the_same_choice(case: str, tmp_path: Path) -> None:
     source, _ = CASES[case]
     (path := tmp_path / "m.tpu").write_text(source)
