@@ -44,9 +44,19 @@ for body, clamps in (("relu(relu6(x @ w))", 1), ("relu6(relu(x @ w))", 2), ("rel
     assert DropClamps().run(after, None) == after, "once is enough"
 """
 
+TARGET = """
+import tpucc
+from tpucc.target import target_names
+
+SOURCE = "weights random(seed=1)\\nmodel m(x: f32[3, 300]):\\n    weight w: f32[300, 7]\\n    return x @ w\\n"
+assert "tpu_v1_small" in target_names()
+small, whole = (tpucc.compile_source(SOURCE, target=name).stats for name in ("tpu_v1_small", "tpu_v1"))
+assert small["tiles"] == 3 and whole["tiles"] == 2
+"""
+
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS)])
+@pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS), ("target", TARGET)])
 def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path) -> None:
     """The instruction's is in test_isa_tables.py."""
     folder = package_copy(tmp_path)
@@ -57,7 +67,7 @@ def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path
 
 def test_the_page_shows_the_files() -> None:
     shown = re.findall(r"```diff\n(.*?)```", PAGE, re.S)
-    assert shown == [(WORKED / f"{name}.diff").read_text() for name in ("operator", "pass", "instruction")]
+    assert shown == [(WORKED / f"{name}.diff").read_text() for name in ("operator", "pass", "instruction", "target")]
 
 
 def test_hunks_stand_at_their_lines() -> None:
