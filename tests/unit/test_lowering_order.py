@@ -46,7 +46,7 @@ def test_random_graphs_stay_in_order(choices: list[tuple[int, int, int]]) -> Non
         assert set(step.reads) <= done, step.name
         done.add(step.result)
     layers = {node.name for node in graph if node.op in LAYERS}
-    assert sorted(step.name for step in steps if not (isinstance(step.work, Moving) and not step.work.copies)) == sorted(layers)
+    assert sorted(step.name for step in steps if not (isinstance(step.work, Moving) and not step.work.regions)) == sorted(layers)
     _, program = compiled(graph, TINY)
     assert_computes(graph, program)
 

@@ -13,8 +13,9 @@ from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, V1, Device, assert_computes
 from tpucc.ir.graph import Graph
 from tpucc.lowering.lower import drafts_of, make_plan
-from tpucc.lowering.overlap import Split, overlapping_splits
 from tpucc.lowering.plan import Plan
+from tpucc.lowering.sharding import Split
+from tpucc.lowering.splits import overlapping_splits
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule

@@ -17,12 +17,8 @@ from functools import lru_cache
 from math import prod
 
 from tpucc.diagnostics import counted
+from tpucc.lowering.cost import costs_on
 from tpucc.target import Target
-
-ISSUE_CYCLES = 10
-"""Cycles added for each instruction, so that few are preferred: the average is 10 to 20 (Jouppi et al., ISCA 2017, section 2)."""
-ISSUE_SHARE = 4
-"""But it costs no more than a fourth of a tile's shift, or one cycle: on a unit of a few rows ten cycles would outweigh the work itself."""
 
 Chunk = tuple[int, int]
 """First row and number of rows."""
@@ -78,25 +74,18 @@ class _Cut:
     @property
     def cycles(self) -> int:
         """Estimated cycles; groups count as the mean of them."""
-        problem = self.problem
-        group = -(-problem.rows // self.groups) * problem.bytes_per_value
-        fetch = max(problem.target.tile_fetch_cycles, problem.target.tile_shift_cycles)
-        last = max(fetch, group + self._stall())
-        step = (problem.deep - 1) * max(fetch, group) + last
+        problem, costs = self.problem, costs_on(self.problem.target)
+        group, drain = -(-problem.rows // self.groups) * problem.bytes_per_value, costs.drain(self.chunk * problem.bytes_per_value)
+        column_block = (problem.deep - 1) * costs.tile(group) + costs.tile(group, self._stall(drain))
         instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
-        tail = problem.target.pipeline_cycles + self.chunk * problem.bytes_per_value
-        issue = max(1, min(ISSUE_CYCLES, problem.target.tile_shift_cycles // ISSUE_SHARE))
-        return self.groups * problem.wide * step + tail + issue * instructions
+        return self.groups * problem.wide * column_block + drain + costs.issue * instructions
 
-    def _stall(self) -> int:
-        """Cycles that the matrix unit waits, a column block, for activate to free accumulators."""
-        room, latency = (
-            self.problem.target.accumulator_rows,
-            self.problem.target.pipeline_cycles + self.chunk * self.problem.bytes_per_value,
-        )
+    def _stall(self, drain: int) -> int:
+        """Cycles that the matrix unit waits, a column block, for activate to free accumulators; a chunk's take `drain`."""
+        room = self.problem.target.accumulator_rows
         if self.problem.deep == 1:
-            return 0 if 2 * self.chunk <= room else self.chunks * latency
-        return 0 if 2 * self.group <= room else max(0, latency - (self.group - self.chunk) * self.problem.bytes_per_value)
+            return 0 if 2 * self.chunk <= room else self.chunks * drain
+        return 0 if 2 * self.group <= room else max(0, drain - (self.group - self.chunk) * self.problem.bytes_per_value)
 
     def _walks(self) -> int:
         """Instructions that walk a chunk: one walks two loops, and a line that is cut takes one more at both ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv
-from tpucc.lowering.steps import Level, Pooling, Product, Region
+from tpucc.lowering.steps import LaneByLane, Level, Product, Region
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tiled_product import product_of
 from tpucc.lowering.values import Values
@@ -29,7 +29,7 @@ def lower_conv(node: Node, layer: Conv, y: Access, values: Values) -> Product:
     return product_of(node, levels, blocks, values)
 
 
-def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> Pooling:
+def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> LaneByLane:
     """The step of a depthwise convolution on the vector unit: each lane of a window of x times the same lane of w [R, S, 1, F].
 
     It is a pooling whose windows are weighted. The weights are a buffer with a row for each position of the kernel.
@@ -38,7 +38,8 @@ def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> Pooli
     height, width = values.device[node.operands[1]].type.shape[:2]
     blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])  # numbers [F blocks]
     (down, across), first = layer.dilation, x.windows((-top, -left), layer.stride, (y.shape[1], y.shape[2]))
-    region = Region(first, y, (height, width), (x.steps[1] * down, x.steps[2] * across), blocks)
     weights = values[node.operands[1]].reshaped((1, height * width))
     assert weights is not None  # a constant's rows are in order
-    return Pooling(Function.WEIGHTED, (region,), weights.broadcast((y.shape[0], height * width)))
+    weights = weights.broadcast((y.shape[0], height * width))
+    apart = x.steps[1] * down, x.steps[2] * across
+    return LaneByLane("conv", (Region(Function.WEIGHTED, (first,), y, blocks, (height, width), apart, weights),))

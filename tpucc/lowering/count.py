@@ -9,19 +9,7 @@ from typing import assert_never
 from tpucc.diagnostics import Diagnostic, LimitError, counted
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split
-from tpucc.lowering.steps import (
-    SKIPPED,
-    Copy,
-    ElementWise,
-    Moving,
-    Pooling,
-    Product,
-    Step,
-    Work,
-    WrittenProducts,
-    product_nest,
-)
-from tpucc.lowering.tensors import Access
+from tpucc.lowering.steps import LaneByLane, Product, Region, Step, Work, WrittenProducts, product_nest
 from tpucc.lowering.walks import nest, part_walk_count, walk_count
 from tpucc.target import Target
 
@@ -55,7 +43,7 @@ def step_counts(plan: Plan, split: Split) -> list[int]:
 def _count(plan: Plan, step: Step) -> int:
     """The instructions of one step, or of its part of a batch."""
     blocks = step.result.blocks(plan.target.mxu)
-    return blocks * _copies(step.borders) + _work(plan, step, blocks)
+    return blocks * _walks(step.borders) + _work(plan, step, blocks)
 
 
 def _work(plan: Plan, step: Step, blocks: int) -> int:
@@ -65,12 +53,8 @@ def _work(plan: Plan, step: Step, blocks: int) -> int:
             return _product(plan, step, work)
         case WrittenProducts() as work:
             return len(work.writes) + sum(_count(plan, part) for part in work.parts)
-        case ElementWise() as work:
-            return blocks * _walks(*work.accesses, step.y)
-        case Pooling() as work:
-            return blocks * sum(_walks(region.x, region.y) for region in work.regions)
-        case Moving() as work:
-            return blocks * _copies(work.copies)
+        case LaneByLane() as work:
+            return blocks * _walks(work.regions)
         case _:
             assert_never(step.work)
 
@@ -81,7 +65,7 @@ def _product(plan: Plan, step: Step, work: Product) -> int:
     A piece has at most the rows that there are accumulators for. Where that tells enough, the rows aren't cut, nor where another lowering
     than the built-in one will cut them.
     """
-    each = _tiles(work) + len(work.blocks)
+    each = work.multiplies + len(work.blocks)
     least = each * -(-step.y.rows // plan.target.accumulator_rows)
     if least > plan.most or work.kind in plan.lowerers:
         return least
@@ -89,13 +73,9 @@ def _product(plan: Plan, step: Step, work: Product) -> int:
     return each * sum(part_walk_count(loops, *chunk) for chunks in plan.blocking(step, work).groups for chunk in chunks)
 
 
-def _copies(copies: Iterable[Copy]) -> int:
-    return sum(_walks(copy.source, copy.target) for copy in copies)
-
-
-def _walks(*accesses: Access) -> int:
-    """The instructions that visit the rows of all accesses together."""
-    return walk_count(nest(accesses[-1].shape, tuple(access.steps for access in accesses)))
+def _walks(regions: Iterable[Region]) -> int:
+    """The instructions for one column block of the regions."""
+    return sum(walk_count(nest(region.y.shape, tuple(access.steps for access in region.walked))) for region in regions)
 
 
 def _too_many(plan: Plan, counts: list[int]) -> LimitError:
@@ -124,8 +104,8 @@ def _why(step: Step, instructions: int, target: Target) -> tuple[str, ...]:
 def _tiles(work: Work) -> int:
     """The multiplies of one piece of the rows; 0 where there are none. Tiles of nothing but zeros are left out."""
     match work:
-        case Product(levels=levels):
-            return sum(tile != SKIPPED for level in levels for tile in level.tiles)
+        case Product():
+            return work.multiplies
         case WrittenProducts(parts=parts):
             return sum(_tiles(part.work) for part in parts)
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -11,15 +11,12 @@ from tpucc.lowering.emission import Emission
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
-from tpucc.lowering.move import emit_move
 from tpucc.lowering.plan import Plan
-from tpucc.lowering.pool import emit_pool
 from tpucc.lowering.replaced import emit_replaced
 from tpucc.lowering.room import rows_at_once
 from tpucc.lowering.sharding import Split
-from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
+from tpucc.lowering.steps import LaneByLane, Moving, Product, Region, Step, WrittenProducts
 from tpucc.lowering.tiled_product import emit_product
-from tpucc.lowering.vector import emit_vector
 from tpucc.machine.record import Records
 
 
@@ -112,22 +109,31 @@ def emit_step(at: Emission) -> None:
     step, work = at.step, at.step.work
     if isinstance(work, Product) and work.levels:
         at.buffer(work.levels[0].x, work.levels[0].block)
-    for copy in step.borders:
-        at.copy(copy)
+    _copy(step.borders, at)
     match work:
         case Product():
             lower = at.layout.plan.lowerers.get(work.kind)
             emit_product(work, at) if lower is None else emit_replaced(work, lower, at)
         case WrittenProducts():
             _emit_written(work, at)
-        case ElementWise():
-            emit_vector(work, at)
-        case Pooling():
-            emit_pool(work, at)
         case Moving():
-            emit_move(work, at)
+            _copy(work.regions, at)
+            for y in at.results:
+                at.complete(y) if work.regions else at.emitter.require(y)
+        case LaneByLane():
+            for n, y in enumerate(at.results):
+                for region in work.regions:
+                    at.compute(region, n)
+                at.complete(y)
         case _:
             assert_never(work)
+
+
+def _copy(regions: Iterable[Region], at: Emission) -> None:
+    """Region after region, all column blocks of each."""
+    for region in regions:
+        for n in range(len(at.results)):
+            at.compute(region, n)
 
 
 def _emit_written(work: WrittenProducts, at: Emission) -> None:

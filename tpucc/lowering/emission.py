@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
-from tpucc.lowering.steps import Copy, Step
+from tpucc.lowering.steps import Region, Step
 from tpucc.lowering.tensors import Access
-from tpucc.lowering.walks import Walk, nest, walks
-from tpucc.machines.v1 import Function
+from tpucc.lowering.walks import nest, walks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +31,9 @@ class Emission:
         return replace(self, step=step, is_last=self.is_last and is_last)
 
     def buffer(self, access: Access, block: int) -> int:
-        """The buffer of a column block, which is in the unified buffer from here on."""
-        buffer = self.layout.blocks(access.tensor, self.part)[block]
+        """The buffer of a column block, or of the only one, which is in the unified buffer from here on."""
+        blocks = self.layout.blocks(access.tensor, self.part)
+        buffer = blocks[min(block, len(blocks) - 1)]
         self.emitter.require(buffer)
         return buffer
 
@@ -42,14 +42,10 @@ class Emission:
         if self.is_last:
             self.emitter.complete(buffer)
 
-    def walks(self, *accesses: Access) -> tuple[Walk, ...]:
-        """The walks that visit the rows of all accesses together."""
-        return walks(nest(accesses[-1].shape, tuple(access.steps for access in accesses)))
-
-    def copy(self, copy: Copy) -> None:
-        """For each column block of the result one `vector` for each two loops over the rows that are copied."""
-        accesses = (copy.source, copy.target)
-        for n, result in enumerate(self.results):
-            source = self.buffer(copy.source, 0 if copy.every_block else n)
-            for walk in self.walks(*accesses):
-                self.emitter.vector(Function.COPY, walk, accesses, (source,), (False,), result)
+    def compute(self, region: Region, n: int) -> None:
+        """For column block n of the result one `vector` or `pool` for each two loops over the region's rows."""
+        sources = tuple(self.buffer(access, n) for access in region.accesses)
+        if region.blocks:
+            self.emitter.configure(region.blocks[n])
+        for walk in walks(nest(region.y.shape, tuple(access.steps for access in region.walked))):
+            self.emitter.compute(region, walk, sources, self.results[n])

@@ -8,11 +8,10 @@ import numpy as np
 
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.steps import Region, TileWrite
-from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
 from tpucc.machine.record import Records
-from tpucc.machines.v1 import Flag, Function, Opcode
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.machines.v1.formats import encoding_of
 
 _BATCH = 1 << 14
@@ -108,35 +107,21 @@ class Emitter:
             self._add(Opcode.ACTIVATE, piece, flags=self._format_flag, acc=acc, group=group, **rows)
             acc += piece.rows
 
-    def vector(
-        self, function: Function, piece: Walk, accesses: tuple[Access, ...], sources: tuple[int, ...], splats: tuple[bool, ...], y: int
-    ) -> None:
-        """An element-wise instruction; the last of the accesses that `piece` walks is the result, in buffer `y`."""
-        fields = ("ub", "ub2")[: len(sources)]
-        tensors = zip((*fields, "dest"), (*sources, y), accesses, piece.starts, piece.pitches, piece.strides, strict=True)
-        walks: dict[str, int] = {}
-        for field, buffer, access, start, pitch, stride in tensors:
-            walks |= self._walk(field, buffer, access.start + start, pitch, stride)
-        flags = sum(flag.value for flag, splat in zip((Flag.SPLAT, Flag.SPLAT2), splats, strict=False) if splat)
-        self._add(Opcode.VECTOR, piece, flags=flags | self._format_flag, function=function.value, **walks)
-
-    def pool(self, function: Function, piece: Walk, region: Region, x: int, y: int, weights: tuple[int, int] | None = None) -> None:
-        """The windows of a region that `piece` walks: their first pixels in buffer `x`, their results in buffer `y`. `weights` are the
-        buffer and the first row of the weights of the windows' rows, if they have any."""
-        (pitch, dest_pitch), (stride, dest_stride), size = piece.pitches, piece.strides, self._bytes_per_value
-        self._add(
-            Opcode.POOL,
-            piece,
-            flags=self._format_flag,
-            function=function.value,
-            ub2_pitch=region.steps[0] * size,
-            ub2_stride=region.steps[1] * size,
-            window_outer=region.window[0],
-            window_inner=region.window[1],
-            **self._walk("ub", x, region.x.start + piece.starts[0], pitch, stride),
-            **({} if weights is None else {"ub2_buffer": weights[0], "ub2": weights[1] * size}),
-            **self._walk("dest", y, region.y.start + piece.starts[1], dest_pitch, dest_stride),
-        )
+    def compute(self, region: Region, piece: Walk, sources: tuple[int, ...], y: int) -> None:
+        """The rows of a region that `piece` walks: from rows of the buffers `sources`, which its accesses lie in, to rows of buffer `y`."""
+        fields, flags = (*("ub", "ub2")[: len(region.sources)], "dest"), self._format_flag
+        places = zip(fields, (*sources[: len(region.sources)], y), region.walked, strict=True)
+        rows: dict[str, int] = {}
+        for (field, buffer, access), start, pitch, stride in zip(places, piece.starts, piece.pitches, piece.strides, strict=True):
+            rows |= self._walk(field, buffer, access.start + start, pitch, stride)
+        for flag, access in zip((Flag.SPLAT, Flag.SPLAT2), region.sources, strict=False):
+            flags |= flag.value if access.tensor.columns == 1 < region.y.tensor.columns else 0
+        if region.window is not None:
+            first, weights = (0, -1) if region.weights is None else (region.weights.start, sources[-1])
+            rows |= self._walk("ub2", weights, first, *region.steps)
+            rows["window_outer"], rows["window_inner"] = region.window
+        opcode = Opcode.VECTOR if region.window is None else Opcode.POOL
+        self._add(opcode, piece, flags=flags, function=region.function.value, **rows)
 
     def written(self, record: Records) -> None:
         """One instruction that was written elsewhere; a parameter block that is the current one isn't chosen again."""

@@ -70,7 +70,7 @@ def drafts_of(
 
     `device` has `input` (i8) and `constant` nodes, layers, and views (`reshape`, `slice`, `transpose`) that leave the last axis alone;
     sizes are arbitrary, from 1 up. Between two of the `segments`, which are a partition's, the host takes a step. The batch is split into
-    `parts` parts, or into as few as make the program fit the unified buffer; see `overlap` for others that may be faster. `lowerers` write
+    `parts` parts, or into as few as make the program fit the unified buffer; see `splits` for others that may be faster. `lowerers` write
     the instructions of layers of a kind (`fc`, `conv`) in place of the built-in lowering.
 
     Raises `LimitError`: E0622 when the weights don't fit weight memory, E0624 when the first program would have more than `most`
@@ -152,7 +152,7 @@ def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
 
 def _passed(device: Graph, tensor: Tensor) -> Step:
     """The step of a tensor of the host that is an output as it is, and that no other step reads."""
-    return Step(tensor.name, device[tensor.name].origin, whole(tensor), Moving((), "an output that comes from the host as it is"))
+    return Step(tensor.name, device[tensor.name].origin, whole(tensor), Moving(why="an output that comes from the host as it is"))
 
 
 def _owners(steps: Sequence[Step]) -> dict[Tensor, int]:

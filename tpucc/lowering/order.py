@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.steps import Step
@@ -31,31 +30,25 @@ def live_rows(steps: Sequence[Step], sizes: Sizes) -> int:
     return largest_sum_alive([{tensor: sizes[tensor] for tensor in (*step.reads, step.result)} for step in steps])
 
 
-@dataclass(slots=True)
-class _Use:
-    """The readers of a tensor that are still to come: how many, and the sum of their indices, which is the last one's when one is left."""
-
-    readers: list[int] = field(default_factory=list)
-    left: int = 0
-    index_sum: int = 0
-    loaded: bool = False
-
-
 class _Greedy:
     """List scheduling by the change in live rows.
 
-    Near-linear: a step's change is computed again only when a tensor it reads changes state.
+    Near-linear: a step's change is computed again only when a tensor that it reads is loaded, or has it as its only reader left.
     """
 
     def __init__(self, steps: tuple[Step, ...], sizes: Sizes) -> None:
         self._steps = steps
         self._sizes = sizes
-        self._use: dict[Tensor, _Use] = {}
+        self._readers: dict[Tensor, dict[int, None]] = {tensor: {} for step in steps for tensor in (*step.reads, step.result)}
+        """The steps that are still to read each tensor."""
+        self._loaded = set[Tensor]()
         self._changes: dict[int, int] = {}
+        """Of each step that is ready, the rows alive after it less those alive before it."""
         self._heap: list[tuple[int, int]] = []
-        self._missing = [0] * len(steps)
+        self._missing = [sum(not tensor.comes_from_host for tensor in step.reads) for step in steps]
         for index, step in enumerate(steps):
-            self._register(index, step)
+            for tensor in step.reads:
+                self._readers[tensor][index] = None
 
     def order(self) -> tuple[Step, ...]:
         for index, missing in enumerate(self._missing):
@@ -67,51 +60,31 @@ class _Greedy:
             if self._changes.get(index) == change:
                 del self._changes[index]
                 chosen.append(self._steps[index])
-                self._take(index)
+                self._take(index, self._steps[index])
         return tuple(chosen)
 
-    def _register(self, index: int, step: Step) -> None:
-        for tensor in step.reads:
-            use = self._use.setdefault(tensor, _Use())
-            use.readers.append(index)
-            use.left += 1
-            use.index_sum += index
-            self._missing[index] += not tensor.comes_from_host
-        self._use.setdefault(step.result, _Use())
-
     def _offer(self, index: int) -> None:
-        self._changes[index] = change = self._change(self._steps[index])
+        step = self._steps[index]
+        change = self._sizes[step.result] if self._readers[step.result] else 0
+        for tensor in step.reads:
+            new, dies = tensor.comes_from_host and tensor not in self._loaded, len(self._readers[tensor]) == 1
+            change += self._sizes[tensor] * (new - dies)
+        self._changes[index] = change
         heapq.heappush(self._heap, (change, index))
 
-    def _change(self, step: Step) -> int:
-        """Rows alive after the step, less those alive before it."""
-        change = self._sizes[step.result] if self._use[step.result].left else 0
-        for tensor in step.reads:
-            use = self._use[tensor]
-            new, dies = tensor.comes_from_host and not use.loaded, use.left == 1
-            change += self._sizes[tensor] * (new - dies)
-        return change
-
-    def _take(self, index: int) -> None:
-        step = self._steps[index]
+    def _take(self, index: int, step: Step) -> None:
         stale: dict[int, None] = {}
         for tensor in step.reads:
-            use = self._use[tensor]
-            use.left, use.index_sum = use.left - 1, use.index_sum - index
-            if tensor.comes_from_host and not use.loaded:
-                use.loaded = True
-                stale.update(dict.fromkeys(use.readers))
-            if use.left == 1:
-                stale[use.index_sum] = None
+            readers = self._readers[tensor]
+            del readers[index]
+            if len(readers) == 1 or (tensor.comes_from_host and tensor not in self._loaded):
+                stale |= readers
+            self._loaded.add(tensor)
         for reader in stale:
             if reader in self._changes:
                 self._offer(reader)
-        self._release(step.result)
-
-    def _release(self, result: Tensor) -> None:
-        if result.comes_from_host:
-            return
-        for reader in self._use[result].readers:
-            self._missing[reader] -= 1
-            if self._missing[reader] == 0:
-                self._offer(reader)
+        if not step.result.comes_from_host:
+            for reader in self._readers[step.result]:
+                self._missing[reader] -= 1
+                if self._missing[reader] == 0:
+                    self._offer(reader)

@@ -15,7 +15,7 @@ from tpucc.isa.program import LayerInfo, host_layer
 from tpucc.lowering.blocking import Blocking, choose_blocking
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.sharding import Sharding, Split
-from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts, product_nest
+from tpucc.lowering.steps import LaneByLane, Moving, Product, Step, WrittenProducts, product_nest
 from tpucc.lowering.tensors import Tensor
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
@@ -94,11 +94,11 @@ class Plan:
                 return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)), choice=choice)
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
-            case Pooling(regions=(region,), weights=weights) if weights is not None:
-                shape = prod(region.window), step.result.columns
+            case LaneByLane(regions=(region,)) if region.weights is not None:
+                shape = region.pixels, step.result.columns
                 macs, choice = step.y.rows * prod(shape), "lane by lane on the activation unit"
                 return LayerInfo(step.name, step.work.kind, step.origin, macs, shape, (), choice)
-            case ElementWise() | Pooling():
+            case LaneByLane():
                 return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
             case _:
                 assert_never(step.work)

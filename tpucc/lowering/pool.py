@@ -7,20 +7,19 @@ from itertools import groupby
 
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import Pool
-from tpucc.lowering.emission import Emission
-from tpucc.lowering.steps import Pooling, Region
+from tpucc.lowering.steps import LaneByLane, Region
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.values import Values
 from tpucc.machines.v1 import Function
 
 
-def lower_pool(node: Node, layer: Pool, y: Access, values: Values) -> Pooling:
+def lower_pool(node: Node, layer: Pool, y: Access, values: Values) -> LaneByLane:
     """The step of a pool: v [B, H, W, C] → y [B, H', W', C], channel by channel.
 
     Pixels outside the image don't count, so windows at its edges see fewer pixels than others. Neighbours whose windows have one shape are
     one *region*: a rectangle of y, whose averages divide by the same number and so have one parameter block.
     """
-    x = values[node.operands[0]]
+    x, function = values[node.operands[0]], Function[layer.function.upper()]
     around = (layer.counted[:2], layer.counted[2:])
     windows = zip(x.shape[1:], layer.size, layer.stride, layer.sides[::2], y.shape[1:], around, strict=True)
     down, across = (runs(*numbers) for numbers in windows)
@@ -33,21 +32,8 @@ def lower_pool(node: Node, layer: Pool, y: Access, values: Values) -> Pooling:
             blocks: tuple[int, ...] = ()
             if layer.epilogue is not None:
                 blocks = (values.blocks.average(layer.epilogue, rows.counted * columns.counted),) * y.tensor.blocks(values.mxu)
-            regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), blocks))
-    return Pooling(Function[layer.function.upper()], tuple(regions))
-
-
-def emit_pool(work: Pooling, at: Emission) -> None:
-    """For each column block of y, region after region: one `pool` for each two loops over its windows."""
-    for n, y in enumerate(at.results):
-        for region in work.regions:
-            x = at.buffer(region.x, n)
-            weights = None if work.weights is None else (at.buffer(work.weights, n), work.weights.start)
-            if region.blocks:
-                at.emitter.configure(region.blocks[n])
-            for walk in at.walks(region.x, region.y):
-                at.emitter.pool(work.function, walk, region, x, y, weights)
-        at.complete(y)
+            regions.append(Region(function, (first,), part, blocks, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2])))
+    return LaneByLane("pool", tuple(regions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import assert_never
 
-from tpucc.lowering.steps import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
+from tpucc.lowering.steps import Step, WrittenProducts
 from tpucc.lowering.tensors import Access, Tensor
 
 
@@ -58,8 +57,8 @@ def shard(steps: Sequence[Step]) -> Sharding:
     ready: dict[Step, Step] = {}
     for step in steps:
         if step.result in tensors:
-            moved = _by_item(step, batch)
-            if moved is None or not all(_is_apart(access, batch, tensors) for access in _accesses(moved)):
+            moved = _by_item(step, batch, tensors)
+            if moved is None:
                 return whole
             ready[step] = moved
         elif any(access.tensor in tensors for access in step.accesses):
@@ -82,14 +81,21 @@ def _sharded(steps: Sequence[Step], batch: int) -> Iterator[Tensor]:
                 yield tensor
 
 
-def _by_item(step: Step, batch: int) -> Step | None:
-    """The step on accesses whose first size is the batch; None when one has no such form, or parts have matrices of their own."""
+def _by_item(step: Step, batch: int, tensors: frozenset[Tensor]) -> Step | None:
+    """The step on accesses whose first size is the batch; None when one has no such form, or reads rows of other items, or parts have
+    matrices of their own."""
     if isinstance(step.work, WrittenProducts) and len(step.work.parts) > 1:
         return None
-    forms = {access: _regrouped(access, batch) for access in _accesses(step)}
-    if any(form is None for form in forms.values()):
-        return None
-    return step.moved(lambda access: forms[access] or access)
+    apart = True
+
+    def by_item(access: Access) -> Access:
+        nonlocal apart
+        form = _regrouped(access, batch)
+        apart = apart and form is not None and _is_apart(form, batch, tensors)
+        return form or access
+
+    moved = step.moved(by_item)
+    return moved if apart else None
 
 
 def _regrouped(access: Access, batch: int) -> Access | None:
@@ -97,24 +103,6 @@ def _regrouped(access: Access, batch: int) -> Access | None:
     if not access.shape or access.shape[0] % batch:
         return None
     return access if access.shape[0] == batch else access.reshaped((batch, access.shape[0] // batch, *access.shape[1:]))
-
-
-def _accesses(step: Step) -> Iterator[Access]:
-    """All that the step reads and writes."""
-    yield step.y
-    yield from step.accesses
-    yield from (copy.target for copy in step.borders)
-    match step.work:
-        case Moving(copies=copies):
-            yield from (copy.target for copy in copies)
-        case Pooling(regions=regions):
-            yield from (region.y for region in regions)
-        case WrittenProducts(parts=parts):
-            yield from (part.y for part in parts)
-        case Product() | ElementWise():
-            pass
-        case _:
-            assert_never(step.work)
 
 
 def _is_apart(access: Access, batch: int, tensors: frozenset[Tensor]) -> bool:

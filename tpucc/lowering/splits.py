@@ -1,22 +1,28 @@
 """The ways to split the batch: into as few parts as fit the unified buffer, or into others that may be faster.
 
 Every item of a batch is computed alone, so a program may do all layers for some items, then all layers for the next. Where that is for
-room, the fewer parts the better, for each fetches the weights again; where it is for speed, see `overlap`.
+room, the fewer parts the better, for each fetches the weights again. Where it is for speed, transfers and activations of one part overlap
+with products of another: a program that does all layers for the whole batch waits for the last row of its inputs before it begins, for the
+last activation of each layer before the next layer begins, and for the last row of its outputs at the end.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
+from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.lowering.cost import costs_on
 from tpucc.lowering.count import is_countable, require_countable
 from tpucc.lowering.draft import Draft, make_draft
 from tpucc.lowering.order import live_rows
-from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split, even
+from tpucc.lowering.steps import LaneByLane, Product, Step, WrittenProducts
+from tpucc.lowering.tensors import Tensor
 
 SPILL_SHARE = 4
 """When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
@@ -139,3 +145,70 @@ def _note(plan: Plan, rows: int, split: Split) -> str:
 
 def _overlap_note(split: Split) -> str:
     return "split the batch in two" if split.lead is not None else f"split the batch into {len(split.sizes):,} parts"
+
+
+def overlapping_splits(plan: Plan) -> list[Split]:
+    """The splits that may be faster than the whole batch: two halves in turn, and the best number of parts that follow each other.
+
+    In two halves that take turns step by step, the matrix unit works on one while the other is activated; the first half leads by as many
+    steps as transfers take. In parts that follow each other, the next one's inputs arrive meanwhile. Every part fetches the weights again.
+    So there are none where fetching them once more takes as long as all else, by an estimate, or where steps of the host wait for all
+    items. Which one is fastest, if any, only the clock can tell.
+    """
+    batch = plan.sharding.batch
+    if batch == 1 or plan.segments > 1:
+        return []
+    whole = _Estimate(plan, batch)
+    limit = min(batch, (whole.inputs + whole.work + whole.outputs) // max(1, whole.fetches))
+    if limit < 2:
+        return []
+    lead = _Estimate(plan, -(-batch // 2)).lead
+    counts = (1 << power for power in range(1, limit.bit_length()))
+    count = min(counts, key=lambda count: _Estimate(plan, -(-batch // count)).following(count))
+    halves = even(batch, 2)
+    return [*(Split(halves, lead=steps) for steps in sorted({0, lead})), Split(even(batch, count), ahead=True)]
+
+
+class _Estimate:
+    """Cycles of a part of so many items: of its transfers in and out, of its work between them, and of the fetches in that."""
+
+    def __init__(self, plan: Plan, items: int) -> None:
+        self._plan, self._costs = plan, costs_on(plan.target)
+        self.fetches = 0
+        sharding = plan.sharding
+        steps = [sharding.part(step, items) if items < sharding.batch else step for step in plan.steps]
+        self._done = [*accumulate(map(self._work, steps))]
+        self.work = self._done[-1] if steps else 0
+        """The products, and the activation unit's own work."""
+        self.inputs = sum(self._transfer(tensor, items) for tensor in plan.inputs)
+        self.outputs = sum(self._transfer(tensor, items) for _, _, tensor in plan.outputs)
+
+    @property
+    def lead(self) -> int:
+        """Steps by which a part should be ahead of another, for that one's inputs to arrive and its own outputs to leave meanwhile."""
+        done = self._done
+        arriving, leaving = bisect_left(done, self.inputs), len(done) - bisect_right(done, self.work - self.outputs)
+        return min(max(arriving, leaving), len(done) // 3)
+
+    def following(self, count: int) -> int:
+        """So many parts one after the other: each as long as its work, or as the transfers that go on meanwhile."""
+        return self.inputs + (count - 1) * max(self.work, self.inputs + self.outputs) + self.work + self.outputs
+
+    def _work(self, step: Step) -> int:
+        plan, costs = self._plan, self._costs
+        match step.work:
+            case Product() as work:
+                self.fetches += work.multiplies * costs.fetch
+                return plan.blocking(step, work).cycles
+            case WrittenProducts(parts=parts):
+                return sum(map(self._work, parts))
+            case LaneByLane(regions=regions):
+                rows = sum(region.y.rows * region.pixels for region in regions)
+                return rows * step.result.blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
+            case _:
+                assert_never(step.work)
+
+    def _transfer(self, tensor: Tensor, items: int) -> int:
+        plan = self._plan
+        rows = plan.sharding.rows(tensor, items) if items < plan.sharding.batch else tensor.rows
+        return self._costs.transfer(rows * tensor.blocks(plan.target.mxu) * plan.format.bytes_per_value)

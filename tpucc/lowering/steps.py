@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 
 from tpucc.diagnostics import Origin
 from tpucc.lowering.tensors import Access, Tensor
@@ -15,17 +16,48 @@ SKIPPED = -1
 Moved = Callable[[Access], Access]
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """The rows of `source` put at those of `target`, which has the same leading sizes; `every_block`: column block 0 of the source goes
-    to all of the target's."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Rows of a result that the vector unit computes, lane by lane: each row of `y` is a `function` of one row of every source.
 
-    source: Access
-    target: Access
-    every_block: bool = False
+    Sources have y's leading sizes. With a `window` each row of the source is the first pixel of a window, whose rows and columns of pixels
+    are `steps` rows of the tensor apart. `weights`, if there are any, have a row for each position of the window, and are the same for all
+    windows of an item. A source of one column block serves all column blocks of y, and one of a single column all lanes of y.
 
-    def moved(self, move: Moved) -> Copy:
-        return replace(self, source=move(self.source), target=move(self.target))
+    Column block n of y is made under parameter block `blocks[n]`; copies and maxima need none.
+    """
+
+    function: Function
+    sources: tuple[Access, ...]
+    y: Access
+    blocks: tuple[int, ...] = ()
+    window: tuple[int, int] | None = None
+    steps: tuple[int, int] = (0, 0)
+    weights: Access | None = None
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All that it reads."""
+        return self.sources if self.weights is None else (*self.sources, self.weights)
+
+    @property
+    def walked(self) -> tuple[Access, ...]:
+        """The values whose rows are visited together, the result as the last."""
+        return (*self.sources, self.y)
+
+    @property
+    def pixels(self) -> int:
+        """Rows of a source that are read for each row of y."""
+        return 1 if self.window is None else prod(self.window)
+
+    def moved(self, move: Moved) -> Region:
+        weights = None if self.weights is None else move(self.weights)
+        return replace(self, sources=tuple(map(move, self.sources)), y=move(self.y), weights=weights)
+
+
+def copied(source: Access, target: Access) -> Region:
+    """The rows of `source` put at those of `target`."""
+    return Region(Function.COPY, (source,), target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +98,11 @@ class Product:
         """Tiles that a column block sums over, at most."""
         return max(sum(level.tiles[n] != SKIPPED for level in self.levels) for n in range(len(self.blocks)))
 
+    @property
+    def multiplies(self) -> int:
+        """Tiles that each row is multiplied by, over all column blocks."""
+        return sum(tile != SKIPPED for level in self.levels for tile in level.tiles)
+
     def moved(self, move: Moved) -> Product:
         return replace(self, levels=tuple(replace(level, x=move(level.x)) for level in self.levels))
 
@@ -99,90 +136,31 @@ class WrittenProducts:
         return replace(self, parts=tuple(part.moved(move) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A value as an element-wise step reads it, broadcast to the result; `splat`: its one column serves all of the result's."""
-
-    access: Access
-    splat: bool
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class ElementWise:
-    """A function of the operands, element by element, under one parameter block."""
+class LaneByLane:
+    """A layer that the vector unit computes: each of the regions of its result. `kind` is the layer's."""
 
-    operands: tuple[Operand, ...]
-    function: Function
-    block: int
-
-    kind = "vector"
-
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        return tuple(operand.access for operand in self.operands)
-
-    def moved(self, move: Moved) -> ElementWise:
-        return replace(self, operands=tuple(replace(operand, access=move(operand.access)) for operand in self.operands))
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The windows of one shape: `x` has the first pixel of each, `y` their results.
-
-    `window` is the number of rows and columns of pixels; `steps` are the tensor's rows from one to the next of each. Column block n of the
-    result is made under parameter block `blocks[n]`; a maximum needs none.
-    """
-
-    x: Access
-    y: Access
-    window: tuple[int, int]
-    steps: tuple[int, int]
-    blocks: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pooling:
-    """A function of windows, lane by lane: a maximum, an average, or the weighted sum of a depthwise convolution.
-
-    `weights` are those of a weighted sum, whose windows are one region: for each item of the result, which share them, a row for each
-    position of the window.
-    """
-
-    function: Function
+    kind: str
     regions: tuple[Region, ...]
-    weights: Access | None = None
-
-    @property
-    def kind(self) -> str:
-        return "pool" if self.weights is None else "conv"
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        return (*(region.x for region in self.regions), *(() if self.weights is None else (self.weights,)))
+        return tuple(access for region in self.regions for access in region.accesses)
 
-    def moved(self, move: Moved) -> Pooling:
-        regions = tuple(replace(region, x=move(region.x), y=move(region.y)) for region in self.regions)
-        return replace(self, regions=regions, weights=None if self.weights is None else move(self.weights))
+    def moved(self, move: Moved) -> LaneByLane:
+        return replace(self, regions=tuple(region.moved(move) for region in self.regions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moving:
-    """Rows that are copied. Without copies, the result is a tensor of the host that is an output as it is: it passes through."""
+class Moving(LaneByLane):
+    """Rows that are copied. Without regions, the result is a tensor of the host that is an output as it is: it passes through."""
 
-    copies: tuple[Copy, ...]
+    kind: str = "move"
+    regions: tuple[Region, ...] = ()
     why: str = ""
 
-    kind = "move"
 
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        return tuple(copy.source for copy in self.copies)
-
-    def moved(self, move: Moved) -> Moving:
-        return replace(self, copies=tuple(copy.moved(move) for copy in self.copies))
-
-
-Work = Product | WrittenProducts | ElementWise | Pooling | Moving
+Work = Product | WrittenProducts | LaneByLane
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,13 +174,13 @@ class Step:
     origin: Origin
     y: Access
     work: Work
-    borders: tuple[Copy, ...] = ()
+    borders: tuple[Region, ...] = ()
     segment: int = 0
 
     @property
     def accesses(self) -> tuple[Access, ...]:
         """All that it reads."""
-        return (*(copy.source for copy in self.borders), *self.work.accesses)
+        return (*(access for region in self.borders for access in region.accesses), *self.work.accesses)
 
     @property
     def result(self) -> Tensor:
@@ -216,7 +194,7 @@ class Step:
 
     def moved(self, move: Moved) -> Step:
         """The same work on other accesses."""
-        return replace(self, y=move(self.y), work=self.work.moved(move), borders=tuple(copy.moved(move) for copy in self.borders))
+        return replace(self, y=move(self.y), work=self.work.moved(move), borders=tuple(region.moved(move) for region in self.borders))
 
 
 @dataclass(frozen=True, slots=True)

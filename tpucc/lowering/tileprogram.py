@@ -20,6 +20,7 @@ from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.words import label_text
 from tpucc.isa.program import Division, HostBuffer, LayerInfo, Port, Program, bare_program
 from tpucc.machine.instruction import OperandSpec, Spec
+from tpucc.machine.machine import Machine
 from tpucc.machine.record import MAXIMUM, RECORD, Records
 from tpucc.machines.v1 import SPECS, V1, Flag, Place
 from tpucc.numerics import AnyArray, Int8, Int64
@@ -86,6 +87,11 @@ class TileProgram:
     written_tiles: int = 0
     notes: tuple[str, ...] = field(default=())
     division: Division | None = None
+
+    @property
+    def machine(self) -> Machine:
+        """The machine whose instructions they are."""
+        return V1
 
     def __len__(self) -> int:
         return len(self.instructions)

@@ -14,7 +14,7 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
-from tpucc.lowering.steps import Copy, Moving, Step, TileWrite, Work
+from tpucc.lowering.steps import Moving, Region, Step, TileWrite, Work, copied
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider
 from tpucc.lowering.weight_memory import BlockPool, TilePool
 from tpucc.numerics import AnyArray, Int64
@@ -137,9 +137,9 @@ class Values:
             self._surrounded[key] = self._copied(self.device[name], value, sides).tensor
         return whole(self._surrounded[key])
 
-    def fill(self, value: int, rows: Access) -> Copy:
+    def fill(self, value: int, rows: Access) -> Region:
         """Puts one value into all lanes of the rows."""
-        return Copy(whole(self._row(value)).broadcast(rows.shape), rows, every_block=True)
+        return copied(whole(self._row(value)).broadcast(rows.shape), rows)
 
     def _shown(self, node: Node) -> Access:
         match node.attributes:
@@ -167,11 +167,11 @@ class Values:
         name = f"{node.name}#copy{len(self.steps)}"
         copy = whole(Tensor(name, node.type, sides=sides))
         why = "a copy with a border of zero points" if sides != NO_SIDES else "a copy whose rows are in order"
-        work = Moving((Copy(value, copy),), why)
+        work = Moving(regions=(copied(value, copy),), why=why)
         self.steps.append(Step(name, node.origin, copy, work, tuple(self._border_fills(copy.tensor)), self._segment))
         return copy
 
-    def _border_fills(self, tensor: Tensor) -> Iterator[Copy]:
+    def _border_fills(self, tensor: Tensor) -> Iterator[Region]:
         """Puts the zero point into the rows of the border."""
         if tensor.sides != NO_SIDES:
             assert tensor.type.quantisation is not None, f"{tensor.name} has no zero point"

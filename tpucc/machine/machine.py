@@ -180,7 +180,7 @@ class Machine:
 
     def sharing(self, memory: Memory) -> tuple[IntEnum, ...]:
         """The engines that touch rows of a memory."""
-        places = sum(rows.place for rows in self.rows if rows.memory == memory.name)
+        places = self._in(memory.name)
         busy = {spec.engine for spec in self.instructions if spec.touched & places}
         return tuple(unit.engine for unit in self.units if unit.engine in busy)
 
@@ -244,9 +244,43 @@ class Machine:
             row["outer"] = max(1, int(row["outer"]))
         return row
 
-    def mnemonics(self, reading: int = 0, writing: int = 0) -> Iterator[str]:
+    def touching(self, reading: int = 0, writing: int = 0) -> Iterator[Spec]:
         """The instructions that read or write one of these places whatever their flags are."""
-        return (spec.mnemonic for spec in self.instructions if spec.reads & reading or spec.writes & writing)
+        return (spec for spec in self.instructions if spec.reads & reading or spec.writes & writing)
+
+    def mnemonics(self, reading: int = 0, writing: int = 0) -> Iterator[str]:
+        """The names of the instructions that read or write one of these places whatever their flags are."""
+        return (spec.mnemonic for spec in self.touching(reading, writing))
+
+    @cached_property
+    def values(self) -> Memory:
+        """The memory in which scheduling gives buffers their rows. Raises `TypeError` when there is none."""
+        found = self.holding(Contents.VALUES)
+        if found is None:
+            raise TypeError(f"{self.name} has no memory of values")
+        return found
+
+    @cached_property
+    def transfers(self) -> tuple[Spec, Spec]:
+        """The instruction that brings rows of values from the memory that theirs spills to, and the one that takes them there."""
+        here, there = self._in(self.values.name), self._in(self.values.spills_to)
+        bring = next(spec for spec in self.touching(reading=there) if spec.writes & here)
+        take = next(spec for spec in self.touching(reading=here) if spec.writes & there)
+        return bring, take
+
+    @cached_property
+    def waiting(self) -> Spec:
+        """The instruction that makes the unit `index` wait for the units `engines`."""
+        return next(spec for spec in self.instructions if any(operand.field == "engines" for operand in spec.operands))
+
+    @cached_property
+    def taking(self) -> int:
+        """The flags with which an instruction takes the next entry of the queue into use."""
+        return sum(flag for flag, places in self.read_by_flag.items() if self.queue is not None and places & self.queue.place)
+
+    def _in(self, memory: str) -> int:
+        """All places that are rows of a memory."""
+        return sum(rows.place for rows in self.rows if rows.memory == memory)
 
     def rows_at(self, place: int) -> RowPlace:
         """What the rows of a place are."""

@@ -31,7 +31,8 @@ class Memory:
     """Rows of lanes of one type.
 
     `name` is the word of operands (`OperandSpec.space`), `title` and `row` name the memory and a row of it in messages. `rows` gives the
-    number of its rows; a memory of buffers has as many as the program's buffers need.
+    number of its rows; a memory of buffers has as many as the program's buffers need. `spills_to` is the memory to which a program takes
+    rows that don't fit, and from which it brings them back: one instruction moves rows there, and one back.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Memory:
     contents: Contents
     dtype: np.dtype[Any]
     rows: Callable[[Target], int] | None = None
+    spills_to: str = ""
 
     def __post_init__(self) -> None:
         if (self.rows is None) is not (self.contents is Contents.BUFFERS):

@@ -13,7 +13,6 @@ from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.machines.v1 import UNITS
 from tpucc.schedule import schedule
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline, durations, time_program
@@ -97,10 +96,10 @@ def least_cycles(tiles: TileProgram, cores: int) -> int:
     Every switch to a tile is one fetch. Scheduling may join transfers, so the link's latency isn't counted, nor the rounding up of a
     transfer's cycles. Scheduling may add transfers, but it removes none.
     """
-    target, touched = tiles.target, effects(tiles.instructions)
+    target, touched = tiles.target, effects(tiles.instructions, tiles.machine)
     taken = np.where(touched.rows > 0, durations(tiles, touched, cores), 0)
     transfers = touched.host_reads | touched.host_writes
-    busy = [int(taken[(touched.engine == unit) & ~transfers].sum()) for unit in UNITS]
+    busy = [int(taken[(touched.engine == unit) & ~transfers].sum()) for unit in range(tiles.machine.control)]
     fetches = int(np.count_nonzero(touched.pops)) * target.tile_fetch_cycles
     moved = int(link_bytes(tiles, touched).sum()) * cores * target.clock_hz / target.host_bandwidth
     return max(*busy, fetches, int(moved) - int(np.count_nonzero(transfers)))

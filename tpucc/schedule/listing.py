@@ -10,8 +10,9 @@ import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.listing.instructions import instruction_texts
+from tpucc.machine.machine import Machine
 from tpucc.machine.record import RECORD, Records
-from tpucc.machines.v1 import V1
+from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 
@@ -27,6 +28,7 @@ class Listing:
     layer: Int64
     placed: Int64
     names: tuple[str, ...] = ()
+    machine: Machine = DEFAULT
 
     def __len__(self) -> int:
         return len(self.records)
@@ -43,18 +45,14 @@ class Listing:
 
     @cached_property
     def _texts(self) -> list[str]:
-        return instruction_texts(V1, self.records)
+        return instruction_texts(self.machine, self.records)
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
         """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""
         order = np.argsort(np.concatenate([2 * np.arange(len(self)) + 1, 2 * before]), kind="stable")
         added = np.full(len(records), -1, np.int64)
-        return Listing(
-            np.concatenate([self.records, records])[order],
-            np.concatenate([self.layer, layer])[order],
-            np.concatenate([self.placed, added])[order],
-            self.names,
-        )
+        pairs = ((self.records, records), (self.layer, layer), (self.placed, added))
+        return Listing(*(np.concatenate(pair)[order] for pair in pairs), self.names, self.machine)
 
 
 def blank(count: int, opcode: int) -> Records:

@@ -14,14 +14,15 @@ from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import HostStep, computing, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
+from tpucc.machine.machine import Machine
 from tpucc.machine.record import RECORD, Records
-from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
 from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
+from tpucc.target import Target
 
 _END = LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "nothing is left for the device to do")
 """The layer of the instructions of a program without work."""
@@ -29,8 +30,9 @@ _END = LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "noth
 
 def with_end(listing: Listing) -> Listing:
     """Tells the host that all is done, by an interrupt after those of its steps, and halts. Both belong to the last instruction's layer."""
-    end = np.concatenate([blank(1, Opcode.INTERRUPT_HOST), blank(1, Opcode.HALT)])
-    end["index"][0] = np.count_nonzero(listing.records["opcode"] == Opcode.INTERRUPT_HOST)
+    interrupt = next(listing.machine.touching(reading=listing.machine.ports)).opcode
+    end = np.concatenate([blank(1, interrupt), blank(1, listing.machine.halt)])
+    end["index"][0] = np.count_nonzero(listing.records["opcode"] == interrupt)
     layer = listing.layer[-1] if len(listing) else 0
     return listing.inserted(np.full(2, len(listing)), end, np.full(2, layer))
 
@@ -45,24 +47,28 @@ def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[Virtual
     return tuple(sorted(found, key=lambda resident: (resident.first, resident.start)))
 
 
-def prefetch_weights(listing: Listing, depth: int) -> Listing:
-    """Adds a `read_weights` for every switch, at most `depth` ahead of it in number, and after the write of its tile if it has one.
+def prefetch_entries(listing: Listing, target: Target) -> Listing:
+    """Asks for the entry of the machine's queue (v1: the weight tile) that a switch takes: as many switches ahead of it as the queue has
+    places, and after the entry is written if the program writes it.
 
-    `listing` has the tile of a switch in its field `index`. A switch to the tile that is in use already is none.
+    `listing` has the entry of a switch in its field `index`. A switch to the entry that is in use already is none.
     """
-    touched = effects(listing.records)
+    machine, queue = listing.machine, listing.machine.queue
+    if queue is None:
+        return listing
+    touched, depth = effects(listing.records, machine), queue.depth(target)
     records = listing.records.copy()
     switches = np.flatnonzero(touched.pops)
     tiles = records["index"][switches].astype(np.int64)
     records["index"][touched.multiplies] = 0
     changes = np.diff(tiles, prepend=-1) != 0
-    records["flags"][switches[~changes]] &= ~np.uint8(Flag.SWITCH)
+    records["flags"][switches[~changes]] &= ~np.uint8(machine.taking)
     switches, tiles = switches[changes], tiles[changes]
     before = np.zeros(len(switches), np.int64)
     before[depth:] = switches[:-depth] + 1
     if touched.stores.any():
         before = np.maximum.accumulate(np.maximum(before, 1 + _write_of(records, touched, tiles)))
-    reads = blank(len(switches), Opcode.READ_WEIGHTS)
+    reads = blank(len(switches), next(machine.touching(writing=queue.place)).opcode)
     reads["index"] = tiles
     return replace(listing, records=records).inserted(before, reads, listing.layer[switches])
 
@@ -74,18 +80,21 @@ def _write_of(records: Records, touched: Effects, tiles: Int64) -> Int64:
     return written[tiles]
 
 
-def tile_waits(listing: Listing) -> list[Wait]:
-    """The waits of the weight fetch for the host, which has to write a tile before it is fetched: each as early as it can stand."""
-    touched = effects(listing.records)
+def entry_waits(listing: Listing) -> list[Wait]:
+    """The waits of the unit that fetches the queue's entries for the unit that writes some of them: each as early as it can stand."""
+    machine, queue, touched = listing.machine, listing.machine.queue, effects(listing.records, listing.machine)
+    if queue is None or not touched.stores.any():
+        return []
+    fetcher, writer = next(machine.touching(writing=queue.place)).engine, next(machine.touching(writing=queue.stored)).engine
     fetches = np.flatnonzero(touched.pushes)
     tiles = listing.records["index"][fetches].astype(np.int64)
-    writes = _write_of(listing.records, touched, tiles) if touched.stores.any() else fetches[:0]
+    writes = _write_of(listing.records, touched, tiles)
     waits: list[Wait] = []
     previous, covered = -1, 0
-    for fetch, write in zip(fetches.tolist(), writes.tolist(), strict=False):
+    for fetch, write in zip(fetches.tolist(), writes.tolist(), strict=True):
         if write >= covered:
             covered = max(write, previous) + 1
-            waits.append(Wait(covered, Engine.WEIGHTS, (Engine.HOST,)))
+            waits.append(Wait(covered, fetcher, (writer,)))
         previous = fetch
     return waits
 
@@ -97,9 +106,9 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     don't fit the unified buffer, E0623 when sums don't fit the accumulators.
     """
     groups = place_groups(tiles)
-    placement = join_transfers(place_buffers(tiles, allocate), tiles.target)
-    listing = prefetch_weights(_machine(placement, groups, [layer.name for layer in tiles.layers]), tiles.target.weight_fifo_tiles)
-    listing = with_end(with_waits(listing, [*synchronise(listing), *tile_waits(listing)]))
+    placement = join_transfers(place_buffers(tiles, allocate), tiles.target, tiles.machine)
+    listing = prefetch_entries(_listing(tiles, placement, groups), tiles.target)
+    listing = with_end(with_waits(listing, [*synchronise(listing), *entry_waits(listing)]))
     return replace(
         surrounding_program(tiles),
         instructions=listing.records,
@@ -112,8 +121,10 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     )
 
 
-_SCHEDULED = (*(Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY), *(Opcode.READ_WEIGHTS, Opcode.SYNCHRONIZE, Opcode.HALT))
-"""What scheduling adds, and transfers, several of which it may join to one."""
+def _scheduled(machine: Machine) -> list[int]:
+    """The opcodes that scheduling adds, and those of transfers, several of which it may join to one."""
+    asking = machine.touching(writing=machine.queue.place) if machine.queue is not None else ()
+    return [machine.halt, *(spec.opcode for spec in (*machine.transfers, *asking, machine.waiting))]
 
 
 def tile_numbers(tiles: TileProgram, program: Program) -> Int64:
@@ -121,7 +132,8 @@ def tile_numbers(tiles: TileProgram, program: Program) -> Int64:
 
     Scheduling keeps the order of all others; the interrupt that ends the program comes after them.
     """
-    mine, theirs = (np.flatnonzero(~np.isin(code["opcode"], _SCHEDULED)) for code in (program.instructions, tiles.instructions))
+    added = _scheduled(program.machine)
+    mine, theirs = (np.flatnonzero(~np.isin(code["opcode"], added)) for code in (program.instructions, tiles.instructions))
     numbers = np.full(len(program.instructions), -1, np.int64)
     numbers[mine[: len(theirs)]] = theirs
     return numbers
@@ -139,15 +151,16 @@ def require_fitting(tiles: TileProgram) -> None:
     place_buffers(tiles)
 
 
-def _machine(placement: Placement, groups: Int64, names: Sequence[str]) -> Listing:
-    """Machine records of placed instructions, accumulator rows included; a switch keeps its tile in `index`."""
+def _listing(tiles: TileProgram, placement: Placement, groups: Int64) -> Listing:
+    """Machine records of placed instructions, accumulator rows included; a switch keeps its entry in `index`."""
     placed = placement.instructions
     records = np.zeros(len(placed), RECORD)
     for field in RECORD.names or ():
         records[field] = placed[field]
     used = placed["group"] >= 0
     records["acc"][used] += groups[placed["group"][used]].astype(np.uint32)
-    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)), tuple(names))
+    names = tuple(layer.name for layer in tiles.layers)
+    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)), names, tiles.machine)
 
 
 def with_host_part(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:

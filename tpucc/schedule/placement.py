@@ -23,8 +23,10 @@ from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import HostBuffer, stretch_ends
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.machine.machine import Machine
+from tpucc.machine.memory import Contents
 from tpucc.machine.record import Records
-from tpucc.machines.v1 import Opcode
+from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, Full, Lives, TooLarge, allocate, linear_scan
 from tpucc.schedule.spill import Stay, spill
@@ -34,8 +36,8 @@ from tpucc.target import Target
 
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     """The lives, longer by the time that transfers are estimated to take."""
-    touched, code = effects(tiles.instructions), tiles.instructions
-    taken = durations(tiles, touched)
+    touched, code = effects(tiles.instructions, tiles.machine), tiles.instructions
+    taken = durations(tiles, touched, machine=tiles.machine)
     now = _clock(touched, taken, tiles.target)
     transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
     cycles = taken[transfers].tolist()
@@ -110,7 +112,7 @@ def place_buffers(tiles: TileProgram, allocate: Allocate = allocate) -> Placemen
     lower_bound = largest_live_sum(first, last, lives.rows)
     for wanted in (with_transfers(tiles, lives), lives):
         try:
-            return _resident(tiles, lives, allocate(wanted, tiles.target.unified_buffer_rows), lower_bound)
+            return _resident(tiles, lives, allocate(wanted, tiles.machine.values.size(tiles.target)), lower_bound)
         except TooLarge:
             continue
     return _spilled(tiles, lower_bound)
@@ -131,27 +133,28 @@ def _resident(tiles: TileProgram, lives: Lives, starts: Int64, lower_bound: int)
 def _spilled(tiles: TileProgram, needed: int) -> Placement:
     result = spill(tiles)
     extents = [(stay.first, stay.last, tiles.buffers[stay.buffer].rows) for stay in result.stays]
-    (first, last, rows), room = np.array(extents, np.int64).reshape(-1, 3).T, tiles.target.unified_buffer_rows
-    moved = f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again"
-    note = f"{moved}: what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"
+    (first, last, rows), memory = np.array(extents, np.int64).reshape(-1, 3).T, tiles.machine.values
+    room, home = memory.size(tiles.target), tiles.machine.by_memory[memory.spills_to]
+    moved = f"{result.spilled_rows:,} rows were spilled to {home.title} and {result.reloaded_rows:,} read again"
+    note = f"{moved}: what lives at one time needs {needed:,} rows, and the {memory.title} has {room:,}"
     if needed <= room:
         note = (
-            f"the allocator found no place for all buffers in the {room:,} rows of the unified buffer, although at most {needed:,} "
+            f"the allocator found no place for all buffers in the {room:,} rows of the {memory.title}, although at most {needed:,} "
             f"are alive at one time; the built-in spilling placed them: {moved}"
         )
     return Placement(result.instructions, result.stays, largest_live_sum(first, last, rows), result.host, (note,))
 
 
-def join_transfers(placement: Placement, target: Target) -> Placement:
+def join_transfers(placement: Placement, target: Target, machine: Machine = DEFAULT) -> Placement:
     """The instructions with every run of such transfers, which stand side by side, in one; stays count in the new instructions.
 
     One whose bytes take as long as its latency continues none: what it brings may be needed later, and has a transfer of its own.
     """
     code = placement.instructions
-    continues = _continues(code, placement.host) & (code["inner"] < target.half_rate_rows)
+    moved = np.isin(code["opcode"], [spec.opcode for spec in machine.transfers])
+    continues = _continues(code, moved, placement.host) & (code["inner"] < target.half_rate_rows)
     index = np.cumsum(~continues) - 1
     kept = code[~continues].copy()
-    moved = _transfers(code)
     kept["inner"][index[moved]] = 0
     np.add.at(kept["inner"], index[moved], code["inner"][moved])
     new = index.tolist()
@@ -159,17 +162,13 @@ def join_transfers(placement: Placement, target: Target) -> Placement:
     return replace(placement, instructions=kept, stays=stays)
 
 
-def _transfers(code: Records) -> Bools:
-    return np.isin(code["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY))
-
-
-def _continues(code: Records, buffers: Sequence[HostBuffer]) -> Bools:
+def _continues(code: Records, moved: Bools, buffers: Sequence[HostBuffer]) -> Bools:
     """Whether an instruction moves the rows that follow those of the instruction before it, the same way, and of host memory of the same
-    kind."""
+    kind; `moved` says which move rows."""
     host, rows = code["host"].astype(np.int64), code["inner"].astype(np.int64)
     buffer = code["ub"].astype(np.int64) + code["dest"]
     found = np.zeros(len(code), np.bool_)
-    found[1:] = _transfers(code)[1:] & (code["opcode"][1:] == code["opcode"][:-1]) & (code["layer"][1:] == code["layer"][:-1])
+    found[1:] = moved[1:] & (code["opcode"][1:] == code["opcode"][:-1]) & (code["layer"][1:] == code["layer"][:-1])
     found[1:] &= (np.diff(host) == rows[:-1]) & (np.diff(buffer) == rows[:-1])
     return found & (host < np.concatenate([np.zeros(1, np.int64), stretch_ends(buffers, host)])[:-1])
 
@@ -182,7 +181,8 @@ def place_groups(tiles: TileProgram) -> Int64:
     """
     first, last = live_ranges(tiles.instructions, len(tiles.groups), ("group",))
     starts = np.zeros(len(tiles.groups), np.int64)
-    room, place = tiles.target.accumulator_rows, 0
+    memory, place = tiles.machine.holding(Contents.SUMS), 0
+    room = memory.size(tiles.target) if memory is not None else 0
     for cohort in _cohorts(first, last):
         sizes = [tiles.groups[group] for group in cohort]
         total = sum(sizes)

@@ -19,7 +19,6 @@ import numpy as np
 from tpucc.isa.effects import Effects, effects
 from tpucc.machine.machine import Machine
 from tpucc.machines import DEFAULT
-from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, Int64
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing, blank
@@ -52,7 +51,7 @@ class _Wait:
 
 def synchronise(listing: Listing) -> list[Wait]:
     """Every wait that the program needs, and none that it doesn't."""
-    return waits_for(effects(listing.records))
+    return waits_for(effects(listing.records, listing.machine), listing.machine)
 
 
 def waits_for(touched: Effects, machine: Machine = DEFAULT) -> list[Wait]:
@@ -71,7 +70,7 @@ def waits_for(touched: Effects, machine: Machine = DEFAULT) -> list[Wait]:
 
 def with_waits(listing: Listing, waits: Sequence[Wait]) -> Listing:
     """The listing with a `synchronize` for each wait, which belongs to the layer of the instruction that waits."""
-    records = blank(len(waits), Opcode.SYNCHRONIZE)
+    records = blank(len(waits), listing.machine.waiting.opcode)
     before = np.array([wait.before for wait in waits], np.int64)
     records["index"] = [wait.engine for wait in waits]
     records["engines"] = [sum(1 << other for other in wait.engines) for wait in waits]
@@ -80,7 +79,7 @@ def with_waits(listing: Listing, waits: Sequence[Wait]) -> Listing:
 
 def _waiting(listing: Listing, before: Int64, engine: AnyArray) -> Int64:
     """The first instruction of each wait's engine from there on; the last instruction where there is none."""
-    engines, found = effects(listing.records).engine, np.full(len(before), len(listing) - 1, np.int64)
+    engines, found = effects(listing.records, listing.machine).engine, np.full(len(before), len(listing) - 1, np.int64)
     for number in np.unique(engine).tolist():
         own, waits = np.append(np.flatnonzero(engines == number), len(listing) - 1), np.flatnonzero(engine == number)
         found[waits] = own[np.searchsorted(own[:-1], before[waits])]

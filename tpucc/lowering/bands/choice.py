@@ -19,6 +19,7 @@ from tpucc.ir.node import Node
 from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
 from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.cost import costs_on
 
 LONGEST = 12
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""
@@ -265,7 +266,7 @@ class Chooser:
         """The cycles that the bands take more than the whole, and those of spilling what doesn't fit."""
         target = self.sizes.target
         missing = max(0, estimate.live - target.unified_buffer_rows)
-        return estimate.cycles - self._whole_cycles(estimate.context.run) + (2 * target.host_cycles(missing) if missing else 0)
+        return estimate.cycles - self._whole_cycles(estimate.context.run) + (2 * costs_on(target).transfer(missing) if missing else 0)
 
     def _whole_cycles(self, run: Run) -> int:
         return sum(self.sizes.cycles(node, (0, node.type.shape[1])) for node in run.nodes)

@@ -15,6 +15,7 @@ from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
 from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.cost import costs_on
 from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.tensors import NO_SIDES, widest
 
@@ -190,7 +191,7 @@ class _Steps:
             return (yield from self._bordered(name, _Value(name, self._whole[name]), lines, around))
         sent = _Value((self._number, name, lines), self._sizes.rows(name, lines))
         rows = sent.rows * self._sizes.blocks(name)
-        yield StepCost({sent.key: rows}, sent.rows, self._sizes.target.host_cycles(rows))
+        yield StepCost({sent.key: rows}, sent.rows, costs_on(self._sizes.target).transfer(rows))
         return (yield from self._bordered(name, sent, lines, around))
 
     def _supplied(self, name: str, lines: Lines, around: Sides) -> Generator[StepCost, None, _Value]:

@@ -9,6 +9,7 @@ from math import prod
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines, Maps
+from tpucc.lowering.cost import costs_on
 from tpucc.lowering.tensors import NO_SIDES, stored, widest
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
@@ -101,22 +102,23 @@ class Sizes:
 
     def cycles(self, node: Node, lines: Lines) -> int:
         """Cycles for some lines of the result: one a row for each tile, unless fetching the tile takes longer; one a row for each pixel
-        of a pool's window. The estimate of `tpucc.lowering.blocking` also counts instructions and a tail; it would choose other bands.
+        of a pool's window. Neither instructions nor what drains at the end count, as they do where a product is cut.
         """
-        rows = self.rows(node.name, lines)
+        rows, costs = self.rows(node.name, lines), costs_on(self.target)
         if isinstance(OPS[node.op].legalisation, Matrix):
             *taps, depth, _ = self.maps.graph[node.operands[1]].type.shape
             tiles = prod(taps) * -(-depth // self.target.mxu) * self.blocks(node.name)
-            return tiles * max(rows, self.target.tile_fetch_cycles)
+            return tiles * costs.tile(rows)
         height, width = self.maps.axes.get(node.name, (None, None))
         area = height.window * width.window if height is not None and width is not None else 1
-        return rows * self.blocks(node.name) * area
+        return rows * self.blocks(node.name) * area * costs.vector
 
     def reloading(self, node: Node, lines: Lines, rows: int) -> int:
         """Cycles of the transfers when an operator works on more rows than there are: they come and go with each chunk of accumulators."""
         if rows <= self.target.unified_buffer_rows:
             return 0
-        return -(-self.rows(node.name, lines) // (self.target.accumulator_rows * self.bytes_per_value)) * self.target.host_cycles(rows)
+        chunks = -(-self.rows(node.name, lines) // (self.target.accumulator_rows * self.bytes_per_value))
+        return chunks * costs_on(self.target).transfer(rows)
 
 
 def _is_product(node: Node) -> bool:

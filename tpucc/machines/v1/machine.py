@@ -19,7 +19,7 @@ V1 = Machine(
     name="v1",
     memories=(
         Memory("host", "host memory", "host row", Contents.BUFFERS, I8.numpy),
-        Memory("ub", "unified buffer", "unified-buffer row", Contents.VALUES, I8.numpy, attrgetter("unified_buffer_rows")),
+        Memory("ub", "unified buffer", "unified-buffer row", Contents.VALUES, I8.numpy, attrgetter("unified_buffer_rows"), "host"),
         Memory("acc", "accumulators", "accumulator row", Contents.SUMS, I32.numpy, attrgetter("accumulator_rows")),
     ),
     rows=(
